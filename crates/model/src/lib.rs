@@ -1,0 +1,1 @@
+//! yMMSL and the model graph.
