@@ -1,0 +1,86 @@
+//! How a program finds its run: the private connection file, and the environment.
+//!
+//! `TITIN_MANAGER` names a file that only its owner may read, which holds the manager's addresses, the run and its
+//! secret. Without a shared file system `TITIN_MANAGER` holds the addresses themselves, separated by commas
+//! (`tcp:host:port`), and `TITIN_SECRET` the secret. `TITIN_INSTANCE` names the instance that a program is. The
+//! `MUSCLE_*` names are honoured when the `TITIN_*` ones are not set.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Address, Malformed, RunId, Secret};
+
+/// Names the connection file, or the manager's addresses.
+pub const MANAGER: [&str; 2] = ["TITIN_MANAGER", "MUSCLE_MANAGER"];
+
+/// Names the instance.
+pub const INSTANCE: [&str; 2] = ["TITIN_INSTANCE", "MUSCLE_INSTANCE"];
+
+/// Holds the secret where there is no connection file.
+pub const SECRET: &str = "TITIN_SECRET";
+
+/// What a program must know to join a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Where the manager listens; tried in order.
+    pub addresses: Vec<Address>,
+    /// The run, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The authority to take part in it.
+    pub secret: Secret,
+    /// Whether programs must be reachable from other hosts, so that they listen on more than loopback.
+    #[serde(default)]
+    pub spans_hosts: bool,
+}
+
+impl Connection {
+    /// The text of a connection file.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data")
+    }
+
+    /// Reads the text of a connection file.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it is no JSON of this shape.
+    pub fn from_json(text: &str) -> Result<Self, Malformed> {
+        serde_json::from_str(text).map_err(|error| Malformed::new("connection file", error.to_string()))
+    }
+
+    /// Reads `TITIN_MANAGER` when it holds addresses instead of a file's name; `None` if it does not.
+    pub fn from_addresses(manager: &str, secret: Secret) -> Option<Self> {
+        let addresses: Vec<Address> = manager
+            .strip_prefix("tcp:")?
+            .split(',')
+            .map(|address| Address::from(format!("tcp:{address}")))
+            .collect();
+        Some(Connection { addresses, run: None, secret, spans_hosts: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_file_survives_and_unknown_keys_are_skipped() {
+        let connection = Connection {
+            addresses: vec![Address::Tcp("127.0.0.1".into(), 4000)],
+            run: Some(RunId::random()),
+            secret: Secret::random(),
+            spans_hosts: false,
+        };
+        let text = connection.to_json();
+        assert_eq!(Connection::from_json(&text).unwrap(), connection);
+        let later = text.replacen('{', "{\"later\": 1,", 1);
+        assert_eq!(Connection::from_json(&later).unwrap(), connection);
+        assert!(Connection::from_json("{}").unwrap_err().to_string().contains("addresses"));
+    }
+
+    #[test]
+    fn addresses_may_stand_in_the_environment() {
+        let found = Connection::from_addresses("tcp:node1:9000,10.0.0.1:9000", Secret::random()).unwrap();
+        assert_eq!(found.addresses[1], Address::Tcp("10.0.0.1".into(), 9000));
+        assert!(Connection::from_addresses("/run/connection.json", Secret::random()).is_none());
+    }
+}

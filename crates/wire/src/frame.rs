@@ -1,0 +1,335 @@
+//! Frames: what a link carries once the handshake is done.
+//!
+//! Every frame begins with 64 bytes, little-endian, followed by `metadata` bytes (for the first piece of a
+//! message; see [`crate::meta`]) and by `body` bytes of payload:
+//!
+//! | offset | type | data (1)                  | more (2)         | acknowledge (3)            | end (4)    | control (5) |
+//! | ------ | ---- | ------------------------- | ---------------- | -------------------------- | ---------- | ----------- |
+//! | 0      | u8   | kind                      | kind             | kind                       | kind       | kind        |
+//! | 1      | u8   | flags                     | 0                | 0                          | 0          | 0           |
+//! | 2      | u16  | 0                         | 0                | 0                          | 0          | 0           |
+//! | 4      | u32  | metadata length           | 0                | 0                          | 0          | 0           |
+//! | 8      | u32  | conduit                   | conduit          | conduit                    | conduit    | 0           |
+//! | 12     | u32  | source rank               | source rank      | 0                          | 0          | 0           |
+//! | 16     | u32  | destination rank          | destination rank | 0                          | 0          | 0           |
+//! | 20     | u32  | tag                       | tag              | 0                          | 0          | 0           |
+//! | 24     | u64  | sequence number           | sequence number  | messages received          | messages sent | 0        |
+//! | 32     | u64  | bytes of payload here     | same             | 0                          | 0          | body length |
+//! | 40     | u64  | bytes of payload in all   | offset of these  | messages consumed          | 0          | 0           |
+//! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed        | 0          | 0           |
+//! | 56     | f64  | next timestamp (if flag 1)| 0                | 0                          | 0          | 0           |
+//!
+//! A **message** is one data frame and as many more frames as its payload needs; the pieces of one message come in
+//! order, those of different conduits interleave. Sequence numbers count from 0 per conduit. An **acknowledgement**
+//! is cumulative and end to end: the receiving instance holds the first `received` messages and its program has
+//! taken (or a filter has dropped) the first `consumed`, which carried `bytes consumed` of payload. Credit follows
+//! from it: a sender may be ahead of `consumed` by the conduit's buffer. **End** says that no message follows.
+
+use crate::{ConduitId, Malformed};
+
+/// Size of the fixed header.
+pub const HEADER: usize = 64;
+
+/// Payloads are cut into pieces of at most this many bytes by senders, so that others get their turn on a link.
+pub const PIECE: usize = 1 << 20;
+
+/// Longest metadata that a decoder accepts.
+pub const MAX_META: u32 = 16 << 20;
+
+/// Longest control message that a decoder accepts.
+pub const MAX_CONTROL: u64 = 256 << 20;
+
+const FLAG_NEXT: u8 = 1;
+
+/// The 64 bytes as numbers, before they are checked against their kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Header {
+    kind: u8,
+    flags: u8,
+    meta: u32,
+    conduit: u32,
+    source: u32,
+    destination: u32,
+    tag: u32,
+    sequence: u64,
+    body: u64,
+    total: u64,
+    stamp: u64,
+    next: u64,
+}
+
+/// The head of a message: everything of fixed size that travels with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Head {
+    /// The conduit that it travels along.
+    pub conduit: ConduitId,
+    /// Rank that sent it; 0 for serial programs and ordinary ports.
+    pub source: u32,
+    /// Rank it is meant for.
+    pub destination: u32,
+    /// Tag, for calls in the manner of MPI.
+    pub tag: u32,
+    /// Number of the message on its conduit, from 0.
+    pub sequence: u64,
+    /// Simulated time of the data.
+    pub timestamp: f64,
+    /// Simulated time of the next message on this port, where the sender knows it.
+    pub next_timestamp: Option<f64>,
+}
+
+/// A frame's header, parsed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Frame {
+    /// The first piece of a message; `meta` bytes of metadata and `body` bytes of payload follow.
+    Data {
+        /// What travels with the message.
+        head: Head,
+        /// Length of the metadata that follows the header.
+        meta: u32,
+        /// Bytes of payload in this frame.
+        body: u64,
+        /// Bytes of payload in the whole message.
+        total: u64,
+    },
+    /// A further piece of a message; `body` bytes of payload follow.
+    More {
+        /// The conduit.
+        conduit: ConduitId,
+        /// The message's number.
+        sequence: u64,
+        /// Bytes of payload in this frame.
+        body: u64,
+        /// Where in the message's payload they belong.
+        offset: u64,
+    },
+    /// What the other end has received and consumed, cumulatively.
+    Acknowledge {
+        /// The conduit.
+        conduit: ConduitId,
+        /// Progress of the receiving end.
+        ack: Ack,
+    },
+    /// No message follows on this conduit.
+    End {
+        /// The conduit.
+        conduit: ConduitId,
+        /// How many messages were sent.
+        sequence: u64,
+    },
+    /// A control message of `body` bytes follows; see [`crate::control`].
+    Control {
+        /// Its length.
+        body: u64,
+    },
+}
+
+/// How far the receiving end of a conduit has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ack {
+    /// Messages that the receiving process holds or has held.
+    pub received: u64,
+    /// Messages taken by the program, or dropped by a filter.
+    pub consumed: u64,
+    /// Payload bytes of the consumed messages.
+    pub bytes: u64,
+}
+
+impl Header {
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.kind;
+        bytes[1] = self.flags;
+        let words = [self.meta, self.conduit, self.source, self.destination, self.tag];
+        for (index, word) in words.into_iter().enumerate() {
+            bytes[4 + 4 * index..8 + 4 * index].copy_from_slice(&word.to_le_bytes());
+        }
+        let longs = [self.sequence, self.body, self.total, self.stamp, self.next];
+        for (index, long) in longs.into_iter().enumerate() {
+            bytes[24 + 8 * index..32 + 8 * index].copy_from_slice(&long.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the numbers of a header; [`Header::frame`] says what they mean.
+    ///
+    /// # Errors
+    /// [`Malformed`] if fewer than 64 bytes are given.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let Some(bytes) = bytes.first_chunk::<HEADER>() else {
+            return Err(Malformed::new("frame header", format!("{} bytes, expected {HEADER}", bytes.len())));
+        };
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Ok(Header {
+            kind: bytes[0],
+            flags: bytes[1],
+            meta: word(4),
+            conduit: word(8),
+            source: word(12),
+            destination: word(16),
+            tag: word(20),
+            sequence: long(24),
+            body: long(32),
+            total: long(40),
+            stamp: long(48),
+            next: long(56),
+        })
+    }
+
+    /// What the header announces.
+    ///
+    /// # Errors
+    /// [`Malformed`] for an unknown kind and for lengths that contradict each other or pass the limits.
+    pub fn frame(&self) -> Result<Frame, Malformed> {
+        let wrong = |why: String| Err(Malformed::new("frame header", why));
+        let conduit = ConduitId(self.conduit);
+        match self.kind {
+            1 if self.meta > MAX_META => {
+                wrong(format!("{} bytes of metadata, at most {MAX_META}", self.meta))
+            }
+            1 if self.body > self.total => {
+                wrong(format!("piece of {} bytes in a message of {}", self.body, self.total))
+            }
+            1 => Ok(Frame::Data {
+                head: Head {
+                    conduit,
+                    source: self.source,
+                    destination: self.destination,
+                    tag: self.tag,
+                    sequence: self.sequence,
+                    timestamp: f64::from_bits(self.stamp),
+                    next_timestamp: (self.flags & FLAG_NEXT != 0).then(|| f64::from_bits(self.next)),
+                },
+                meta: self.meta,
+                body: self.body,
+                total: self.total,
+            }),
+            2 if self.total.checked_add(self.body).is_none() => wrong("offset beyond 64 bits".to_owned()),
+            2 => Ok(Frame::More { conduit, sequence: self.sequence, body: self.body, offset: self.total }),
+            3 => Ok(Frame::Acknowledge {
+                conduit,
+                ack: Ack { received: self.sequence, consumed: self.total, bytes: self.stamp },
+            }),
+            4 => Ok(Frame::End { conduit, sequence: self.sequence }),
+            5 if self.body > MAX_CONTROL => wrong(format!("control message of {} bytes", self.body)),
+            5 => Ok(Frame::Control { body: self.body }),
+            kind => wrong(format!("unknown kind {kind}")),
+        }
+    }
+}
+
+impl From<&Frame> for Header {
+    fn from(frame: &Frame) -> Self {
+        let empty = Header {
+            kind: 0,
+            flags: 0,
+            meta: 0,
+            conduit: 0,
+            source: 0,
+            destination: 0,
+            tag: 0,
+            sequence: 0,
+            body: 0,
+            total: 0,
+            stamp: 0,
+            next: 0,
+        };
+        match *frame {
+            Frame::Data { head, meta, body, total } => Header {
+                kind: 1,
+                flags: if head.next_timestamp.is_some() { FLAG_NEXT } else { 0 },
+                meta,
+                conduit: head.conduit.0,
+                source: head.source,
+                destination: head.destination,
+                tag: head.tag,
+                sequence: head.sequence,
+                body,
+                total,
+                stamp: head.timestamp.to_bits(),
+                next: head.next_timestamp.unwrap_or(0.0).to_bits(),
+            },
+            Frame::More { conduit, sequence, body, offset } => {
+                Header { kind: 2, conduit: conduit.0, sequence, body, total: offset, ..empty }
+            }
+            Frame::Acknowledge { conduit, ack } => Header {
+                kind: 3,
+                conduit: conduit.0,
+                sequence: ack.received,
+                total: ack.consumed,
+                stamp: ack.bytes,
+                ..empty
+            },
+            Frame::End { conduit, sequence } => Header { kind: 4, conduit: conduit.0, sequence, ..empty },
+            Frame::Control { body } => Header { kind: 5, body, ..empty },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DATA: Frame = Frame::Data {
+        head: Head {
+            conduit: ConduitId(0x0102_0304),
+            source: 5,
+            destination: 6,
+            tag: 7,
+            sequence: 8,
+            timestamp: 1.5,
+            next_timestamp: Some(2.0),
+        },
+        meta: 64,
+        body: 16,
+        total: 1 << 40,
+    };
+
+    /// The bytes of release 0.1: they must never change.
+    #[test]
+    fn golden_bytes() {
+        let golden = "0101000040000000040302010500000006000000070000000800000000000000\
+                      100000000000000000000000000100000000000000\
+                      00f83f0000000000000040";
+        let bytes: String = Header::from(&DATA).encode().iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(bytes, golden);
+    }
+
+    #[test]
+    fn every_kind_survives() {
+        let conduit = ConduitId(9);
+        let frames = [
+            DATA,
+            Frame::More { conduit, sequence: 1, body: 2, offset: 3 },
+            Frame::Acknowledge { conduit, ack: Ack { received: 4, consumed: 3, bytes: u64::MAX } },
+            Frame::End { conduit, sequence: 5 },
+            Frame::Control { body: 6 },
+        ];
+        for frame in frames {
+            assert_eq!(Header::decode(&Header::from(&frame).encode()).unwrap().frame().unwrap(), frame);
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let mut header = Header::from(&DATA);
+        header.body = header.total + 1;
+        assert!(header.frame().is_err());
+        assert!(Header { meta: u32::MAX, body: 0, ..header }.frame().is_err());
+        assert!(Header { kind: 2, body: 2, total: u64::MAX, ..header }.frame().is_err());
+        assert!(Header { kind: 77, ..header }.frame().unwrap_err().to_string().contains("unknown kind 77"));
+        assert!(Header::decode(&[0; 63]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Ok(frame) = Header::decode(&bytes).and_then(|header| header.frame()) {
+                let again = Header::from(&frame).encode();
+                prop_assert_eq!(Header::decode(&again).unwrap().frame().map(|f| format!("{f:?}")), Ok(format!("{frame:?}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Proof, in both directions, that the other end knows the run's secret, before anything else is read.
+//!
+//! Four messages of fixed size; the numbers are little-endian:
+//!
+//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data), 7 × 0, u16 lowest and u16 highest
+//!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
+//! 2. listener → dialler, 64 bytes: the same with its own versions and random bytes.
+//! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
+//! 4. listener → dialler, 32 bytes: HMAC-SHA256(secret, "titin listener" ‖ 1 ‖ 2).
+//!
+//! The dialler proves first, so a stranger learns nothing from a listener but its versions. Both use the highest
+//! version that both ranges hold. [`Handshake`] is a state machine over bytes; who reads and writes them is the
+//! transport's business, as are the time and the number of places that strangers get.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::ids::random_bytes;
+use crate::{Malformed, Secret};
+
+const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
+const HELLO: usize = 64;
+const PROOF: usize = 32;
+
+/// Versions of the control messages that this release speaks, lowest and highest.
+pub const CONTROL_VERSIONS: (u16, u16) = (1, 1);
+
+/// Versions of the data frames that this release speaks, lowest and highest.
+pub const DATA_VERSIONS: (u16, u16) = (1, 1);
+
+/// What a link is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A program and its manager.
+    Control = 1,
+    /// Two programs.
+    Data = 2,
+}
+
+/// What both ends agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreement {
+    /// What the dialler wants of the link.
+    pub purpose: Purpose,
+    /// Version of the control messages.
+    pub control: u16,
+    /// Version of the data frames.
+    pub data: u16,
+}
+
+/// Why a handshake failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The peer does not speak titin's protocol.
+    #[error("the other end is not a titin: {0}")]
+    Stranger(#[from] Malformed),
+    /// No version in common.
+    #[error(
+        "the other end speaks {what} versions {theirs:?}, this one {ours:?}: use releases of titin that share a version"
+    )]
+    Versions {
+        /// Control or data.
+        what: &'static str,
+        /// The range here.
+        ours: (u16, u16),
+        /// The range there.
+        theirs: (u16, u16),
+    },
+    /// The other end does not know the secret of this run.
+    #[error(
+        "the other end does not know this run's secret: it belongs to another run, or TITIN_MANAGER or TITIN_SECRET is stale"
+    )]
+    Secret,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waiting for the other's hello.
+    Hello,
+    /// Waiting for the other's proof, which must be `expected`; then `answer` is due, if ours is still to come.
+    Proof {
+        expected: [u8; PROOF],
+        answer: Vec<u8>,
+        agreement: Agreement,
+    },
+    Done,
+}
+
+/// One end of a handshake.
+#[derive(Debug)]
+pub struct Handshake {
+    secret: Secret,
+    dialler: bool,
+    hello: [u8; HELLO],
+    received: Vec<u8>,
+    state: State,
+}
+
+/// What to do after some bytes have come in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes to write to the other end.
+    pub reply: Vec<u8>,
+    /// Set once the other end has proved itself; bytes after the handshake are left to the caller.
+    pub agreed: Option<Agreement>,
+    /// How many of the bytes given were used.
+    pub used: usize,
+}
+
+impl Handshake {
+    /// The dialling end, and the bytes that it begins with.
+    pub fn dial(secret: Secret, purpose: Purpose) -> (Self, Vec<u8>) {
+        let hello = hello(purpose);
+        (
+            Handshake { secret, dialler: true, hello, received: Vec::new(), state: State::Hello },
+            hello.to_vec(),
+        )
+    }
+
+    /// The listening end, which says nothing until it has been greeted.
+    pub fn listen(secret: Secret) -> Self {
+        let hello = hello(Purpose::Control);
+        Handshake { secret, dialler: false, hello, received: Vec::new(), state: State::Hello }
+    }
+
+    /// Takes bytes from the other end.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the other end must not be talked to; the link is to be closed.
+    pub fn advance(&mut self, bytes: &[u8]) -> Result<Progress, Refusal> {
+        let mut progress = Progress { reply: Vec::new(), agreed: None, used: 0 };
+        loop {
+            let wanted = match self.state {
+                State::Hello => HELLO,
+                State::Proof { .. } => PROOF,
+                State::Done => return Ok(progress),
+            };
+            let take = (wanted - self.received.len()).min(bytes.len() - progress.used);
+            self.received.extend_from_slice(&bytes[progress.used..progress.used + take]);
+            progress.used += take;
+            // A stranger is told apart by its first bytes, before it has sent a whole hello.
+            if matches!(self.state, State::Hello) {
+                let seen = self.received.len().min(MAGIC.len());
+                if self.received[..seen] != MAGIC[..seen] {
+                    return Err(Malformed::new("greeting", "it does not begin with titin's mark").into());
+                }
+            }
+            if self.received.len() < wanted {
+                return Ok(progress);
+            }
+            let message = std::mem::take(&mut self.received);
+            self.step(&message, &mut progress)?;
+        }
+    }
+
+    fn step(&mut self, message: &[u8], progress: &mut Progress) -> Result<(), Refusal> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Hello => {
+                let purpose = if self.dialler { self.hello[8] } else { message[8] };
+                let agreement = agree(message, purpose)?;
+                let (first, second) =
+                    if self.dialler { (&self.hello[..], message) } else { (message, &self.hello[..]) };
+                let dialler = proof(&self.secret, b"titin dialler", first, second);
+                let listener = proof(&self.secret, b"titin listener", first, second);
+                self.state = if self.dialler {
+                    progress.reply.extend_from_slice(&dialler);
+                    State::Proof { expected: listener, answer: Vec::new(), agreement }
+                } else {
+                    progress.reply.extend_from_slice(&self.hello);
+                    State::Proof { expected: dialler, answer: listener.to_vec(), agreement }
+                };
+            }
+            State::Proof { expected, answer, agreement } => {
+                if !same(&expected, message) {
+                    return Err(Refusal::Secret);
+                }
+                progress.reply.extend_from_slice(&answer);
+                progress.agreed = Some(agreement);
+            }
+            State::Done => {}
+        }
+        Ok(())
+    }
+}
+
+fn hello(purpose: Purpose) -> [u8; HELLO] {
+    let mut bytes = [0; HELLO];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8] = purpose as u8;
+    let versions = [CONTROL_VERSIONS.0, CONTROL_VERSIONS.1, DATA_VERSIONS.0, DATA_VERSIONS.1];
+    for (index, version) in versions.into_iter().enumerate() {
+        bytes[16 + 2 * index..18 + 2 * index].copy_from_slice(&version.to_le_bytes());
+    }
+    bytes[32..].copy_from_slice(&random_bytes::<32>());
+    bytes
+}
+
+fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
+    let purpose = match purpose {
+        1 => Purpose::Control,
+        2 => Purpose::Data,
+        other => return Err(Malformed::new("greeting", format!("unknown purpose {other}")).into()),
+    };
+    let version = |at: usize| u16::from_le_bytes([theirs[at], theirs[at + 1]]);
+    let common = |what, ours: (u16, u16), theirs: (u16, u16)| {
+        let highest = ours.1.min(theirs.1);
+        let shared = highest >= ours.0.max(theirs.0);
+        shared.then_some(highest).ok_or(Refusal::Versions { what, ours, theirs })
+    };
+    Ok(Agreement {
+        purpose,
+        control: common("control", CONTROL_VERSIONS, (version(16), version(18)))?,
+        data: common("data", DATA_VERSIONS, (version(20), version(22)))?,
+    })
+}
+
+fn proof(secret: &Secret, role: &[u8], first: &[u8], second: &[u8]) -> [u8; PROOF] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.key()).expect("HMAC takes keys of any length");
+    mac.update(role);
+    mac.update(first);
+    mac.update(second);
+    mac.finalize().into_bytes().into()
+}
+
+/// Compares in constant time.
+fn same(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len()
+        && left.iter().zip(right).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Plays a handshake, handing over at most `step` bytes at a time.
+    fn play(ours: Secret, theirs: Secret, step: usize) -> Result<(Agreement, Agreement), Refusal> {
+        let (mut dialler, mut to_listener) = Handshake::dial(ours, Purpose::Data);
+        let mut listener = Handshake::listen(theirs);
+        let (mut to_dialler, mut here, mut there) = (Vec::new(), None, None);
+        while here.is_none() || there.is_none() {
+            let piece: Vec<u8> = to_listener.drain(..step.min(to_listener.len())).collect();
+            let progress = listener.advance(&piece)?;
+            to_dialler.extend(progress.reply);
+            there = there.or(progress.agreed);
+            let piece: Vec<u8> = to_dialler.drain(..step.min(to_dialler.len())).collect();
+            let progress = dialler.advance(&piece)?;
+            to_listener.extend(progress.reply);
+            here = here.or(progress.agreed);
+        }
+        Ok((here.unwrap(), there.unwrap()))
+    }
+
+    #[test]
+    fn the_same_secret_agrees_however_the_bytes_are_cut() {
+        for step in [1, 7, 64, 1000] {
+            let secret = Secret::random();
+            let (here, there) = play(secret.clone(), secret, step).unwrap();
+            assert_eq!(here, there);
+            assert_eq!(here.purpose, Purpose::Data);
+        }
+    }
+
+    #[test]
+    fn another_secret_is_refused() {
+        assert_eq!(play(Secret::random(), Secret::random(), 1000), Err(Refusal::Secret));
+    }
+
+    #[test]
+    fn a_stranger_is_known_by_its_first_bytes() {
+        let mut listener = Handshake::listen(Secret::random());
+        assert!(matches!(listener.advance(b"GET"), Err(Refusal::Stranger(_))));
+    }
+
+    #[test]
+    fn ranges_of_versions_must_overlap() {
+        let mut theirs = hello(Purpose::Control);
+        theirs[16..20].copy_from_slice(&[9, 0, 12, 0]);
+        let refusal = agree(&theirs, 1).unwrap_err();
+        assert!(refusal.to_string().contains("(9, 12)"), "{refusal}");
+        theirs[16..20].copy_from_slice(&[1, 0, 12, 0]);
+        assert_eq!(agree(&theirs, 1).unwrap().control, CONTROL_VERSIONS.1);
+    }
+
+    #[test]
+    fn bytes_after_the_handshake_are_left() {
+        let secret = Secret::random();
+        let (mut dialler, hello) = Handshake::dial(secret.clone(), Purpose::Control);
+        let mut listener = Handshake::listen(secret);
+        let proof = dialler.advance(&listener.advance(&hello).unwrap().reply).unwrap().reply;
+        let progress = listener.advance(&[&proof[..], b"frames"].concat()).unwrap();
+        assert_eq!(progress.used, proof.len());
+        assert!(progress.agreed.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 96..200)) {
+            let mut listener = Handshake::listen(Secret::random());
+            prop_assert!(listener.advance(&bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Small types for the identities that cross a link. They print as users write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Malformed;
+
+/// One conduit between one pair of instances; unique within a run. Given out by the manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ConduitId(pub u32);
+
+impl fmt::Display for ConduitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "conduit {}", self.0)
+    }
+}
+
+/// One process that takes part in a run. Random, so that a restarted program is a new endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EndpointId(pub u128);
+
+/// One run of a coupled model. Random.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub u128);
+
+impl EndpointId {
+    /// A fresh identity.
+    pub fn random() -> Self {
+        EndpointId(u128::from_le_bytes(random_bytes()))
+    }
+}
+
+impl RunId {
+    /// A fresh identity.
+    pub fn random() -> Self {
+        RunId(u128::from_le_bytes(random_bytes()))
+    }
+}
+
+/// Shows the first eight hexadecimal digits: enough to tell processes apart in a log.
+macro_rules! short_hex {
+    ($($id:ty),*) => {$(
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:08x}", (self.0 >> 96) as u32)
+            }
+        }
+        impl fmt::Debug for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({self})", stringify!($id))
+            }
+        }
+    )*};
+}
+short_hex!(EndpointId, RunId);
+
+/// What every process of a run knows and nobody else: the authority to take part.
+///
+/// It never appears in a log: printing it shows a placeholder.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// A fresh secret from the system's random source.
+    pub fn random() -> Self {
+        Secret(random_bytes())
+    }
+
+    /// The key for the handshake.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The 64 hexadecimal digits, for the private connection file and `TITIN_SECRET` only.
+    pub fn reveal(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+impl FromStr for Secret {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let wrong = || Malformed::new("secret", "expected 64 hexadecimal digits");
+        let text = text.trim();
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        let mut bytes = [0; 32];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| wrong())?;
+        }
+        Ok(Secret(bytes))
+    }
+}
+
+impl TryFrom<String> for Secret {
+    type Error = Malformed;
+
+    fn try_from(text: String) -> Result<Self, Malformed> {
+        text.parse()
+    }
+}
+
+impl From<Secret> for String {
+    fn from(secret: Secret) -> String {
+        secret.reveal()
+    }
+}
+
+/// Where an endpoint or a manager can be reached by one medium, written `tcp:host:port`.
+///
+/// A medium that this release does not know is kept as text and passed over when a link is made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Address {
+    /// A TCP listener: host name or address, and port.
+    Tcp(String, u16),
+    /// Some other medium's address.
+    Other(String),
+}
+
+impl From<String> for Address {
+    fn from(text: String) -> Self {
+        let tcp = text.strip_prefix("tcp:").and_then(|rest| {
+            let (host, port) = rest.rsplit_once(':')?;
+            Some(Address::Tcp(host.to_owned(), port.parse().ok()?))
+        });
+        tcp.unwrap_or(Address::Other(text))
+    }
+}
+
+impl From<Address> for String {
+    fn from(address: Address) -> String {
+        address.to_string()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(host, port) => write!(f, "tcp:{host}:{port}"),
+            Address::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Random bytes from the system.
+///
+/// # Panics
+/// If the system has no random source, without which no secret can be kept.
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system's random source works");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_hidden_in_debug_output_and_survives_its_text_form() {
+        let secret = Secret::random();
+        assert_eq!(format!("{secret:?}"), "Secret(hidden)");
+        assert_eq!(secret.reveal().parse::<Secret>().unwrap(), secret);
+        assert!("abc".parse::<Secret>().is_err());
+        assert!("zz".repeat(32).parse::<Secret>().is_err());
+    }
+
+    #[test]
+    fn addresses_keep_what_they_do_not_know() {
+        assert_eq!(Address::from("tcp:node1:90".to_owned()), Address::Tcp("node1".into(), 90));
+        assert_eq!(Address::from("ucx:abcd".to_owned()).to_string(), "ucx:abcd");
+        assert_eq!(Address::from("tcp:node1:nine".to_owned()), Address::Other("tcp:node1:nine".into()));
+    }
+}

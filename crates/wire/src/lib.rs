@@ -1,0 +1,56 @@
+//! The bytes that titin's processes exchange, and nothing else: no sockets, no clock, no threads.
+//!
+//! A link carries **frames** ([`frame`]): a fixed 64-byte header, optional metadata ([`meta`]), and a payload that
+//! is an array, a structure ([`structure`]) or a control message ([`control`]). Before the first frame both ends
+//! prove that they know the run's secret ([`handshake`]). How a program finds its run is in [`connection`].
+//!
+//! Every decoder here takes hostile bytes: it never panics, never allocates more than a small multiple of the
+//! bytes it was given, and always ends. What it refuses it explains in a [`Malformed`].
+//!
+//! ```
+//! use titin_wire::{ConduitId, frame::{Frame, Header}};
+//!
+//! let frame = Frame::End { conduit: ConduitId(7), sequence: 3 };
+//! let bytes = Header::from(&frame).encode();
+//! assert_eq!(Header::decode(&bytes).unwrap().frame().unwrap(), frame);
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod connection;
+pub mod control;
+pub mod frame;
+pub mod handshake;
+pub mod ids;
+pub mod meta;
+pub mod settings;
+pub mod structure;
+
+pub use ids::{Address, ConduitId, EndpointId, RunId, Secret};
+
+/// Bytes that do not follow the format: what was being read, and what is wrong with it.
+///
+/// The remedy is always the same: the peer is not a titin of a compatible release, or the bytes were damaged on
+/// the way; so the link they came by is given up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what}: {why}")]
+pub struct Malformed {
+    /// The thing that was being decoded, such as "frame header".
+    pub what: &'static str,
+    /// What was found, and what had been expected.
+    pub why: String,
+}
+
+impl Malformed {
+    pub(crate) fn new(what: &'static str, why: impl Into<String>) -> Self {
+        Malformed { what, why: why.into() }
+    }
+}
+
+/// Payloads and metadata are padded to this many bytes, so that an array starts on a cache line.
+pub const ALIGNMENT: usize = 64;
+
+/// The next multiple of [`ALIGNMENT`] at or above `length`.
+pub fn padded(length: usize) -> usize {
+    length.next_multiple_of(ALIGNMENT)
+}

@@ -1,0 +1,442 @@
+//! Metadata of a message: optional fields between the header and the payload.
+//!
+//! A sequence of fields, each `u16` key, `u16` zero, `u32` length and that many bytes, ended by key 0 or by the end
+//! of the metadata; the whole is padded with zeros to a multiple of 64. Fields that a release does not know are
+//! skipped by their length.
+//!
+//! | key | field | bytes |
+//! | --- | ----- | ----- |
+//! | 1 | array layout | u8 dtype, u8 order, u8 memory kind, u8 rank, 4 × 0, rank × u64 extents |
+//! | 2 | index names | per dimension: u16 length, UTF-8 |
+//! | 3 | structure | u8 version of the structure encoding (1) |
+//! | 4 | slot | u32 slot, u32 number of slots of the sending port |
+//! | 5 | overlay | u32 number of the settings overlay in force (0: none) |
+//! | 6 | overlay definition | u32 number, MessagePack map of settings |
+//! | 7 | coding | u8 codec (1: zstd), u64 length before it; one field per codec, in the order applied |
+//!
+//! A message with neither layout nor structure carries nil.
+
+use crate::{Malformed, padded};
+
+/// Most dimensions of an array.
+pub const MAX_RANK: usize = 32;
+
+/// Element types of arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Dtype {
+    Bool = 1,
+    Int8 = 2,
+    Int16 = 3,
+    Int32 = 4,
+    Int64 = 5,
+    UInt8 = 6,
+    UInt16 = 7,
+    UInt32 = 8,
+    UInt64 = 9,
+    Float16 = 10,
+    Float32 = 11,
+    Float64 = 12,
+    Complex64 = 13,
+    Complex128 = 14,
+}
+
+impl Dtype {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Dtype; 14] = [
+        Dtype::Bool,
+        Dtype::Int8,
+        Dtype::Int16,
+        Dtype::Int32,
+        Dtype::Int64,
+        Dtype::UInt8,
+        Dtype::UInt16,
+        Dtype::UInt32,
+        Dtype::UInt64,
+        Dtype::Float16,
+        Dtype::Float32,
+        Dtype::Float64,
+        Dtype::Complex64,
+        Dtype::Complex128,
+    ];
+
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            Dtype::Bool | Dtype::Int8 | Dtype::UInt8 => 1,
+            Dtype::Int16 | Dtype::UInt16 | Dtype::Float16 => 2,
+            Dtype::Int32 | Dtype::UInt32 | Dtype::Float32 => 4,
+            Dtype::Int64 | Dtype::UInt64 | Dtype::Float64 | Dtype::Complex64 => 8,
+            Dtype::Complex128 => 16,
+        }
+    }
+
+    /// NumPy's name of the type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dtype::Bool => "bool",
+            Dtype::Int8 => "int8",
+            Dtype::Int16 => "int16",
+            Dtype::Int32 => "int32",
+            Dtype::Int64 => "int64",
+            Dtype::UInt8 => "uint8",
+            Dtype::UInt16 => "uint16",
+            Dtype::UInt32 => "uint32",
+            Dtype::UInt64 => "uint64",
+            Dtype::Float16 => "float16",
+            Dtype::Float32 => "float32",
+            Dtype::Float64 => "float64",
+            Dtype::Complex64 => "complex64",
+            Dtype::Complex128 => "complex128",
+        }
+    }
+
+    /// The type with this number, if there is one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == number)
+    }
+
+    /// The type with this NumPy name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Dtype::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+}
+
+/// Which index varies fastest in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Order {
+    /// The last one, as in C and NumPy.
+    #[default]
+    C = 0,
+    /// The first one, as in Fortran.
+    Fortran = 1,
+}
+
+/// What an array looks like; its elements follow as the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Storage order.
+    pub order: Order,
+    /// Extent of each dimension; empty for a single value.
+    pub shape: Vec<u64>,
+    /// Name of each dimension, or empty.
+    pub names: Vec<String>,
+}
+
+impl Layout {
+    /// An array without index names.
+    pub fn new(dtype: Dtype, order: Order, shape: impl Into<Vec<u64>>) -> Self {
+        Layout { dtype, order, shape: shape.into(), names: Vec::new() }
+    }
+
+    /// Number of elements, or `None` if it passes 64 bits.
+    pub fn elements(&self) -> Option<u64> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        self.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent))
+    }
+
+    /// Bytes of payload, or `None` if they pass 64 bits.
+    pub fn bytes(&self) -> Option<u64> {
+        self.elements()?.checked_mul(self.dtype.size() as u64)
+    }
+
+    /// Appends dtype, order, memory kind, rank and extents.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        const HOST: u8 = 0;
+        out.extend_from_slice(&[
+            self.dtype as u8,
+            self.order as u8,
+            HOST,
+            self.shape.len() as u8,
+            0,
+            0,
+            0,
+            0,
+        ]);
+        self.shape.iter().for_each(|extent| out.extend_from_slice(&extent.to_le_bytes()));
+    }
+
+    /// Appends the index names.
+    pub(crate) fn write_names(&self, out: &mut Vec<u8>) {
+        for name in &self.names {
+            out.extend_from_slice(&(name.len() as u16).to_le_bytes());
+            out.extend_from_slice(name.as_bytes());
+        }
+    }
+
+    /// Reads what [`Layout::write`] wrote; returns the layout and the bytes after it.
+    pub(crate) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let wrong = |why: String| Malformed::new("array layout", why);
+        let (fixed, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| wrong("too short".into()))?;
+        let dtype =
+            Dtype::from_number(fixed[0]).ok_or_else(|| wrong(format!("unknown dtype {}", fixed[0])))?;
+        let order = match fixed[1] {
+            0 => Order::C,
+            1 => Order::Fortran,
+            order => return Err(wrong(format!("unknown order {order}"))),
+        };
+        if fixed[2] != 0 {
+            return Err(wrong(format!(
+                "memory kind {}: the array is in a device's memory, which this release does not receive",
+                fixed[2]
+            )));
+        }
+        let rank = usize::from(fixed[3]);
+        if rank > MAX_RANK || rest.len() < 8 * rank {
+            return Err(wrong(format!("rank {rank}")));
+        }
+        let (extents, rest) = rest.split_at(8 * rank);
+        let shape =
+            extents.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
+        let layout = Layout { dtype, order, shape, names: Vec::new() };
+        layout.bytes().ok_or_else(|| wrong("extents beyond 64 bits".into()))?;
+        Ok((layout, rest))
+    }
+
+    /// Reads the index names, one per dimension.
+    pub(crate) fn read_names(&mut self, mut bytes: &[u8]) -> Result<(), Malformed> {
+        let wrong = || Malformed::new("index names", "they do not fit the array's rank");
+        for _ in 0..self.shape.len() {
+            let (length, rest) = bytes.split_first_chunk::<2>().ok_or_else(wrong)?;
+            let length = usize::from(u16::from_le_bytes(*length));
+            let (name, rest) = rest.split_at_checked(length).ok_or_else(wrong)?;
+            self.names.push(std::str::from_utf8(name).map_err(|_| wrong())?.to_owned());
+            bytes = rest;
+        }
+        Ok(())
+    }
+}
+
+/// A codec that was applied to a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Zstandard.
+    Zstd,
+}
+
+/// What the payload is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Content {
+    /// Nothing.
+    #[default]
+    Nil,
+    /// The elements of an array.
+    Array(Layout),
+    /// A structure; see [`crate::structure`].
+    Structure,
+}
+
+/// The fields of the metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// What the payload is.
+    pub content: Content,
+    /// Slot and number of slots, for a port whose slots are counted at run time.
+    pub slot: Option<(u32, u32)>,
+    /// Number of the settings overlay in force on this conduit; 0 is none.
+    pub overlay: u32,
+    /// The overlay of that number, when it is new on this conduit.
+    pub definition: Option<Vec<u8>>,
+    /// Codecs applied to the payload, first one first, each with the length before it.
+    pub codings: Vec<(Codec, u64)>,
+}
+
+const LAYOUT: u16 = 1;
+const NAMES: u16 = 2;
+const STRUCTURE: u16 = 3;
+const SLOT: u16 = 4;
+const OVERLAY: u16 = 5;
+const DEFINITION: u16 = 6;
+const CODING: u16 = 7;
+
+impl Meta {
+    /// The bytes, padded; empty for a nil message without any field.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match &self.content {
+            Content::Nil => {}
+            Content::Array(layout) => {
+                field(&mut out, LAYOUT, |out| layout.write(out));
+                if !layout.names.is_empty() {
+                    field(&mut out, NAMES, |out| layout.write_names(out));
+                }
+            }
+            Content::Structure => field(&mut out, STRUCTURE, |out| out.push(1)),
+        }
+        if let Some((slot, slots)) = self.slot {
+            field(&mut out, SLOT, |out| {
+                out.extend_from_slice(&slot.to_le_bytes());
+                out.extend_from_slice(&slots.to_le_bytes());
+            });
+        }
+        if self.overlay != 0 {
+            field(&mut out, OVERLAY, |out| out.extend_from_slice(&self.overlay.to_le_bytes()));
+        }
+        if let Some(definition) = &self.definition {
+            field(&mut out, DEFINITION, |out| {
+                out.extend_from_slice(&self.overlay.to_le_bytes());
+                out.extend_from_slice(definition);
+            });
+        }
+        for (Codec::Zstd, length) in &self.codings {
+            field(&mut out, CODING, |out| {
+                out.push(1);
+                out.extend_from_slice(&length.to_le_bytes());
+            });
+        }
+        out.resize(padded(out.len()), 0);
+        out
+    }
+
+    /// Reads the fields of a message with `total` bytes of payload.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a field does not hold together or an array's extents contradict the payload's length.
+    pub fn decode(mut bytes: &[u8], total: u64) -> Result<Self, Malformed> {
+        let mut meta = Meta::default();
+        while let Some((key, value, rest)) = next_field(bytes)? {
+            bytes = rest;
+            match key {
+                LAYOUT => meta.content = Content::Array(Layout::read(value)?.0),
+                NAMES => match &mut meta.content {
+                    Content::Array(layout) => layout.read_names(value)?,
+                    _ => return Err(Malformed::new("index names", "they do not follow an array's layout")),
+                },
+                STRUCTURE if value.first() == Some(&1) => meta.content = Content::Structure,
+                STRUCTURE => return Err(Malformed::new("structure", "unknown version of its encoding")),
+                SLOT => meta.slot = Some((word(value, 0)?, word(value, 4)?)),
+                OVERLAY => meta.overlay = word(value, 0)?,
+                DEFINITION => {
+                    meta.overlay = word(value, 0)?;
+                    meta.definition = Some(value[4..].to_vec());
+                }
+                CODING if value.len() == 9 && value[0] == 1 => {
+                    let length = u64::from_le_bytes(value[1..9].try_into().expect("eight bytes"));
+                    meta.codings.push((Codec::Zstd, length));
+                }
+                CODING => return Err(Malformed::new("coding", "a codec that this release does not know")),
+                _ => {}
+            }
+        }
+        if meta.codings.len() > 4 {
+            return Err(Malformed::new("coding", "more than four codecs on one payload"));
+        }
+        let plain = meta.codings.first().map_or(total, |(_, length)| *length);
+        match &meta.content {
+            Content::Array(layout) if layout.bytes() != Some(plain) => Err(Malformed::new(
+                "array layout",
+                format!("an array of {:?} {} in {plain} bytes", layout.shape, layout.dtype.name()),
+            )),
+            Content::Nil if plain != 0 => Err(Malformed::new("metadata", "a payload that nothing describes")),
+            _ => Ok(meta),
+        }
+    }
+}
+
+fn field(out: &mut Vec<u8>, key: u16, write: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(&key.to_le_bytes());
+    out.extend_from_slice(&[0; 6]);
+    let start = out.len();
+    write(out);
+    let length = (out.len() - start) as u32;
+    out[start - 4..start].copy_from_slice(&length.to_le_bytes());
+}
+
+type Field<'a> = (u16, &'a [u8], &'a [u8]);
+
+fn next_field(bytes: &[u8]) -> Result<Option<Field<'_>>, Malformed> {
+    let Some((head, rest)) = bytes.split_first_chunk::<8>() else { return Ok(None) };
+    let key = u16::from_le_bytes([head[0], head[1]]);
+    if key == 0 {
+        return Ok(None);
+    }
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+    let (value, rest) = rest
+        .split_at_checked(length)
+        .ok_or_else(|| Malformed::new("metadata", format!("field {key} of {length} bytes passes the end")))?;
+    Ok(Some((key, value, rest)))
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+    let bytes = bytes.get(at..at + 4).ok_or_else(|| Malformed::new("metadata", "a field is too short"))?;
+    Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn example() -> Meta {
+        Meta {
+            content: Content::Array(Layout {
+                dtype: Dtype::Float64,
+                order: Order::Fortran,
+                shape: vec![2, 3],
+                names: vec!["x".into(), "größe".into()],
+            }),
+            slot: Some((4, 10)),
+            overlay: 3,
+            definition: Some(vec![0x80]),
+            codings: vec![(Codec::Zstd, 48)],
+        }
+    }
+
+    #[test]
+    fn every_field_survives() {
+        let bytes = example().encode();
+        assert_eq!(bytes.len() % crate::ALIGNMENT, 0);
+        assert_eq!(Meta::decode(&bytes, 17).unwrap(), example());
+        assert!(Meta::default().encode().is_empty());
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped() {
+        let mut bytes = Vec::new();
+        field(&mut bytes, 999, |out| out.extend_from_slice(b"from a later release"));
+        bytes.extend_from_slice(&example().encode());
+        assert_eq!(Meta::decode(&bytes, 17).unwrap(), example());
+    }
+
+    #[test]
+    fn an_array_must_fill_its_payload() {
+        let meta =
+            Meta { content: Content::Array(Layout::new(Dtype::Int32, Order::C, [3])), ..Meta::default() };
+        assert!(Meta::decode(&meta.encode(), 12).is_ok());
+        let error = Meta::decode(&meta.encode(), 13).unwrap_err().to_string();
+        assert!(error.contains("int32") && error.contains("13"), "{error}");
+        assert!(Meta::decode(&[], 1).is_err());
+    }
+
+    #[test]
+    fn extents_that_overflow_are_refused() {
+        let meta = Meta {
+            content: Content::Array(Layout::new(Dtype::Int32, Order::C, [u64::MAX, 2])),
+            ..Meta::default()
+        };
+        assert!(Meta::decode(&meta.encode(), 0).is_err());
+        let empty = Layout::new(Dtype::Int32, Order::C, [u64::MAX, 0, 7]);
+        assert_eq!(empty.bytes(), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), total: u64) {
+            let _ = Meta::decode(&bytes, total);
+        }
+
+        #[test]
+        fn damaged_bytes_are_read_or_refused(at in 0usize..128, value: u8) {
+            let mut bytes = example().encode();
+            let at = at % bytes.len();
+            bytes[at] = value;
+            let _ = Meta::decode(&bytes, 17);
+        }
+    }
+}
