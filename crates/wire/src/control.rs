@@ -201,6 +201,9 @@ pub struct Welcome {
     /// Whether to send event rows.
     #[serde(default)]
     pub trace: bool,
+    /// Whether others compute on the same cores at the same time, so that spinning would slow them.
+    #[serde(default)]
+    pub crowded: bool,
     /// Setting or number that says when simulated time ends, if known; for the progress bar.
     #[serde(default)]
     pub end: Option<Setting>,
@@ -321,6 +324,12 @@ pub struct WaitOn {
     pub sends: bool,
     /// Messages that I have sent or received on the conduit.
     pub count: u64,
+    /// Of a sender: messages that the receiver has not taken yet.
+    #[serde(default)]
+    pub ahead: u64,
+    /// Of a sender: payload bytes that the receiver has not taken yet, with those of the message that waits.
+    #[serde(default)]
+    pub ahead_bytes: u64,
 }
 
 /// Where an instance is.
