@@ -1,1 +1,48 @@
-//! Transport.
+//! Moving messages between instances: one contract ([`Carrier`]), one module per medium.
+//!
+//! A **carrier** takes messages of any number of conduits to one other process (or to the same one). What comes in
+//! lands in the **inbox** of its conduit; how far a sender may run ahead is kept by the conduit's **window**; both
+//! live in the process's [`Exchange`]. Whoever waits does so at the instance's one [`Doorbell`], which every medium
+//! and the control plane ring. All sockets of a process belong to its [`Reactor`], one background thread.
+//!
+//! This crate knows frames and bytes. It never looks into a payload, and it knows neither ports nor operators.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use titin_transport::{Carrier, Doorbell, Exchange, Inproc, Outgoing};
+//! use titin_wire::{ConduitId, frame::Head, meta::Meta};
+//!
+//! let exchange = Arc::new(Exchange::default());
+//! let conduit = ConduitId(1);
+//! let carrier = Inproc::new(exchange.clone());
+//! let head = Head { conduit, source: 0, destination: 0, tag: 0, sequence: 0, timestamp: 0.0, next_timestamp: None };
+//! carrier.send(&Outgoing::new(head, &Meta::default(), &[])).unwrap();
+//!
+//! let inbox = exchange.inbox(conduit);
+//! inbox.attach(Arc::new(Doorbell::default()), Arc::new(carrier), Default::default());
+//! assert_eq!(inbox.take().unwrap().head.sequence, 0);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod carrier;
+mod doorbell;
+mod exchange;
+mod inbox;
+mod inproc;
+mod reactor;
+mod tcp;
+mod window;
+
+pub mod descriptors;
+
+pub use buffer::{Buffer, Filling};
+pub use carrier::{Carrier, Lost, Medium, Outgoing, Sent};
+pub use doorbell::{Doorbell, Wake};
+pub use exchange::Exchange;
+pub use inbox::{Inbox, InboxOptions, Message};
+pub use inproc::Inproc;
+pub use reactor::{Handler, Reactor};
+pub use tcp::{Link, LinkId};
+pub use window::{Room, Window};

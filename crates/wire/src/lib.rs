@@ -42,7 +42,8 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    pub(crate) fn new(what: &'static str, why: impl Into<String>) -> Self {
+    /// What was being read, and what is wrong with it.
+    pub fn new(what: &'static str, why: impl Into<String>) -> Self {
         Malformed { what, why: why.into() }
     }
 }

@@ -1,0 +1,181 @@
+//! Aligned payload memory that is used again: page faults cost more than copies.
+
+use std::io::{self, IoSlice};
+use std::ops::Deref;
+use std::sync::Mutex;
+
+use titin_wire::ALIGNMENT;
+
+/// Smaller buffers are left to the allocator, which recycles them itself.
+const POOLED: usize = 64 << 10;
+
+/// What the pool keeps at most, in bytes and in buffers.
+const POOL_BYTES: usize = 256 << 20;
+const POOL_BUFFERS: usize = 32;
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), bytes: 0 });
+
+/// The bytes of one payload, aligned to 64, which do not change any more.
+#[derive(Debug, Default)]
+pub struct Buffer {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+/// A buffer that is being filled, from its beginning to its end.
+#[derive(Debug)]
+pub struct Filling {
+    buffer: Buffer,
+    filled: usize,
+}
+
+impl Buffer {
+    /// A copy of the parts, one after the other.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::OutOfMemory`] if there is no memory for them.
+    pub fn gather(parts: &[IoSlice<'_>]) -> io::Result<Self> {
+        let mut filling = Filling::new(parts.iter().map(|part| part.len() as u64).sum())?;
+        parts.iter().for_each(|part| filling.push(part));
+        Ok(filling.finish())
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.length]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.memory.len() >= POOLED {
+            let memory = std::mem::take(&mut self.memory);
+            if let Ok(mut pool) = POOL.lock() {
+                pool.give(memory);
+            }
+        }
+    }
+}
+
+impl Filling {
+    /// Room for `length` bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::OutOfMemory`] if there is none.
+    pub fn new(length: u64) -> io::Result<Self> {
+        let none = || {
+            let text = format!("no memory for a message of {length} bytes");
+            io::Error::new(io::ErrorKind::OutOfMemory, text)
+        };
+        let length = usize::try_from(length).map_err(|_| none())?;
+        let wanted = length.checked_add(if length == 0 { 0 } else { ALIGNMENT }).ok_or_else(none)?;
+        let memory = if wanted < POOLED {
+            vec![0; wanted]
+        } else {
+            let pooled = POOL.lock().expect("the pool's holder cannot panic").take(wanted);
+            pooled.map_or_else(|| fresh(wanted), Ok).map_err(|_| none())?
+        };
+        let start = if length == 0 { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) };
+        Ok(Filling { buffer: Buffer { memory, start, length }, filled: 0 })
+    }
+
+    /// The part not filled yet. [`Filling::advance`] says how much of it was.
+    pub fn rest(&mut self) -> &mut [u8] {
+        let Buffer { start, length, .. } = self.buffer;
+        &mut self.buffer.memory[start + self.filled..start + length]
+    }
+
+    /// Counts bytes that were written at the beginning of [`Filling::rest`].
+    pub fn advance(&mut self, bytes: usize) {
+        self.filled += bytes;
+        assert!(self.filled <= self.buffer.length, "a buffer of {} bytes was overfilled", self.buffer.length);
+    }
+
+    /// Copies bytes to the beginning of the rest.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.rest()[..bytes.len()].copy_from_slice(bytes);
+        self.advance(bytes.len());
+    }
+
+    /// Bytes filled so far.
+    pub fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// The whole buffer. What was not filled holds bytes of earlier messages of this process, or zeros.
+    pub fn finish(self) -> Buffer {
+        self.buffer
+    }
+}
+
+/// Zeroed memory straight from the system, or an error where `vec!` would abort.
+fn fresh(length: usize) -> Result<Vec<u8>, std::collections::TryReserveError> {
+    // A little more than asked for, so that payloads that grow slowly still find their buffer again.
+    let length = length.next_multiple_of((length / 8).next_power_of_two().max(4096));
+    if length > 1 << 28 {
+        Vec::<u8>::new().try_reserve_exact(length)?;
+    }
+    Ok(vec![0; length])
+}
+
+struct Pool {
+    free: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Pool {
+    fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+        let fits = |memory: &Vec<u8>| memory.len() >= length && memory.len() / 2 <= length;
+        let best =
+            (0..self.free.len()).filter(|i| fits(&self.free[*i])).min_by_key(|i| self.free[*i].len())?;
+        let memory = self.free.swap_remove(best);
+        self.bytes -= memory.len();
+        Some(memory)
+    }
+
+    fn give(&mut self, memory: Vec<u8>) {
+        if self.bytes + memory.len() <= POOL_BYTES && self.free.len() < POOL_BUFFERS {
+            self.bytes += memory.len();
+            self.free.push(memory);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_are_aligned_and_whole() {
+        for length in [1, 63, 64, 1000, POOLED, 3 * POOLED + 5] {
+            let bytes: Vec<u8> = (0..length).map(|i| i as u8).collect();
+            let (left, right) = bytes.split_at(length / 3);
+            let buffer = Buffer::gather(&[IoSlice::new(left), IoSlice::new(right)]).unwrap();
+            assert_eq!(&*buffer, &bytes[..]);
+            assert_eq!(buffer.as_ptr().align_offset(ALIGNMENT), 0);
+        }
+        assert!(Buffer::gather(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_an_error() {
+        assert_eq!(Filling::new(u64::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        let error = Filling::new(1 << 60).unwrap_err();
+        assert!(error.to_string().contains("1152921504606846976"), "{error}");
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let mut pool = Pool { free: Vec::new(), bytes: 0 };
+        pool.give(vec![0; 1000]);
+        pool.give(vec![0; 1500]);
+        assert_eq!(pool.take(900).unwrap().len(), 1000);
+        assert!(pool.take(100).is_none(), "far too large a buffer is not wasted on a small message");
+        assert_eq!(pool.take(1500).unwrap().len(), 1500);
+        assert_eq!(pool.bytes, 0);
+    }
+}

@@ -1,0 +1,141 @@
+//! The contract that every medium keeps.
+
+use std::io::IoSlice;
+use std::sync::{Arc, OnceLock};
+
+use titin_wire::frame::{Ack, Head};
+use titin_wire::handshake::Refusal;
+use titin_wire::meta::Meta;
+use titin_wire::{ConduitId, Malformed};
+
+use crate::Buffer;
+
+/// A way by which messages travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Medium {
+    /// Within one process.
+    Inproc,
+    /// A TCP connection.
+    Tcp,
+}
+
+impl Medium {
+    /// The name that descriptions and profiles use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Medium::Inproc => "inproc",
+            Medium::Tcp => "tcp",
+        }
+    }
+}
+
+/// Why a link is no more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// The other end closed it, or its process ended.
+    #[error("the connection was closed by the other end")]
+    Closed,
+    /// The other end could not be reached.
+    #[error("cannot reach {0}")]
+    Unreachable(String),
+    /// The other end is not to be talked to.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It sent what cannot be understood.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// It did not prove itself in time.
+    #[error("the other end did not complete the handshake in time")]
+    Silent,
+    /// The system reported an error.
+    #[error("{0}")]
+    System(String),
+}
+
+impl From<std::io::Error> for Lost {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => Lost::Closed,
+            _ => Lost::System(error.to_string()),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Lost {
+    fn from(error: rustix::io::Errno) -> Self {
+        std::io::Error::from(error).into()
+    }
+}
+
+/// A message on its way out. The parts stay the caller's.
+pub struct Outgoing<'a> {
+    /// What travels with it.
+    pub head: Head,
+    /// Its metadata.
+    pub meta: &'a Meta,
+    /// Its payload, in pieces that follow each other.
+    pub parts: &'a [IoSlice<'a>],
+    /// Whether it may take the place of an earlier one that has not left yet (the receiver keeps only the latest).
+    pub supersedes: bool,
+    shared: OnceLock<Arc<Buffer>>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A message of these parts.
+    pub fn new(head: Head, meta: &'a Meta, parts: &'a [IoSlice<'a>]) -> Self {
+        Outgoing { head, meta, parts, supersedes: false, shared: OnceLock::new() }
+    }
+
+    /// The same message along another conduit; a copy of the payload, once made, serves both.
+    pub fn along(&mut self, head: Head, meta: &'a Meta) {
+        self.head = head;
+        self.meta = meta;
+    }
+
+    /// Bytes of payload.
+    pub fn length(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// A copy of the payload that any number of receivers may share, made once.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn shared(&self) -> Result<Arc<Buffer>, Lost> {
+        if let Some(buffer) = self.shared.get() {
+            return Ok(buffer.clone());
+        }
+        let buffer = Arc::new(Buffer::gather(self.parts)?);
+        Ok(self.shared.get_or_init(|| buffer).clone())
+    }
+}
+
+/// How a message left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Bytes of payload that had to be copied on this side.
+    pub copied: u64,
+}
+
+/// Takes messages of any number of conduits to one other process, or to this one.
+///
+/// Any thread may call; calls for one conduit come from one thread at a time, and its messages arrive in the order
+/// of the calls. Whether there is room in the conduit's buffer is settled before [`Carrier::send`], by its
+/// [`crate::Window`]; so nothing here waits for the receiving *program*, only, for a bounded time, for the bytes to
+/// drain.
+pub trait Carrier: Send + Sync {
+    /// The medium.
+    fn medium(&self) -> Medium;
+
+    /// Sends one message. When it returns the caller may change the payload's memory.
+    ///
+    /// # Errors
+    /// [`Lost`] once the other end is gone. The message may or may not have arrived.
+    fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost>;
+
+    /// Says that no message follows the first `sequence` ones. Does not wait.
+    fn end(&self, conduit: ConduitId, sequence: u64);
+
+    /// Tells the sending end how far the receiving one has come. Does not wait.
+    fn acknowledge(&self, conduit: ConduitId, ack: Ack);
+}

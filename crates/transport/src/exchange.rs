@@ -1,0 +1,45 @@
+//! The conduit ends of a process, by number.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use titin_wire::ConduitId;
+
+use crate::{Inbox, Window};
+
+/// All inboxes and windows of a process: where carriers find them.
+#[derive(Default)]
+pub struct Exchange {
+    inboxes: RwLock<HashMap<ConduitId, Arc<Inbox>>>,
+    windows: RwLock<HashMap<ConduitId, Arc<Window>>>,
+}
+
+impl Exchange {
+    /// The inbox of a conduit, made when it is first asked for.
+    pub fn inbox(&self, conduit: ConduitId) -> Arc<Inbox> {
+        if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {
+            return inbox.clone();
+        }
+        let mut inboxes = self.inboxes.write().expect("never poisoned");
+        inboxes.entry(conduit).or_insert_with(|| Arc::new(Inbox::new(conduit))).clone()
+    }
+
+    /// The window of a conduit, if we send on it.
+    pub fn window(&self, conduit: ConduitId) -> Option<Arc<Window>> {
+        self.windows.read().expect("never poisoned").get(&conduit).cloned()
+    }
+
+    /// Makes a window known, so that acknowledgements find it.
+    pub fn open_window(&self, conduit: ConduitId, window: Arc<Window>) {
+        self.windows.write().expect("never poisoned").insert(conduit, window);
+    }
+
+    /// Forgets the ends of a conduit: the inbox if we received on it, else the window.
+    pub fn forget(&self, conduit: ConduitId, receives: bool) {
+        if receives {
+            self.inboxes.write().expect("never poisoned").remove(&conduit);
+        } else {
+            self.windows.write().expect("never poisoned").remove(&conduit);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The receiving end of a conduit: messages that have arrived and were not taken yet.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use titin_wire::frame::{Ack, Head};
+use titin_wire::meta::Meta;
+use titin_wire::{ConduitId, Malformed};
+
+use crate::{Buffer, Carrier, Doorbell, Lost};
+
+/// A message that has arrived whole.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// What travelled with it.
+    pub head: Head,
+    /// Its metadata.
+    pub meta: Arc<Meta>,
+    /// Its payload. Shared between the receivers of a multicast; lives as long as anybody holds it.
+    pub body: Arc<Buffer>,
+}
+
+/// How a receiving end treats its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InboxOptions {
+    /// Keep only the newest message: an arriving one drops what waits.
+    pub latest: bool,
+    /// The sender's limits; acknowledgements go out when a quarter of them has been consumed.
+    pub messages: u64,
+    /// See `messages`.
+    pub bytes: u64,
+}
+
+impl Default for InboxOptions {
+    fn default() -> Self {
+        InboxOptions { latest: false, messages: 64, bytes: 1 << 30 }
+    }
+}
+
+/// Holds what has arrived on one conduit.
+///
+/// It may exist before its instance knows of the conduit: a peer that was told of us first may already be sending.
+pub struct Inbox {
+    conduit: ConduitId,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Message>,
+    ack: Ack,
+    told: Ack,
+    ended: bool,
+    /// The instance is done: whatever arrives is dropped as consumed.
+    discards: bool,
+    lost: Option<Lost>,
+    options: InboxOptions,
+    attached: Option<(Arc<Doorbell>, Arc<dyn Carrier>)>,
+}
+
+impl Inbox {
+    pub(crate) fn new(conduit: ConduitId) -> Self {
+        Inbox { conduit, state: Mutex::default() }
+    }
+
+    /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
+    pub fn attach(&self, bell: Arc<Doorbell>, carrier: Arc<dyn Carrier>, options: InboxOptions) {
+        let mut state = self.lock();
+        state.options = options;
+        state.attached = Some((bell, carrier));
+        if options.latest {
+            let superseded = state.queue.len().saturating_sub(1);
+            state.supersede(superseded);
+        }
+        let ended = state.ended;
+        let answer = state.answer(ended);
+        drop(state);
+        self.tell(answer);
+    }
+
+    /// Takes a message in, in the order of sequence numbers.
+    ///
+    /// # Errors
+    /// [`Malformed`] if its number is not the next one. Only a sender that keeps the latest message may skip some.
+    pub fn deliver(&self, message: Message) -> Result<(), Malformed> {
+        let mut state = self.lock();
+        let (number, expected) = (message.head.sequence, state.ack.received);
+        if state.ended
+            || number < expected
+            || (number > expected && !state.options.latest && state.attached.is_some())
+        {
+            let why = format!("number {number} on {}, expected {expected}", self.conduit);
+            return Err(Malformed::new("message", why));
+        }
+        state.ack.received = number + 1;
+        if state.options.latest {
+            state.supersede_all();
+        }
+        state.queue.push_back(message);
+        if state.discards {
+            state.supersede_all();
+        }
+        let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
+        let answer = state.answer(false);
+        drop(state);
+        self.tell(answer);
+        bell.inspect(|bell| bell.ring());
+        Ok(())
+    }
+
+    /// Notes that the sender has ended after `sent` messages, and answers it.
+    pub fn end(&self, sent: u64) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.ack.received = state.ack.received.max(sent);
+        let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
+        let answer = state.answer(true);
+        drop(state);
+        self.tell(answer);
+        bell.inspect(|bell| bell.ring());
+    }
+
+    /// Marks the sender as gone before its end.
+    pub fn lose(&self, lost: Lost) {
+        let mut state = self.lock();
+        if !state.ended {
+            state.lost.get_or_insert(lost);
+        }
+        let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
+        drop(state);
+        bell.inspect(|bell| bell.ring());
+    }
+
+    /// The oldest message, if one is there. What had arrived before an end or a loss can still be taken.
+    pub fn take(&self) -> Option<Message> {
+        let mut state = self.lock();
+        let message = state.queue.pop_front()?;
+        state.ack.consumed = message.head.sequence + 1;
+        state.ack.bytes += message.body.len() as u64;
+        let answer = state.answer(false);
+        drop(state);
+        self.tell(answer);
+        Some(message)
+    }
+
+    /// Drops everything that has arrived and whatever will, so that the sender is not held up by a receiver that is
+    /// done; returns how many messages were not taken.
+    pub fn discard(&self) -> u64 {
+        let mut state = self.lock();
+        let dropped = state.queue.len() as u64;
+        state.discards = true;
+        state.supersede_all();
+        let answer = state.answer(true);
+        drop(state);
+        self.tell(answer);
+        dropped
+    }
+
+    /// Whether a message could be taken now.
+    pub fn ready(&self) -> bool {
+        !self.lock().queue.is_empty()
+    }
+
+    /// Whether the sender has ended and all it sent was taken.
+    pub fn exhausted(&self) -> bool {
+        let state = self.lock();
+        state.ended && state.queue.is_empty()
+    }
+
+    /// Whether the sender has ended.
+    pub fn ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// Why the sender is gone, if it went before its end.
+    pub fn lost(&self) -> Option<Lost> {
+        self.lock().lost.clone()
+    }
+
+    /// Messages that have arrived.
+    pub fn received(&self) -> u64 {
+        self.lock().ack.received
+    }
+
+    fn tell(&self, answer: Option<(Arc<dyn Carrier>, Ack)>) {
+        if let Some((carrier, ack)) = answer {
+            carrier.acknowledge(self.conduit, ack);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while an inbox is locked")
+    }
+}
+
+impl State {
+    fn supersede_all(&mut self) {
+        self.supersede(self.queue.len());
+    }
+
+    /// Drops the `count` oldest messages as consumed.
+    fn supersede(&mut self, count: usize) {
+        for message in self.queue.drain(..count) {
+            self.ack.consumed = message.head.sequence + 1;
+            self.ack.bytes += message.body.len() as u64;
+        }
+    }
+
+    /// The acknowledgement that is due, if one is: always after an end, else at a quarter of the buffer.
+    fn answer(&mut self, always: bool) -> Option<(Arc<dyn Carrier>, Ack)> {
+        let messages = self.ack.consumed - self.told.consumed;
+        let bytes = self.ack.bytes - self.told.bytes;
+        let due = messages > 0 && (messages >= self.options.messages / 4 || bytes >= self.options.bytes / 4);
+        if !(always || due) {
+            return None;
+        }
+        let (_, carrier) = self.attached.as_ref()?;
+        self.told = self.ack;
+        Some((carrier.clone(), self.ack))
+    }
+}

@@ -1,0 +1,174 @@
+//! The sending end of a conduit: how far it may run ahead of its receiver.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use titin_wire::frame::Ack;
+
+use crate::{Doorbell, Lost};
+
+/// Counts what was sent and what the receiver has told about it.
+#[derive(Debug)]
+pub struct Window {
+    bell: Arc<Doorbell>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    messages: u64,
+    bytes: u64,
+    sent: u64,
+    sent_bytes: u64,
+    ack: Ack,
+    raised: u64,
+    lost: Option<Lost>,
+}
+
+/// Whether a message may be sent now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Room {
+    /// It may; its sequence number.
+    Free(u64),
+    /// The buffer is full.
+    Full,
+    /// The receiver is gone.
+    Lost(Lost),
+}
+
+impl Window {
+    /// A window of so many messages and bytes, whichever is reached first. One message always fits.
+    pub fn new(bell: Arc<Doorbell>, messages: u64, bytes: u64) -> Self {
+        let state = State {
+            messages: messages.max(1),
+            bytes,
+            sent: 0,
+            sent_bytes: 0,
+            ack: Ack::default(),
+            raised: 0,
+            lost: None,
+        };
+        Window { bell, state: Mutex::new(state) }
+    }
+
+    /// Counts a message of `length` bytes as sent, if there is room for it.
+    pub fn claim(&self, length: u64) -> Room {
+        let mut state = self.lock();
+        if let Some(lost) = &state.lost {
+            return Room::Lost(lost.clone());
+        }
+        let ahead = state.sent - state.ack.consumed;
+        let bytes = state.sent_bytes.saturating_sub(state.ack.bytes);
+        if ahead > 0 && (ahead >= state.messages || bytes.saturating_add(length) > state.bytes) {
+            return Room::Full;
+        }
+        state.sent += 1;
+        state.sent_bytes += length;
+        Room::Free(state.sent - 1)
+    }
+
+    /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored.
+    pub fn acknowledged(&self, ack: Ack) {
+        let mut state = self.lock();
+        if ack.received <= state.sent && ack.consumed <= ack.received && ack.received >= state.ack.received {
+            state.ack = ack;
+            drop(state);
+            self.bell.ring();
+        }
+    }
+
+    /// Lets the sender run further ahead. Limits never shrink.
+    pub fn raise(&self, messages: u64, bytes: u64) {
+        let mut state = self.lock();
+        state.messages = state.messages.max(messages);
+        state.bytes = state.bytes.max(bytes);
+        state.raised += 1;
+        drop(state);
+        self.bell.ring();
+    }
+
+    /// Marks the receiver as gone.
+    pub fn lose(&self, lost: Lost) {
+        self.lock().lost.get_or_insert(lost);
+        self.bell.ring();
+    }
+
+    /// Messages sent.
+    pub fn sent(&self) -> u64 {
+        self.lock().sent
+    }
+
+    /// How often the limit was raised.
+    pub fn raised(&self) -> u64 {
+        self.lock().raised
+    }
+
+    /// Whether the receiving process holds, or has held, all that was sent.
+    pub fn settled(&self) -> bool {
+        let state = self.lock();
+        state.ack.received == state.sent
+    }
+
+    /// Why the receiver is gone, if it is.
+    pub fn lost(&self) -> Option<Lost> {
+        self.lock().lost.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while a window is locked")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(messages: u64, bytes: u64) -> Window {
+        Window::new(Arc::default(), messages, bytes)
+    }
+
+    fn ack(received: u64, consumed: u64, bytes: u64) -> Ack {
+        Ack { received, consumed, bytes }
+    }
+
+    #[test]
+    fn messages_and_bytes_both_limit() {
+        let window = window(2, 100);
+        assert_eq!(window.claim(60), Room::Free(0));
+        assert_eq!(window.claim(60), Room::Full);
+        assert_eq!(window.claim(40), Room::Free(1));
+        assert_eq!(window.claim(0), Room::Full);
+        window.acknowledged(ack(2, 1, 60));
+        assert_eq!(window.claim(0), Room::Free(2));
+    }
+
+    #[test]
+    fn one_message_always_fits() {
+        let window = window(64, 10);
+        assert_eq!(window.claim(1 << 40), Room::Free(0));
+        assert_eq!(window.claim(1), Room::Full);
+        window.acknowledged(ack(1, 1, 1 << 40));
+        assert_eq!(window.claim(1 << 40), Room::Free(1));
+    }
+
+    #[test]
+    fn a_raised_limit_lets_the_sender_run_on() {
+        let window = window(1, 10);
+        assert_eq!(window.claim(1), Room::Free(0));
+        assert_eq!(window.claim(1), Room::Full);
+        window.raise(2, 5);
+        assert_eq!(window.claim(1), Room::Free(1));
+        assert_eq!(window.raised(), 1);
+    }
+
+    #[test]
+    fn acknowledgements_that_lie_are_ignored() {
+        let window = window(4, 10);
+        window.claim(1);
+        window.acknowledged(ack(2, 2, 2));
+        assert!(!window.settled());
+        window.acknowledged(ack(1, 0, 0));
+        assert!(window.settled());
+        window.acknowledged(ack(0, 0, 0));
+        assert!(window.settled());
+    }
+}
