@@ -1,0 +1,74 @@
+"""Cut a SWMM network in two at a node.
+
+Above the cut the node becomes an outfall, whose stage the part below will give; below the cut it stays what
+it is, and into it the part above will pour. Everything else goes to the one part or the other, unchanged.
+"""
+
+import sys
+from pathlib import Path
+
+# Which column of a section names the thing that decides where a row goes.
+NODES = ("JUNCTIONS", "STORAGE", "OUTFALLS")
+LINKS = ("CONDUITS", "XSECTIONS", "LOSSES")
+LAND = ("SUBCATCHMENTS", "SUBAREAS", "INFILTRATION")
+
+
+def sections(text):
+    """The file as {section: [its lines]}, in order."""
+    parts, rows = {}, None
+    for line in text.splitlines():
+        if line.startswith("["):
+            rows = parts.setdefault(line.strip("[] \t"), [])
+        elif rows is not None:
+            rows.append(line)
+    return parts
+
+
+def records(lines):
+    """The rows that are neither blank nor a comment, as lists of words."""
+    return [line.split() for line in lines if line.strip() and not line.startswith(";")]
+
+
+def cut(text, node):
+    """Two SWMM input files, above and below `node`, from the text of one."""
+    network = sections(text)
+    nodes = {row[0]: row for section in ("JUNCTIONS", "STORAGE") for row in records(network[section])}
+    if node not in nodes:
+        raise ValueError(f"cannot cut at {node!r}: the nodes are {', '.join(nodes)}")
+
+    links = {row[0]: (row[1], row[2]) for row in records(network["CONDUITS"])}
+    above = {node}
+    while grown := {start for start, end in links.values() if end in above} - above:
+        above |= grown
+    above.remove(node)
+    outlet = {row[0]: row[2] for row in records(network["SUBCATCHMENTS"])}
+
+    def belongs_above(section, name):
+        if section in NODES:
+            return name in above
+        if section in LINKS:
+            return links[name][0] in above
+        if section in LAND:
+            return outlet[name] in above
+        return None  # options, rain and the like: to both
+
+    def part(wanted, extra):
+        text = []
+        for section, lines in network.items():
+            text.append(f"[{section}]")
+            for line in lines:
+                name = line.split()[0] if line.strip() and not line.startswith(";") else None
+                if name is None or belongs_above(section, name) in (None, wanted):
+                    text.append(line)
+                if section == extra[0] and line is lines[0]:
+                    text.append(extra[1])
+        return "\n".join(text) + "\n"
+
+    invert, _, depth = map(float, nodes[node][1:4])  # the outfall begins where the node begins
+    return part(True, ("OUTFALLS", f"{node}  {invert}  FIXED  {invert + depth}  NO")), part(False, ("", ""))
+
+
+if __name__ == "__main__":
+    source, node, upper, lower = sys.argv[1:]
+    for path, text in zip((upper, lower), cut(Path(source).read_text(), node)):
+        Path(path).write_text(text)
