@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Diffusion along a line: the slow, coarse model of the pair."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Logistic growth in each cell by itself: the fast model of the pair."""
 
 import titin
