@@ -1,1 +1,84 @@
-//! yMMSL and the model graph.
+//! yMMSL and the model graph: components, ports, operators, conduits, settings, checks.
+//!
+//! [`load`] reads description files of yMMSL v0.1 and v0.2, merges them, follows imports and reports everything that is wrong at
+//! once. [`Description::network`] takes nested models apart and gives the flat [`Network`] that is run: components with their
+//! programs, instances, and the [`Wire`]s of each instance.
+//!
+//! This crate reads the files that it is given and the modules that they import. It never prints, starts nothing, opens no
+//! socket, and takes no text, however hostile, for granted.
+//!
+//! ```
+//! use titin_model::{LoadOptions, load_texts};
+//!
+//! let text = "
+//! ymmsl_version: v0.2
+//! models:
+//!   demo:
+//!     components:
+//!       macro:
+//!         description: slow
+//!         ports: {o_i: state_out, s: state_in}
+//!         implementation: macro_prog
+//!       micro:
+//!         description: fast
+//!         ports: {f_init: initial, o_f: final}
+//!         implementation: micro_prog
+//!         multiplicity: 4
+//!     conduits:
+//!       macro.state_out: micro.initial
+//!       micro.final: macro.state_in
+//! programs:
+//!   macro_prog: {executable: ./macro}
+//!   micro_prog: {executable: ./micro}
+//! settings: {dt: 10 ms, 'micro[2].dt': 5 ms}
+//! ";
+//! let description = load_texts(&[("demo.ymmsl", text)], &LoadOptions::default()).unwrap();
+//! let network = description.network(None).unwrap();
+//! assert_eq!(network.instances().count(), 5);
+//! let wiring = network.wiring(&"macro".parse().unwrap()).unwrap();
+//! assert_eq!(wiring.wires.len(), 8);
+//! let dt = network.settings.find(&"micro[2]".parse().unwrap(), "dt").unwrap();
+//! assert_eq!(dt.in_unit("s"), Ok(0.005));
+//! ```
+
+#![forbid(unsafe_code)]
+#![allow(dead_code)] // the checks, which read most places, come next
+
+mod check;
+mod description;
+mod extras;
+mod filter;
+mod flatten;
+mod imports;
+mod load;
+mod merge;
+mod names;
+mod network;
+mod operator;
+mod problem;
+pub mod quantity;
+mod read;
+mod settings;
+mod timelines;
+mod yaml;
+
+pub use description::{
+    BaseEnv, BuiltIn, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End,
+    ExecutionModel, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program, ProgramKind, Resources,
+    Resume, SupportedSetting,
+};
+pub use extras::{
+    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,
+    UserFilter,
+};
+pub use filter::{ElementType, FILTER_NAMES, Filter, FilterKind, Side};
+pub use load::{LoadOptions, Start, load, load_texts};
+pub use merge::SETTINGS_IN;
+pub use names::{
+    BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Part, Reference,
+    is_identifier,
+};
+pub use network::{Bundle, ConduitEnds, Direction, Network, NetworkComponent, Wire, Wiring};
+pub use operator::{Operator, Timeline};
+pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity};
+pub use settings::{SettingType, Settings, Value};

@@ -1,0 +1,279 @@
+//! Filters: what happens to a message on its way through a conduit.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Name, is_identifier};
+use crate::problem::{did_you_mean, listing};
+use crate::yaml::shorten;
+
+/// One filter of a conduit, as written before the receiver: `a.out: last scale(2, 0.5) b.in`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filter {
+    /// What it does.
+    pub kind: FilterKind,
+    /// The side that it was pinned to (`scale(2, 0)@receiver`); `None` leaves the choice to the filter.
+    pub side: Option<Side>,
+}
+
+/// What a filter does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilterKind {
+    /// Only the last message of a timeline passes.
+    Last,
+    /// One message is received again and again.
+    Repeat,
+    /// One message is received once, then nil.
+    Pad,
+    /// Compressed on the wire, with this level.
+    Zstd(Option<i32>),
+    /// Every number becomes `a x + b`.
+    Scale {
+        /// The factor.
+        a: f64,
+        /// What is added.
+        b: f64,
+    },
+    /// Array elements of another type.
+    Astype(ElementType),
+    /// A function of the user's, named under `titin: filters`.
+    User(Name),
+}
+
+/// The end of a conduit at which a filter runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Before the wire.
+    Sender,
+    /// After the wire.
+    Receiver,
+}
+
+macro_rules! element_types {
+    ($($name:ident $text:literal $doc:literal),*) => {
+        /// The type of an array's elements, under NumPy's names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum ElementType { $(#[doc = $doc] $name),* }
+
+        impl ElementType {
+            /// All of them.
+            pub const ALL: &'static [ElementType] = &[$(ElementType::$name),*];
+
+            /// NumPy's name: `float64`.
+            pub fn name(self) -> &'static str {
+                match self { $(ElementType::$name => $text),* }
+            }
+        }
+    };
+}
+
+element_types! {
+    Bool "bool" "One byte, 0 or 1.", Int8 "int8" "Signed, 1 byte.", Int16 "int16" "Signed, 2 bytes.",
+    Int32 "int32" "Signed, 4 bytes.", Int64 "int64" "Signed, 8 bytes.", Uint8 "uint8" "Unsigned, 1 byte.",
+    Uint16 "uint16" "Unsigned, 2 bytes.", Uint32 "uint32" "Unsigned, 4 bytes.", Uint64 "uint64" "Unsigned, 8 bytes.",
+    Float16 "float16" "Half precision.", Float32 "float32" "Single precision.", Float64 "float64" "Double precision.",
+    Complex64 "complex64" "Two of single precision.", Complex128 "complex128" "Two of double precision."
+}
+
+impl FilterKind {
+    /// Whether several messages become one.
+    pub fn reduces(&self) -> bool {
+        matches!(self, FilterKind::Last)
+    }
+
+    /// Whether one message becomes several.
+    pub fn repeats(&self) -> bool {
+        matches!(self, FilterKind::Repeat | FilterKind::Pad)
+    }
+
+    /// The place in the order that yMMSL asks for; filters without one may stand anywhere.
+    fn rank(&self) -> Option<u8> {
+        match self {
+            FilterKind::Last => Some(0),
+            FilterKind::Repeat => Some(1),
+            FilterKind::Pad => Some(2),
+            _ => None,
+        }
+    }
+}
+
+/// The names of the filters that come with titin.
+pub const FILTER_NAMES: [&str; 6] = ["last", "repeat", "pad", "zstd", "scale", "astype"];
+
+/// Splits `last scale(2, 1) b.in` into its words; a blank within parentheses does not split.
+pub(crate) fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let (mut start, mut depth) = (None, 0usize);
+    for (i, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if c.is_whitespace() && depth == 0 {
+            words.extend(start.take().map(|s| &text[s..i]));
+        } else if start.is_none() {
+            start = Some(i);
+        }
+    }
+    words.extend(start.map(|s| &text[s..]));
+    words
+}
+
+/// Reads one filter. A name that is none of ours is taken to be the user's own; whether there is one is known once all files
+/// are read. The error says why it is no filter, and what may have been meant.
+pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
+    let (word, side) = match word.rsplit_once('@') {
+        Some((word, "sender")) => (word, Some(Side::Sender)),
+        Some((word, "receiver")) => (word, Some(Side::Receiver)),
+        Some((_, other)) => {
+            return Err((format!("\"@{other}\" is no side of a conduit; write @sender or @receiver"), None));
+        }
+        None => (word, None),
+    };
+    let (name, arguments) = match word.split_once('(') {
+        None => (word, None),
+        Some((name, rest)) => {
+            let inside =
+                rest.strip_suffix(')').ok_or_else(|| (format!("\"{word}\" lacks its \")\""), None))?;
+            (name, Some(inside.split(',').map(str::trim).collect::<Vec<_>>()))
+        }
+    };
+    let kind = kind(name, arguments.as_deref())?;
+    if side.is_some()
+        && !matches!(kind, FilterKind::Scale { .. } | FilterKind::Astype(_) | FilterKind::User(_))
+    {
+        return Err((format!("\"{name}\" knows its side of the wire and cannot be pinned"), None));
+    }
+    Ok(Filter { kind, side })
+}
+
+fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, Option<String>)> {
+    let plain = |kind| match arguments {
+        None => Ok(kind),
+        Some(_) => Err((format!("\"{name}\" takes nothing in parentheses"), None)),
+    };
+    let number = |text: &str| match text.parse::<f64>() {
+        Ok(x) if x.is_finite() => Ok(x),
+        _ => {
+            Err((format!("\"{text}\" is not a number"), Some("write scale(a, b), as scale(2.0, 0.5)".into())))
+        }
+    };
+    match name {
+        "last" => plain(FilterKind::Last),
+        "repeat" => plain(FilterKind::Repeat),
+        "pad" => plain(FilterKind::Pad),
+        "zstd" => match arguments {
+            None => Ok(FilterKind::Zstd(None)),
+            Some([level]) => match level.parse() {
+                Ok(level @ 1..=22) => Ok(FilterKind::Zstd(Some(level))),
+                _ => Err((format!("\"{level}\" is not a level of zstd; they go from 1 to 22"), None)),
+            },
+            Some(_) => Err(("zstd takes one level".into(), Some("write zstd or zstd(3)".into()))),
+        },
+        "scale" => match arguments {
+            Some([a]) => Ok(FilterKind::Scale { a: number(a)?, b: 0.0 }),
+            Some([a, b]) => Ok(FilterKind::Scale { a: number(a)?, b: number(b)? }),
+            _ => Err((
+                "scale needs its numbers a and b, for a x + b".into(),
+                Some("write scale(2.0, 0.5)".into()),
+            )),
+        },
+        "astype" => {
+            let names = || ElementType::ALL.iter().map(|t| t.name());
+            let Some([wanted]) = arguments else {
+                return Err(("astype needs the type wanted".into(), Some("write astype(float32)".into())));
+            };
+            ElementType::ALL.iter().find(|t| t.name() == *wanted).map(|t| FilterKind::Astype(*t)).ok_or_else(
+                || {
+                    (
+                        format!("\"{wanted}\" is no element type"),
+                        did_you_mean(wanted, names()).or(Some(listing(names()))),
+                    )
+                },
+            )
+        }
+        _ if is_identifier(name) => plain(FilterKind::User(name.into())),
+        _ => Err((format!("\"{}\" is not the name of a filter", shorten(name)), None)),
+    }
+}
+
+/// Whether the filters stand in an order that makes sense; the error names two that do not.
+pub(crate) fn check_order(filters: &[Filter]) -> Result<(), String> {
+    let ranked = filters.iter().filter_map(|f| f.kind.rank().map(|rank| (rank, f)));
+    let ranked: Vec<_> = ranked.collect();
+    match ranked.windows(2).find(|pair| pair[0].0 > pair[1].0) {
+        None => Ok(()),
+        Some(pair) => Err(format!("\"{}\" stands before \"{}\"", pair[0].1, pair[1].1)),
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            FilterKind::Last => f.write_str("last")?,
+            FilterKind::Repeat => f.write_str("repeat")?,
+            FilterKind::Pad => f.write_str("pad")?,
+            FilterKind::Zstd(None) => f.write_str("zstd")?,
+            FilterKind::Zstd(Some(level)) => write!(f, "zstd({level})")?,
+            FilterKind::Scale { a, b } => write!(f, "scale({a:?}, {b:?})")?,
+            FilterKind::Astype(to) => write!(f, "astype({})", to.name())?,
+            FilterKind::User(name) => write!(f, "{name}")?,
+        }
+        match self.side {
+            None => Ok(()),
+            Some(Side::Sender) => f.write_str("@sender"),
+            Some(Side::Receiver) => f.write_str("@receiver"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Filter>, String> {
+        words(text).into_iter().map(|w| parse(w).map_err(|e| e.0)).collect()
+    }
+
+    #[test]
+    fn filters_read_and_print_the_same() {
+        for text in
+            ["last repeat pad", "zstd(3)", "scale(2.0, 0.5)@receiver astype(float32)", "mine@sender zstd"]
+        {
+            let filters = read(text).unwrap();
+            let printed = filters.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            assert_eq!(printed, text);
+        }
+    }
+
+    #[test]
+    fn bad_filters_say_why() {
+        for (text, why) in [
+            ("l-st", "not the name"),
+            ("last(2)", "nothing in parentheses"),
+            ("zstd(99)", "1 to 22"),
+            ("scale", "needs its numbers"),
+            ("scale(2", "lacks its"),
+            ("scale(nan)", "not a number"),
+            ("astype(float33)", "no element type"),
+            ("last@sender", "cannot be pinned"),
+            ("mine@home", "no side"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_order_is_last_repeat_pad_and_ours_stand_anywhere() {
+        let order = |text| check_order(&read(text).unwrap());
+        assert!(order("last last zstd repeat pad").is_ok());
+        assert!(order("repeat scale(2) last").unwrap_err().contains("\"repeat\" stands before \"last\""));
+        assert!(order("pad repeat").is_err());
+    }
+}

@@ -1,0 +1,450 @@
+//! Taking nested models apart.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::description::BuiltIn;
+use crate::description::{Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind};
+use crate::extras::Buffer;
+use crate::filter::Filter;
+use crate::merge::SETTINGS_IN;
+use crate::names::{BundleId, ComponentId, Name};
+use crate::network::{Attached, Bundle, Network, NetworkComponent};
+use crate::operator::{Operator, Timeline};
+use crate::problem::{Code, Place, Problems, Report, did_you_mean, listing};
+use crate::timelines;
+
+/// The most instances of a run.
+pub(crate) const MOST_INSTANCES: u64 = 1 << 24;
+/// The most components of a run, and the most conduits between them.
+const MOST_COMPONENTS: usize = 1 << 20;
+const MOST_BUNDLES: usize = 1 << 22;
+/// The most conduits between instances.
+const MOST_CONDUITS: u64 = 1 << 31;
+/// The deepest nesting of models.
+const DEEPEST: usize = 32;
+
+impl Description {
+    /// The flat model to run. A name is needed only where several models are not used by others.
+    pub fn network(&self, model: Option<&str>) -> Result<Network, Report> {
+        let mut problems = Problems::with_files(self.files.clone());
+        let network = self.root(model, &mut problems).and_then(|root| flatten(self, root, &mut problems));
+        match network {
+            Some(network) if problems.errors() == 0 => Ok(network),
+            _ => Err(problems.into_report()),
+        }
+    }
+
+    /// Models that no component uses as its implementation.
+    pub(crate) fn roots(&self) -> Vec<&Model> {
+        let mut used: std::collections::HashSet<&Name> = self
+            .custom_implementations
+            .values()
+            .filter_map(|custom| custom.implementation.as_ref())
+            .collect();
+        for model in self.models.values() {
+            used.extend(model.components.values().filter_map(|c| c.implementation.as_ref()));
+        }
+        self.models.values().filter(|model| !used.contains(&model.name)).collect()
+    }
+
+    /// The model to run.
+    pub(crate) fn root(&self, wanted: Option<&str>, problems: &mut Problems) -> Option<&Model> {
+        let at = Place::default();
+        let names = || self.models.keys().map(Name::as_str);
+        if let Some(wanted) = wanted {
+            let found = self.models.get(wanted);
+            if found.is_none() {
+                let why = format!("the models are {}", listing(names()));
+                let what = format!("there is no model \"{wanted}\"");
+                problems.error_hint(at, Code::NoModel, what, why, did_you_mean(wanted, names()));
+            }
+            return found;
+        }
+        let roots = self.roots();
+        match roots.as_slice() {
+            [root] => Some(root),
+            [] if self.models.is_empty() => {
+                problems.error(at, Code::NoModel, "there is no model to run", "the files describe none");
+                None
+            }
+            [] => {
+                let why = "every model is the implementation of a component of another";
+                problems.error(at, Code::NoModel, "there is no model to run", why);
+                None
+            }
+            several => {
+                let why = format!(
+                    "these are used by no other: {}",
+                    listing(several.iter().map(|m| m.name.as_str()))
+                );
+                let hint = "say which, with --model or \"model\"".to_string();
+                problems.error_hint(at, Code::NoModel, "it is not clear which model to run", why, hint);
+                None
+            }
+        }
+    }
+}
+
+/// What a component comes to be.
+enum Inner {
+    /// Taken out.
+    Nothing,
+    /// A component of the network.
+    Leaf(ComponentId),
+    /// A model: the number of its node.
+    Nested(usize),
+}
+
+/// A model at one place in the nesting.
+struct Node<'d> {
+    model: &'d Model,
+    /// The path of the component that it implements; empty for the root.
+    path: String,
+    /// The node and the component that it implements.
+    parent: Option<(usize, &'d Name)>,
+    multiplicity: Vec<u32>,
+    inner: HashMap<&'d Name, Inner>,
+    from: HashMap<&'d End, Vec<&'d Conduit>>,
+}
+
+/// The implementation of a component, custom ones included: those of the outermost model win.
+pub(crate) fn implementation<'d>(
+    description: &'d Description,
+    chain: &[(&Name, String)],
+    component: &'d Component,
+) -> Option<&'d Name> {
+    if !description.custom_implementations.is_empty() {
+        for (model, path) in chain {
+            let dot = if path.is_empty() { "" } else { "." };
+            let key = format!("{model}.{path}{dot}{}", component.name);
+            if let Some(custom) = description.custom_implementations.get(key.as_str()) {
+                return custom.implementation.as_ref();
+            }
+        }
+    }
+    component.implementation.as_ref()
+}
+
+/// The program with this name; one of titin's own if it is called so.
+pub(crate) fn program(description: &Description, name: &Name) -> Option<Arc<Program>> {
+    if let Some(program) = description.programs.get(name) {
+        return Some(program.clone());
+    }
+    let built_in = BuiltIn::from_name(name)?;
+    let kind = ProgramKind::BuiltIn(built_in);
+    Some(Arc::new(Program { name: name.clone(), kind, can_share_resources: true, ..Program::default() }))
+}
+
+pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Problems) -> Option<Network> {
+    let mut flattener = Flattener { description, nodes: Vec::new(), components: Vec::new(), instances: 0 };
+    flattener.add_model(root, problems)?;
+    let Flattener { nodes, components, .. } = flattener;
+    let mut network = Network {
+        model: root.name.clone(),
+        by_path: components.iter().map(|c| (c.path.clone(), c.id)).collect(),
+        attached: vec![Attached::default(); components.len()],
+        components,
+        bundles: Vec::new(),
+        settings: description.settings.clone(),
+        checkpoints: description.checkpoints.clone(),
+        resume: Vec::new(),
+        extras: description.extras.clone(),
+        matching_timelines: Vec::new(),
+    };
+    let prefix = format!("{}.", root.name);
+    for (path, resume) in &description.resume {
+        network.resume.extend(path.strip_prefix(&prefix).map(|path| (path.into(), resume.snapshot.clone())));
+    }
+    join(&nodes, &mut network, problems)?;
+    check_shapes(&network, problems)?;
+    number_conduits(&mut network, problems)?;
+    timelines::of_network(&mut network, root, &nodes_matching(&nodes));
+    Some(network)
+}
+
+/// Declared matching timelines with the path of the component that their model implements.
+fn nodes_matching<'d>(nodes: &[Node<'d>]) -> Vec<(String, &'d Model)> {
+    nodes.iter().map(|node| (node.path.clone(), node.model)).collect()
+}
+
+struct Flattener<'d> {
+    description: &'d Description,
+    nodes: Vec<Node<'d>>,
+    components: Vec<NetworkComponent>,
+    instances: u64,
+}
+
+impl<'d> Flattener<'d> {
+    /// The nodes of `root` and of everything in it, depth first, so that components keep the order of the description.
+    fn add_model(&mut self, root: &'d Model, problems: &mut Problems) -> Option<()> {
+        self.add_node(root, String::new(), None, Vec::new());
+        // For each open node, how many of its components are done.
+        let mut stack = vec![(0usize, 0usize)];
+        while let Some((node, done)) = stack.pop() {
+            let model = self.nodes[node].model;
+            let Some((_, component)) = model.components.get_index(done) else { continue };
+            stack.push((node, done + 1));
+            if let Some(nested) = self.add_component(node, component, problems)? {
+                if stack.len() > DEEPEST {
+                    let why = format!("at most {DEEPEST} models may stand inside each other");
+                    problems.error(component.at, Code::Limit, "models are nested too deeply", why);
+                    return None;
+                }
+                stack.push((nested, 0));
+            }
+        }
+        Some(())
+    }
+
+    fn add_node(
+        &mut self,
+        model: &'d Model,
+        path: String,
+        parent: Option<(usize, &'d Name)>,
+        multiplicity: Vec<u32>,
+    ) -> usize {
+        let mut from: HashMap<&End, Vec<&Conduit>> = HashMap::with_capacity(model.conduits.len());
+        for conduit in &model.conduits {
+            from.entry(&conduit.sender).or_default().push(conduit);
+        }
+        let inner = HashMap::with_capacity(model.components.len());
+        self.nodes.push(Node { model, path, parent, multiplicity, inner, from });
+        self.nodes.len() - 1
+    }
+
+    /// The models around a node, outermost first, with the path from each to the node.
+    fn chain(&self, node: usize) -> Vec<(&'d Name, String)> {
+        let mut chain = Vec::new();
+        let mut path = String::new();
+        let mut at = node;
+        loop {
+            chain.push((&self.nodes[at].model.name, path.clone()));
+            let Some((parent, name)) = self.nodes[at].parent else { break };
+            path = if path.is_empty() { name.to_string() } else { format!("{name}.{path}") };
+            at = parent;
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// The number of the node, if the component is a model. `None` if it cannot go on.
+    fn add_component(
+        &mut self,
+        node: usize,
+        component: &'d Component,
+        problems: &mut Problems,
+    ) -> Option<Option<usize>> {
+        let chain = self.chain(node);
+        let implementation = implementation(self.description, &chain, component);
+        let Some(implementation) = implementation else {
+            self.nodes[node].inner.insert(&component.name, Inner::Nothing);
+            return Some(None);
+        };
+        let above = &self.nodes[node].path;
+        let path =
+            if above.is_empty() { component.name.to_string() } else { format!("{above}.{}", component.name) };
+        let mut multiplicity = self.nodes[node].multiplicity.clone();
+        multiplicity.extend(&component.multiplicity);
+        if let Some(model) = self.description.models.get(implementation) {
+            if chain.iter().any(|(name, _)| *name == implementation) {
+                let why =
+                    format!("component \"{path}\" is implemented by \"{implementation}\", which contains it");
+                problems.error(component.at, Code::ModelLoop, "a model contains itself", why);
+                return None;
+            }
+            let nested = self.add_node(model, path, Some((node, &component.name)), multiplicity);
+            self.nodes[node].inner.insert(&component.name, Inner::Nested(nested));
+            return Some(Some(nested));
+        }
+        let count = multiplicity.iter().try_fold(1u64, |n, size| n.checked_mul(u64::from(*size)));
+        let total = count.and_then(|n| n.checked_add(self.instances)).filter(|n| *n <= MOST_INSTANCES);
+        if total.is_none() || self.components.len() >= MOST_COMPONENTS {
+            let why =
+                format!("a run has at most {MOST_COMPONENTS} components and {MOST_INSTANCES} instances");
+            problems.error(
+                component.at,
+                Code::Limit,
+                format!("component \"{path}\" makes the run too large"),
+                why,
+            );
+            return None;
+        }
+        let id = ComponentId(self.components.len() as u32);
+        self.nodes[node].inner.insert(&component.name, Inner::Leaf(id));
+        let full = format!("{}.{path}", self.nodes[0].model.name);
+        let need = self.description.resources.get(full.as_str()).map_or(Need::Threads(1), |r| r.need);
+        self.components.push(NetworkComponent {
+            id,
+            path: path.into(),
+            description: component.description.clone(),
+            ports: component.ports.clone(),
+            implementation: implementation.clone(),
+            program: program(self.description, implementation),
+            multiplicity,
+            timeline: Timeline::default(),
+            need,
+            first_instance: self.instances as u32,
+            at: component.at,
+        });
+        self.instances = total.unwrap_or(MOST_INSTANCES);
+        Some(None)
+    }
+}
+
+/// Follows each conduit from the program that sends to the programs that receive, through the ports of models.
+fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> Option<()> {
+    /// More hops than this are a loop.
+    const MOST_HOPS: usize = 4 * DEEPEST;
+    for (number, node) in nodes.iter().enumerate() {
+        for first in &node.model.conduits {
+            let Some(Inner::Leaf(sender)) = first.sender.component.as_ref().and_then(|c| node.inner.get(c))
+            else {
+                continue;
+            };
+            let mut todo: Vec<(usize, &Conduit, Vec<Filter>, usize)> = vec![(number, first, Vec::new(), 0)];
+            while let Some((at, conduit, mut filters, hops)) = todo.pop() {
+                if hops > MOST_HOPS || network.bundles.len() >= MOST_BUNDLES {
+                    let why = if hops > MOST_HOPS {
+                        "following it through the ports of models leads round and round".to_string()
+                    } else {
+                        format!("a run has at most {MOST_BUNDLES} conduits between components")
+                    };
+                    problems.error(
+                        first.at,
+                        Code::Limit,
+                        format!("conduit \"{}\" leads nowhere", first.sender),
+                        why,
+                    );
+                    return None;
+                }
+                filters.extend(conduit.filters.iter().cloned());
+                let (next, end) = match &conduit.receiver.component {
+                    Some(name) => match nodes[at].inner.get(name) {
+                        Some(Inner::Leaf(receiver)) => {
+                            let ends = (*sender, &first.sender.port, *receiver, &conduit.receiver.port);
+                            add_bundle(network, ends, filters, first.at);
+                            continue;
+                        }
+                        Some(Inner::Nested(nested)) => {
+                            (*nested, End { component: None, port: conduit.receiver.port.clone() })
+                        }
+                        Some(Inner::Nothing) | None => continue,
+                    },
+                    None => match nodes[at].parent {
+                        Some((parent, name)) => (
+                            parent,
+                            End { component: Some(name.clone()), port: conduit.receiver.port.clone() },
+                        ),
+                        None => continue,
+                    },
+                };
+                for conduit in nodes[next].from.get(&end).into_iter().flatten().rev() {
+                    todo.push((next, conduit, filters.clone(), hops + 1));
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+fn add_bundle(
+    network: &mut Network,
+    (sender, sender_port, receiver, receiver_port): (ComponentId, &Name, ComponentId, &Name),
+    filters: Vec<Filter>,
+    at: Place,
+) {
+    let id = BundleId(network.bundles.len() as u32);
+    let extras = &network.extras;
+    let path = |component: ComponentId, port: &Name| {
+        format!("{}.{port}", network.components[component.index()].path)
+    };
+    let (mut buffer, mut medium) = (extras.buffer.default, None);
+    if !extras.buffer.ports.is_empty() || !extras.medium.is_empty() {
+        let (from, to) = (path(sender, sender_port), path(receiver, receiver_port));
+        let own = |path: &str| extras.buffer.ports.get(path).map_or(Buffer::default(), |(buffer, _)| *buffer);
+        buffer = own(&to).or(own(&from)).or(buffer);
+        medium =
+            [to, from].iter().find_map(|path| extras.medium.get(path.as_str())).map(|pinned| pinned.medium);
+    }
+    let (sender_port, receiver_port) = (sender_port.clone(), receiver_port.clone());
+    if receiver_port == SETTINGS_IN {
+        let ports = &mut network.components[receiver.index()].ports;
+        ports.entry(receiver_port.clone()).or_insert_with(|| Port {
+            name: SETTINGS_IN.into(),
+            operator: Operator::FInit,
+            timeline: Timeline::default(),
+            guessed: false,
+            at,
+        });
+    }
+    network.attached[sender.index()].sending.push(id);
+    network.attached[receiver.index()].receiving.push(id);
+    network.bundles.push(Bundle {
+        id,
+        sender,
+        sender_port,
+        receiver,
+        receiver_port,
+        filters,
+        buffer,
+        medium,
+        first_conduit: 0,
+        at,
+    });
+}
+
+/// The dimensions that both ends share must have the same sizes, and all peers of a port the same further ones.
+fn check_shapes(network: &Network, problems: &mut Problems) -> Option<()> {
+    let before = problems.errors();
+    let show = |component: &NetworkComponent| match component.multiplicity.as_slice() {
+        [] => format!("\"{}\" is one instance", component.path),
+        sizes => format!("\"{}\" has multiplicity {sizes:?}", component.path),
+    };
+    let mut slots: HashMap<(ComponentId, &Name), (&[u32], &Bundle)> = HashMap::new();
+    for bundle in &network.bundles {
+        let (sender, receiver) = network.ends(bundle);
+        let (s, r) = (&sender.multiplicity, &receiver.multiplicity);
+        let common = s.len().min(r.len());
+        if s[..common] != r[..common] {
+            let what = format!(
+                "the multiplicities of \"{}.{}\" and \"{}.{}\" do not fit",
+                sender.path, bundle.sender_port, receiver.path, bundle.receiver_port
+            );
+            let why = format!("{}, {}; instances are paired one to one", show(sender), show(receiver));
+            let hint = "give both the same multiplicity, or one of them further dimensions".to_string();
+            problems.error_hint(bundle.at, Code::Multiplicity, what, why, hint);
+            continue;
+        }
+        for (own, port, peer) in
+            [(sender, &bundle.sender_port, receiver), (receiver, &bundle.receiver_port, sender)]
+        {
+            let extra = peer.multiplicity.get(own.multiplicity.len()..).unwrap_or_default();
+            let (first, other) = slots.entry((own.id, port)).or_insert((extra, bundle));
+            if *first != extra {
+                let (a, b) = network.ends(other);
+                let earlier = if a.id == own.id { b } else { a };
+                let why = format!("{}, {}; a port has the same slots towards all", show(earlier), show(peer));
+                let what = format!("the peers of \"{}.{port}\" have different multiplicities", own.path);
+                problems.error(bundle.at, Code::Multiplicity, what, why);
+            }
+        }
+    }
+    (problems.errors() == before).then_some(())
+}
+
+fn number_conduits(network: &mut Network, problems: &mut Problems) -> Option<()> {
+    let mut first = 0u64;
+    for i in 0..network.bundles.len() {
+        let (sender, receiver) = network.ends(&network.bundles[i]);
+        let pairs = u64::from(sender.instances().max(receiver.instances()));
+        network.bundles[i].first_conduit = first as u32;
+        first += pairs;
+        if first > MOST_CONDUITS {
+            let why = format!("a run has at most {MOST_CONDUITS} conduits between instances");
+            problems.error(network.bundles[i].at, Code::Limit, "the run is too large", why);
+            return None;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,131 @@
+//! From files to a [`Description`]: read, merged from left to right, imports followed, checked.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::check;
+use crate::description::Description;
+use crate::imports;
+use crate::merge;
+use crate::problem::{Code, Place, Problems, Report};
+use crate::read::{self, Document};
+use crate::yaml::LONGEST_FILE;
+
+/// Where to look, and what to ask of the description.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Directories with modules to import from: those of `YMMSL_PATH`.
+    pub search: Vec<PathBuf>,
+    /// Python's `site-packages` directories, whose entry points are modules too.
+    pub site_packages: Vec<PathBuf>,
+    /// The model to run; needed only where several could be meant.
+    pub model: Option<String>,
+    /// How the components come to run.
+    pub start: Start,
+    /// Refuse components that exchange messages in each step unless the file says that their timelines match.
+    pub strict_timelines: bool,
+}
+
+/// How the components come to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// Each has a program, which is started.
+    #[default]
+    Programs,
+    /// The user starts them, or the file is only looked at; a component without a program is no problem.
+    ByHand,
+    /// Those named here run inside the calling program; the others have a program.
+    Hosted(Vec<String>),
+}
+
+/// Reads, merges and checks files. All problems are reported at once.
+pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Report> {
+    let mut problems = Problems::default();
+    let mut documents = Vec::new();
+    for path in paths {
+        let file = problems.add_file(path.display().to_string());
+        documents.extend(
+            file_text(path, file, &mut problems).and_then(|text| read::document(&text, file, &mut problems)),
+        );
+    }
+    finish(documents, options, problems)
+}
+
+/// As [`load`], from texts with names that messages give as their files.
+pub fn load_texts(texts: &[(&str, &str)], options: &LoadOptions) -> Result<Description, Report> {
+    let mut problems = Problems::default();
+    let mut documents = Vec::new();
+    for (name, text) in texts {
+        let file = problems.add_file(name.to_string());
+        documents.extend(read::document(text, file, &mut problems));
+    }
+    finish(documents, options, problems)
+}
+
+fn finish(
+    documents: Vec<Document>,
+    options: &LoadOptions,
+    mut problems: Problems,
+) -> Result<Description, Report> {
+    if documents.is_empty() && problems.errors() == 0 {
+        problems.error(Place::default(), Code::NoModel, "there is nothing to read", "no file was given");
+    }
+    if documents.is_empty() {
+        return Err(problems.into_report());
+    }
+    let mut document = merge::documents(documents, &mut problems);
+    imports::resolve(&mut document, options, &mut problems);
+    let mut description = Description {
+        description: document.description,
+        models: document.models,
+        programs: document.programs.into_iter().map(|(name, program)| (name, Arc::new(program))).collect(),
+        custom_implementations: document.custom_implementations,
+        settings: document.settings,
+        resources: document.resources,
+        checkpoints: document.checkpoints,
+        resume: document.resume,
+        extras: document.extras,
+        warnings: Report::default(),
+        files: problems.files.clone(),
+    };
+    check::description(&mut description, options, &mut problems);
+    let failed = problems.errors() > 0;
+    let report = problems.into_report();
+    if failed {
+        return Err(report);
+    }
+    description.warnings = report;
+    Ok(description)
+}
+
+/// The text of a file, or the reason that there is none.
+pub(crate) fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
+    let what = "the file cannot be read";
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            problems.error(file, Code::File, what, "it is a directory");
+            return None;
+        }
+        Ok(metadata) if metadata.len() > LONGEST_FILE as u64 => {
+            let why = format!("it has {} bytes; at most {LONGEST_FILE} are read", metadata.len());
+            problems.error(file, Code::Limit, what, why);
+            return None;
+        }
+        _ => {}
+    }
+    match std::fs::read(path).map(String::from_utf8) {
+        Ok(Ok(text)) => Some(text),
+        Ok(Err(error)) => {
+            let why = format!(
+                "it is not UTF-8 text; byte {} is the first that is not",
+                error.utf8_error().valid_up_to()
+            );
+            problems.error(file, Code::File, what, why);
+            None
+        }
+        Err(error) => {
+            problems.error(file, Code::File, what, error.to_string());
+            None
+        }
+    }
+}

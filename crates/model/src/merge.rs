@@ -1,0 +1,167 @@
+//! Several files to one, from left to right.
+//!
+//! v0.1 files among themselves merge their models: a component replaces one of the same name, a conduit one to the same
+//! receiver. As soon as a v0.2 file is among them, names of models and programs must differ.
+
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
+
+use crate::description::{Checkpoints, End, Model, Port};
+use crate::extras::Extras;
+use crate::names::Name;
+use crate::operator::{Operator, Timeline};
+use crate::problem::{Code, Problems};
+use crate::read::{Document, Version};
+
+/// The port through which settings come in, which every component has.
+pub const SETTINGS_IN: &str = "muscle_settings_in";
+
+/// One document in the terms of v0.2.
+pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {
+    let all_old = documents.iter().all(|document| document.version == Version::V01);
+    if !all_old {
+        documents.iter_mut().for_each(|document| modernise(document, problems));
+    }
+    let mut merged = Document::default();
+    for document in documents {
+        if all_old {
+            merge_old_model(&mut merged, document.models);
+            merged.programs.extend(document.programs);
+        } else {
+            merge_new(&mut merged.models, document.models, |m| m.at, "model", problems);
+            merge_new(&mut merged.programs, document.programs, |p| p.at, "program", problems);
+        }
+        if !merged.description.is_empty() && !document.description.is_empty() {
+            let end = merged.description.trim_end().len();
+            merged.description.truncate(end);
+            merged.description.push_str("\n\n");
+        }
+        merged.description.push_str(&document.description);
+        merged.imports.extend(document.imports);
+        merged.custom_implementations.extend(document.custom_implementations);
+        for (path, value, at) in document.settings.entries() {
+            merged.settings.set_at(path.clone(), value.clone(), at);
+        }
+        merged.resources.extend(document.resources);
+        merge_checkpoints(&mut merged.checkpoints, document.checkpoints);
+        merged.resume.extend(document.resume);
+        merge_extras(&mut merged.extras, document.extras);
+    }
+    if all_old {
+        merged.version = Version::V01;
+        modernise(&mut merged, problems);
+    }
+    merged
+}
+
+fn merge_new<T>(
+    merged: &mut IndexMap<Name, T>,
+    more: IndexMap<Name, T>,
+    at: impl Fn(&T) -> crate::problem::Place,
+    what: &str,
+    problems: &mut Problems,
+) {
+    for (name, item) in more {
+        if let Some(first) = merged.get(&name) {
+            let place = at(first);
+            let file = problems.files.get((place.file as usize).wrapping_sub(1)).cloned().unwrap_or_default();
+            let why = format!("{file} has one of this name in line {}; names must differ", place.line);
+            problems.error(at(&item), Code::Duplicate, format!("{what} \"{name}\" is there twice"), why);
+        } else {
+            merged.insert(name, item);
+        }
+    }
+}
+
+fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
+    for (name, overlay) in models {
+        let Some((_, mut model)) = merged.models.pop() else {
+            merged.models.insert(name, overlay);
+            continue;
+        };
+        model.name = name.clone();
+        model.components.extend(overlay.components);
+        let replaced: HashSet<&End> = overlay.conduits.iter().map(|conduit| &conduit.receiver).collect();
+        model.conduits.retain(|conduit| !replaced.contains(&conduit.receiver));
+        model.conduits.extend(overlay.conduits);
+        if model.description.is_empty() {
+            model.description = overlay.description;
+        }
+        merged.models.insert(name, model);
+    }
+}
+
+fn merge_checkpoints(merged: &mut Checkpoints, more: Checkpoints) {
+    merged.at_end |= more.at_end;
+    merged.wallclock_time.extend(more.wallclock_time);
+    merged.simulation_time.extend(more.simulation_time);
+}
+
+fn merge_extras(merged: &mut Extras, more: Extras) {
+    merged.scales.extend(more.scales);
+    merged.stage.extend(more.stage);
+    merged.progress.extend(more.progress);
+    merged.filters.extend(more.filters);
+    merged.buffer.default = more.buffer.default.or(merged.buffer.default);
+    merged.buffer.ports.extend(more.buffer.ports);
+    merged.medium.extend(more.medium);
+    merged.grace = more.grace.or(merged.grace);
+    merged.heartbeat = more.heartbeat.or(merged.heartbeat);
+    merged.register_timeout = more.register_timeout.or(merged.register_timeout);
+    merged.required.extend(more.required);
+    merged.links.extend(more.links);
+}
+
+/// What a v0.1 document leaves to be understood, said as in v0.2.
+fn modernise(document: &mut Document, problems: &mut Problems) {
+    if document.version == Version::V02 {
+        return;
+    }
+    document.version = Version::V02;
+    let Some((name, model)) = document.models.first_mut() else {
+        return;
+    };
+    let prefixed = |path: Name| Name::from(format!("{name}.{path}"));
+    document.resources = std::mem::take(&mut document.resources)
+        .into_iter()
+        .map(|(path, item)| (prefixed(path), item))
+        .collect();
+    document.resume =
+        std::mem::take(&mut document.resume).into_iter().map(|(path, item)| (prefixed(path), item)).collect();
+    guess_ports(model, problems);
+}
+
+/// Gives components that list no ports those that the conduits name. The operators are guessed.
+fn guess_ports(model: &mut Model, problems: &mut Problems) {
+    let mut missing: HashMap<Name, usize> = HashMap::new();
+    for component in model.components.values().filter(|c| c.ports.is_empty()) {
+        missing.insert(component.name.clone(), 0);
+    }
+    for conduit in &model.conduits {
+        for (end, operator) in [(&conduit.sender, Operator::OF), (&conduit.receiver, Operator::FInit)] {
+            let Some(name) = end.component.as_ref().filter(|name| missing.contains_key(*name)) else {
+                continue;
+            };
+            if end.port == SETTINGS_IN {
+                continue;
+            }
+            let Some(component) = model.components.get_mut(name) else { continue };
+            component.ports.entry(end.port.clone()).or_insert_with(|| Port {
+                name: end.port.clone(),
+                operator,
+                timeline: Timeline::default(),
+                guessed: true,
+                at: conduit.at,
+            });
+            missing.entry(name.clone()).and_modify(|n| *n += 1);
+        }
+    }
+    for component in model.components.values().filter(|c| missing.get(&c.name).is_some_and(|n| *n > 0)) {
+        let why = "they were taken from the conduits; their operators are known once the program says them";
+        let hint =
+            format!("list them: {}: {{ports: {{f_init: ..., o_i: ..., s: ..., o_f: ...}}}}", component.name);
+        let what = format!("component \"{}\" lists no ports", component.name);
+        problems.warn(component.at, Code::Incomplete, what, why, hint);
+    }
+}

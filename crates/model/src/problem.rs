@@ -1,0 +1,355 @@
+//! What is wrong with a description: all problems at once, each with its place, its reason and what to do.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The most errors, and the most warnings, that are kept; the rest are counted.
+pub const MOST_PROBLEMS: usize = 1000;
+
+/// How bad a [`Problem`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The model runs, but perhaps not as meant.
+    Warning,
+    /// The model cannot be run.
+    Error,
+}
+
+/// The kind of a [`Problem`]: stable words for tools, such as `unknown-key`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Code {
+    /// A file could not be read.
+    File,
+    /// The text is not YAML.
+    Yaml,
+    /// A stated limit was passed.
+    Limit,
+    /// `ymmsl_version` is missing or not known.
+    Version,
+    /// A key that has no meaning here.
+    UnknownKey,
+    /// A key that is needed is not there.
+    MissingKey,
+    /// A key or a name is given twice.
+    Duplicate,
+    /// A value of the wrong type.
+    WrongType,
+    /// A value of the right type that makes no sense.
+    BadValue,
+    /// A name that is not written as a name.
+    BadName,
+    /// An import that cannot be followed.
+    Import,
+    /// There is no model, or it is not clear which.
+    NoModel,
+    /// A component that does not exist.
+    UnknownComponent,
+    /// A port that does not exist.
+    UnknownPort,
+    /// A conduit that begins at a receiving port or ends at a sending one.
+    WrongWay,
+    /// Two senders into one port.
+    TwoSenders,
+    /// A component and its implementation do not have the same ports.
+    PortMismatch,
+    /// A port that must be connected is not.
+    Unconnected,
+    /// An implementation that does not exist.
+    UnknownImplementation,
+    /// A component without an implementation.
+    NoImplementation,
+    /// Models that contain each other.
+    ModelLoop,
+    /// A setting that nothing reads.
+    UnknownSetting,
+    /// A setting of another type than its program supports.
+    SettingType,
+    /// A path under `resources`, `resume`, `custom_implementations` or `titin` that leads nowhere.
+    UnknownPath,
+    /// Resources that do not fit how the program is started.
+    Resources,
+    /// Filters that do not exist or stand in the wrong order.
+    Filter,
+    /// Components that wait for each other before they can start.
+    Cycle,
+    /// Timelines that do not fit: one side sends more often than the other receives.
+    Rate,
+    /// Multiplicities that do not fit.
+    Multiplicity,
+    /// A unit that is not known, or of another dimension than wanted.
+    Unit,
+    /// Nothing wrong, but the file leaves out what other tools need.
+    Incomplete,
+}
+
+/// One thing that is wrong, told to someone who has only this text and the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Error or warning.
+    pub severity: Severity,
+    /// The kind, for tools.
+    pub code: Code,
+    /// The file, as it was named by the user.
+    pub file: Option<String>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+    /// The column, from 1, in characters.
+    pub column: Option<u32>,
+    /// What is wrong.
+    pub what: String,
+    /// Why it is wrong: what was expected, and what was found.
+    pub why: String,
+    /// What to do; "did you mean".
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}:")?;
+            if let Some(line) = self.line {
+                write!(f, "{line}:{}:", self.column.unwrap_or(1))?;
+            }
+            f.write_str(" ")?;
+        }
+        let severity = if self.severity == Severity::Error { "error" } else { "warning" };
+        write!(f, "{severity}: {}", self.what)?;
+        for line in self.why.lines() {
+            write!(f, "\n    {line}")?;
+        }
+        if let Some(hint) = &self.hint {
+            for line in hint.lines() {
+                write!(f, "\n    {line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Everything that is wrong with a description.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The problems, by file and place.
+    pub problems: Vec<Problem>,
+    /// How many more there were than [`MOST_PROBLEMS`].
+    pub left_out: usize,
+}
+
+impl Report {
+    /// Whether nothing stands in the way of a run.
+    pub fn is_ok(&self) -> bool {
+        self.errors() == 0
+    }
+
+    /// The number of errors.
+    pub fn errors(&self) -> usize {
+        self.problems.iter().filter(|p| p.severity == Severity::Error).count()
+    }
+
+    /// The number of warnings.
+    pub fn warnings(&self) -> usize {
+        self.problems.len() - self.errors()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        if self.left_out > 0 {
+            write!(f, "\n\n{} more problems were found and left out here", self.left_out)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Report {}
+
+/// A place in one of the files of a description.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Which file: its number in [`Description::files`](crate::Description::files) plus 1; 0 for none.
+    pub(crate) file: u32,
+    /// From 1; 0 for none.
+    pub(crate) line: u32,
+    /// From 1, in characters.
+    pub(crate) column: u32,
+}
+
+/// Problems as they are found, with the names of the files they are in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Problems {
+    pub(crate) files: Vec<String>,
+    list: Vec<(Place, Problem)>,
+    left_out: usize,
+    errors: usize,
+    warnings: usize,
+}
+
+impl Problems {
+    pub(crate) fn with_files(files: Vec<String>) -> Self {
+        Problems { files, ..Self::default() }
+    }
+
+    /// Registers a file and returns the place before its first line.
+    pub(crate) fn add_file(&mut self, name: String) -> Place {
+        self.files.push(name);
+        Place { file: self.files.len() as u32, line: 0, column: 0 }
+    }
+
+    pub(crate) fn error(&mut self, at: Place, code: Code, what: impl Into<String>, why: impl Into<String>) {
+        self.add(Severity::Error, at, code, what.into(), why.into(), None);
+    }
+
+    pub(crate) fn error_hint(
+        &mut self,
+        at: Place,
+        code: Code,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.add(Severity::Error, at, code, what.into(), why.into(), hint.into());
+    }
+
+    pub(crate) fn warn(
+        &mut self,
+        at: Place,
+        code: Code,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.add(Severity::Warning, at, code, what.into(), why.into(), hint.into());
+    }
+
+    fn add(
+        &mut self,
+        severity: Severity,
+        at: Place,
+        code: Code,
+        what: String,
+        why: String,
+        hint: Option<String>,
+    ) {
+        // Each kind has its own limit, so that warnings never push an error out.
+        let count = if severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
+        *count += 1;
+        if *count > MOST_PROBLEMS {
+            self.left_out += 1;
+            return;
+        }
+        let file = (at.file as usize).checked_sub(1).and_then(|i| self.files.get(i)).cloned();
+        let known = |n: u32| (n > 0).then_some(n);
+        let problem =
+            Problem { severity, code, file, line: known(at.line), column: known(at.column), what, why, hint };
+        self.list.push((at, problem));
+    }
+
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// The problems by place; what was found twice is told once.
+    pub(crate) fn into_report(self) -> Report {
+        let mut list = self.list;
+        list.sort_by_key(|(place, _)| *place);
+        list.dedup();
+        Report { problems: list.into_iter().map(|(_, problem)| problem).collect(), left_out: self.left_out }
+    }
+}
+
+/// " Did you mean ...?" for the candidate nearest to what was written, if one is near.
+pub(crate) fn did_you_mean<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(written, candidates).map(|name| format!("did you mean \"{name}\"?"))
+}
+
+/// The candidate nearest to what was written, if it is near enough to have been meant.
+pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Comparing is quadratic in the length, and nobody misspells a name this long by a letter.
+    if written.len() > 200 {
+        return None;
+    }
+    let allowed = match written.chars().count() {
+        0..=2 => 1,
+        3..=5 => 2,
+        n => n / 3,
+    };
+    let lower = written.to_lowercase();
+    candidates
+        .into_iter()
+        .filter(|name| name.len().abs_diff(written.len()) <= allowed)
+        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= allowed && *distance < name.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// `"a", "b" or "c"`, cut short after a few.
+pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|n| format!("\"{n}\"")).collect();
+    match names.len() {
+        0 => "nothing".into(),
+        1 => names[0].clone(),
+        n if n > 12 => format!("{} and {} more", names[..12].join(", "), n - 12),
+        n => format!("{} or {}", names[..n - 1].join(", "), names[n - 1]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_reads_as_place_what_why_and_hint() {
+        let mut problems = Problems::default();
+        let file = problems.add_file("a.ymmsl".into());
+        let at = Place { line: 3, column: 5, ..file };
+        problems.error_hint(
+            at,
+            Code::UnknownKey,
+            "unknown key \"cunduits\"",
+            "a model has no such key",
+            "did you mean \"conduits\"?".to_string(),
+        );
+        let report = problems.into_report();
+        assert_eq!(
+            report.to_string(),
+            "a.ymmsl:3:5: error: unknown key \"cunduits\"\n    a model has no such key\n    did you mean \"conduits\"?"
+        );
+        assert!(!report.is_ok());
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["problems"][0]["code"], "unknown-key");
+        assert_eq!(json["problems"][0]["severity"], "error");
+    }
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let names = ["conduits", "components", "settings"];
+        assert_eq!(nearest("cunduits", names), Some("conduits"));
+        assert_eq!(nearest("Settings", names), Some("settings"));
+        assert_eq!(nearest("zebra", names), None);
+        assert_eq!(nearest("x", ["y"]), None);
+    }
+
+    #[test]
+    fn problems_past_the_limit_are_counted() {
+        let mut problems = Problems::default();
+        for i in 0..MOST_PROBLEMS + 5 {
+            problems.error(Place::default(), Code::Limit, format!("{i}"), "");
+        }
+        assert_eq!(problems.errors(), MOST_PROBLEMS + 5);
+        assert_eq!(problems.into_report().left_out, 5);
+    }
+}

@@ -1,0 +1,412 @@
+//! Quantities with units, as scientists write them: `10 ms`, `2.5 km`, `3 days`, `1e-6 m2/s`, `1 kg m^-3`.
+//!
+//! A value is kept in SI base units with its dimension, so that it can be read in any unit of the same dimension.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::problem::nearest;
+
+/// The exponents of metre, kilogram, second, ampere, kelvin, mole and candela.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Dimension([i8; 7]);
+
+impl Dimension {
+    /// A plain number.
+    pub const NONE: Dimension = Dimension([0; 7]);
+    /// A length.
+    pub const LENGTH: Dimension = Dimension([1, 0, 0, 0, 0, 0, 0]);
+    /// A duration.
+    pub const TIME: Dimension = Dimension([0, 0, 1, 0, 0, 0, 0]);
+
+    fn times(self, other: Dimension, power: i8) -> Option<Dimension> {
+        let mut exponents = self.0;
+        for (exponent, more) in exponents.iter_mut().zip(other.0) {
+            *exponent = exponent.checked_add(more.checked_mul(power)?)?;
+        }
+        Some(Dimension(exponents))
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Dimension::NONE => return f.write_str("a plain number"),
+            Dimension::LENGTH => return f.write_str("a length"),
+            Dimension::TIME => return f.write_str("a duration"),
+            _ => {}
+        }
+        let mut between = "";
+        for (name, exponent) in ["m", "kg", "s", "A", "K", "mol", "cd"].iter().zip(self.0) {
+            match exponent {
+                0 => continue,
+                1 => write!(f, "{between}{name}")?,
+                n => write!(f, "{between}{name}^{n}")?,
+            }
+            between = " ";
+        }
+        Ok(())
+    }
+}
+
+/// A value in SI base units.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantity {
+    /// In metres, kilograms, seconds and products of them.
+    pub value_si: f64,
+    /// What it measures.
+    pub dimension: Dimension,
+}
+
+impl Quantity {
+    /// A duration in seconds.
+    pub fn seconds(value: f64) -> Quantity {
+        Quantity { value_si: value, dimension: Dimension::TIME }
+    }
+
+    /// The value in `unit`: `parse("90 min")?.in_unit("h")?` is 1.5.
+    pub fn in_unit(&self, unit: &str) -> Result<f64, UnitError> {
+        let unit_of = parse_unit(unit)?;
+        if unit_of.dimension != self.dimension {
+            let text = format!("it is {}, and \"{unit}\" measures {}", self.dimension, unit_of.dimension);
+            return Err(UnitError { text, hint: None });
+        }
+        Ok(unit_of.of_si(self.value_si))
+    }
+}
+
+/// Why a text is not a quantity, or not one of the wanted dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError {
+    text: String,
+    hint: Option<String>,
+}
+
+impl UnitError {
+    pub(crate) fn not_a_number(found: &str) -> Self {
+        UnitError { text: format!("{found} is not a number with a unit"), hint: None }
+    }
+
+    /// What may have been meant.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}
+
+impl std::error::Error for UnitError {}
+
+fn fault<T>(text: String) -> Result<T, UnitError> {
+    Err(UnitError { text, hint: None })
+}
+
+/// Reads a number and, after it, a unit: `10 ms`. A number alone has no dimension.
+pub fn parse(text: &str) -> Result<Quantity, UnitError> {
+    let text = text.trim();
+    let end = number_end(text);
+    let Ok(number) = text[..end].parse::<f64>() else {
+        return fault(format!("\"{}\" does not begin with a number", crate::yaml::shorten(text)));
+    };
+    let unit = parse_unit(text[end..].trim_start())?;
+    let value_si = unit.in_si(number);
+    if !value_si.is_finite() {
+        return fault(format!("\"{}\" is too large", crate::yaml::shorten(text)));
+    }
+    Ok(Quantity { value_si, dimension: unit.dimension })
+}
+
+/// Where the number at the beginning ends. `1e` is followed by a digit or a sign, else the `e` belongs to the unit.
+fn number_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
+    let mut end = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    while digit(end) || bytes.get(end) == Some(&b'.') {
+        end += 1;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        if digit(end + 1 + sign) {
+            end += 1 + sign;
+            while digit(end) {
+                end += 1;
+            }
+        }
+    }
+    end
+}
+
+/// What one of a unit is in SI. The factor is kept as a ratio: 10 ms is 10 / 1000, which is the nearest number to 0.01.
+struct Unit {
+    times: f64,
+    over: f64,
+    dimension: Dimension,
+}
+
+impl Unit {
+    fn in_si(&self, value: f64) -> f64 {
+        value * self.times / self.over
+    }
+
+    fn of_si(&self, value: f64) -> f64 {
+        value * self.over / self.times
+    }
+}
+
+/// A product of units: `kg/m3`, `m^2 s^-1`, `W/(m2 K)` without parentheses: `W/m2/K`.
+fn parse_unit(text: &str) -> Result<Unit, UnitError> {
+    const LONGEST: usize = 64;
+    if text.len() > LONGEST {
+        return fault(format!("a unit may have {LONGEST} characters at most"));
+    }
+    let mut unit = Unit { times: 1.0, over: 1.0, dimension: Dimension::NONE };
+    let mut sign = 1i8;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find([' ', '*', '·', '/']).unwrap_or(rest.len());
+        if end > 0 {
+            multiply(&mut unit, &rest[..end], sign)?;
+            sign = 1;
+        }
+        let mut after = rest[end..].chars();
+        if after.next() == Some('/') {
+            // `/s` with nothing before it is a slip of the pen.
+            if sign < 0 || text.starts_with('/') {
+                return fault(format!("\"{text}\" is not a unit"));
+            }
+            sign = -1;
+        }
+        rest = after.as_str();
+    }
+    if sign < 0 {
+        return fault(format!("\"{text}\" ends with \"/\""));
+    }
+    Ok(unit)
+}
+
+fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
+    let name_end = word
+        .find(|c: char| c == '^' || c == '-' || c == '+' || c.is_ascii_digit() || "²³⁻¹".contains(c))
+        .unwrap_or(word.len());
+    let (name, power) = word.split_at(name_end);
+    if word == "1" {
+        return Ok(());
+    }
+    let power: String = power
+        .trim_start_matches('^')
+        .chars()
+        .map(|c| match c {
+            '²' => '2',
+            '³' => '3',
+            '¹' => '1',
+            '⁻' => '-',
+            c => c,
+        })
+        .collect();
+    let power = match power.as_str() {
+        "" => 1,
+        power => match power.parse::<i8>() {
+            Ok(power @ (-9..=-1 | 1..=9)) => power,
+            _ => return fault(format!("\"{word}\" has no power that makes sense; write m2 or m^2")),
+        },
+    } * sign;
+    let (times, over, dimension) = find(name)?;
+    let Some(product) = unit.dimension.times(dimension, power) else {
+        return fault("the powers of this unit are too high".into());
+    };
+    unit.dimension = product;
+    let (times, over) = if power > 0 { (times, over) } else { (over, times) };
+    let n = i32::from(power.unsigned_abs());
+    unit.times *= times.powi(n);
+    unit.over *= over.powi(n);
+    Ok(())
+}
+
+fn find(name: &str) -> Result<(f64, f64, Dimension), UnitError> {
+    let exact = |name: &str| UNITS.iter().find(|row| row.0.contains(&name));
+    if let Some((_, times, over, dimension, _)) = exact(name) {
+        return Ok((*times, *over, Dimension(*dimension)));
+    }
+    for (prefixes, times, over) in PREFIXES {
+        for prefix in *prefixes {
+            let Some((_, t, o, dimension, Yes)) = name.strip_prefix(prefix).and_then(exact) else {
+                continue;
+            };
+            return Ok((t * times, o * over, Dimension(*dimension)));
+        }
+    }
+    let known = UNITS.iter().flat_map(|row| row.0.iter().copied());
+    let hint = nearest(name, known.filter(|n| n.len() > 1)).map(|n| format!("did you mean \"{n}\"?"));
+    let text = if matches!(name, "°C" | "degC" | "C°" | "°F" | "degF") {
+        format!("\"{name}\" has an offset and cannot be converted by a factor; give the temperature in K")
+    } else {
+        format!("\"{name}\" is not a unit that titin knows")
+    };
+    Err(UnitError { text, hint })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Prefix {
+    Yes,
+    No,
+}
+use Prefix::{No, Yes};
+
+type Row = (&'static [&'static str], f64, f64, [i8; 7], Prefix);
+
+/// Names, factor to SI as a ratio, dimension, and whether it takes prefixes.
+const UNITS: &[Row] = &[
+    // Time. `M` is mega, so a minute is never `m`, and a year is the Julian one, as in astronomy and CF.
+    (&["s", "sec", "secs", "second", "seconds"], 1.0, 1.0, [0, 0, 1, 0, 0, 0, 0], Yes),
+    (&["min", "mins", "minute", "minutes"], 60.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["h", "hr", "hrs", "hour", "hours"], 3600.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["d", "day", "days"], 86_400.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["week", "weeks"], 604_800.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["yr", "year", "years", "a"], 31_557_600.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["kyr"], 31_557_600e3, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["Myr"], 31_557_600e6, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["Gyr"], 31_557_600e9, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    // Length.
+    (&["m", "meter", "meters", "metre", "metres"], 1.0, 1.0, [1, 0, 0, 0, 0, 0, 0], Yes),
+    (&["micron", "microns"], 1.0, 1e6, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["angstrom", "angstroms", "Å"], 1.0, 1e10, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["au", "AU"], 149_597_870_700.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["pc", "parsec", "parsecs"], 3.085_677_581_491_367e16, 1.0, [1, 0, 0, 0, 0, 0, 0], Yes),
+    (&["ly"], 9_460_730_472_580_800.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["inch", "inches"], 254.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["ft", "foot", "feet"], 3048.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["mile", "miles"], 1_609_344.0, 1e3, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["nmi"], 1852.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
+    // Area, volume, speed.
+    (&["ha", "hectare", "hectares"], 1e4, 1.0, [2, 0, 0, 0, 0, 0, 0], No),
+    (&["L", "l", "liter", "liters", "litre", "litres"], 1.0, 1e3, [3, 0, 0, 0, 0, 0, 0], Yes),
+    (&["kn", "knot", "knots"], 1852.0, 3600.0, [1, 0, -1, 0, 0, 0, 0], No),
+    // Mass, current, temperature, amount, light.
+    (&["g", "gram", "grams"], 1.0, 1e3, [0, 1, 0, 0, 0, 0, 0], Yes),
+    (&["t", "tonne", "tonnes"], 1e3, 1.0, [0, 1, 0, 0, 0, 0, 0], Yes),
+    (&["A", "ampere", "amperes"], 1.0, 1.0, [0, 0, 0, 1, 0, 0, 0], Yes),
+    (&["K", "kelvin"], 1.0, 1.0, [0, 0, 0, 0, 1, 0, 0], Yes),
+    (&["mol", "mole", "moles"], 1.0, 1.0, [0, 0, 0, 0, 0, 1, 0], Yes),
+    (&["cd"], 1.0, 1.0, [0, 0, 0, 0, 0, 0, 1], Yes),
+    // Derived.
+    (&["Hz", "hertz"], 1.0, 1.0, [0, 0, -1, 0, 0, 0, 0], Yes),
+    (&["N", "newton", "newtons"], 1.0, 1.0, [1, 1, -2, 0, 0, 0, 0], Yes),
+    (&["Pa", "pascal", "pascals"], 1.0, 1.0, [-1, 1, -2, 0, 0, 0, 0], Yes),
+    (&["bar", "bars"], 1e5, 1.0, [-1, 1, -2, 0, 0, 0, 0], Yes),
+    (&["atm"], 101_325.0, 1.0, [-1, 1, -2, 0, 0, 0, 0], No),
+    (&["mmHg"], 133.322_387_415, 1.0, [-1, 1, -2, 0, 0, 0, 0], No),
+    (&["J", "joule", "joules"], 1.0, 1.0, [2, 1, -2, 0, 0, 0, 0], Yes),
+    (&["eV"], 1.602_176_634e-19, 1.0, [2, 1, -2, 0, 0, 0, 0], Yes),
+    (&["cal"], 4184.0, 1e3, [2, 1, -2, 0, 0, 0, 0], Yes),
+    (&["W", "watt", "watts"], 1.0, 1.0, [2, 1, -3, 0, 0, 0, 0], Yes),
+    (&["C", "coulomb"], 1.0, 1.0, [0, 0, 1, 1, 0, 0, 0], Yes),
+    (&["V", "volt", "volts"], 1.0, 1.0, [2, 1, -3, -1, 0, 0, 0], Yes),
+    (&["ohm", "Ω"], 1.0, 1.0, [2, 1, -3, -2, 0, 0, 0], Yes),
+    (&["T", "tesla"], 1.0, 1.0, [0, 1, -2, -1, 0, 0, 0], Yes),
+    // Without a dimension.
+    (&["rad"], 1.0, 1.0, [0; 7], Yes),
+    (&["deg", "degree", "degrees", "°"], std::f64::consts::PI, 180.0, [0; 7], No),
+    (&["%", "percent"], 1.0, 100.0, [0; 7], No),
+];
+
+/// Names and factor as a ratio. The long names come first: `milli` before `m`.
+const PREFIXES: &[(&[&str], f64, f64)] = &[
+    (&["femto", "f"], 1.0, 1e15),
+    (&["pico", "p"], 1.0, 1e12),
+    (&["nano", "n"], 1.0, 1e9),
+    (&["micro", "µ", "μ", "u"], 1.0, 1e6),
+    (&["milli", "m"], 1.0, 1e3),
+    (&["centi", "c"], 1.0, 1e2),
+    (&["deci", "d"], 1.0, 1e1),
+    (&["hecto", "h"], 1e2, 1.0),
+    (&["kilo", "k"], 1e3, 1.0),
+    (&["mega", "M"], 1e6, 1.0),
+    (&["giga", "G"], 1e9, 1.0),
+    (&["tera", "T"], 1e12, 1.0),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn si(text: &str) -> f64 {
+        parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).value_si
+    }
+
+    #[test]
+    fn durations_and_lengths_as_people_write_them() {
+        for (text, seconds) in [
+            ("1 hour", 3600.0),
+            ("10 ms", 0.01),
+            ("3 days", 259_200.0),
+            ("0.1s", 0.1),
+            ("1e-3 s", 0.001),
+            ("5 µs", 5e-6),
+            ("2 us", 2e-6),
+            ("90 min", 5400.0),
+            ("1.5 weeks", 907_200.0),
+            ("20 nanoseconds", 2e-8),
+        ] {
+            assert_eq!((si(text), parse(text).unwrap().dimension), (seconds, Dimension::TIME), "{text}");
+        }
+        for (text, metres) in
+            [("2.5 km", 2500.0), ("10 um", 1e-5), ("3 mm", 0.003), ("1 ft", 0.3048), ("7 m", 7.0)]
+        {
+            assert_eq!((si(text), parse(text).unwrap().dimension), (metres, Dimension::LENGTH), "{text}");
+        }
+    }
+
+    #[test]
+    fn products_and_powers() {
+        assert_eq!(si("1e-6 m2/s"), 1e-6);
+        assert_eq!(si("1 g/cm^3"), 1000.0);
+        assert_eq!(si("2 kg m^-3"), 2.0);
+        assert_eq!(si("36 km/h"), 10.0);
+        assert_eq!(parse("3 W/m2/K").unwrap().dimension, parse("3 kg s-3 K-1").unwrap().dimension);
+        assert_eq!(parse("1 1/s").unwrap().dimension, parse("1 Hz").unwrap().dimension);
+    }
+
+    #[test]
+    fn a_number_alone_has_no_dimension() {
+        assert_eq!(parse("42").unwrap(), Quantity { value_si: 42.0, dimension: Dimension::NONE });
+        assert_eq!(parse("-1.5e3").unwrap().value_si, -1500.0);
+    }
+
+    #[test]
+    fn reading_in_a_unit() {
+        let hour = parse("90 min").unwrap();
+        assert_eq!(hour.in_unit("h"), Ok(1.5));
+        assert_eq!(parse("10 ms").unwrap().in_unit("s"), Ok(0.01));
+        assert_eq!(parse("0.25 s").unwrap().in_unit("ms"), Ok(250.0));
+        assert!(hour.in_unit("km").unwrap_err().to_string().contains("a duration"));
+        assert!(hour.in_unit("").unwrap_err().to_string().contains("a plain number"));
+    }
+
+    #[test]
+    fn what_is_no_quantity_says_why() {
+        for (text, why) in [
+            ("", "does not begin"),
+            ("ms", "does not begin"),
+            ("10 mss", "not a unit"),
+            ("10 secnds", "did you mean"),
+            ("20 degC", "offset"),
+            ("1 m/", "ends with"),
+            ("1 /s", "not a unit"),
+            ("1 m^99", "power"),
+            ("1 m9 m9 m9 m9 m9 m9 m9 m9 m9 m9 m9 m9 m9 m9 m9", "too high"),
+            ("1e400 s", "too large"),
+            ("1e308 Gyr", "too large"),
+            ("1..2 s", "does not begin"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Conduits and matching timelines.
+
+use super::fields::entries;
+use super::{Version, text, word_list, wrong_type};
+use crate::description::{Conduit, End, MatchingTimelines};
+use crate::filter;
+use crate::names::{Name, is_dotted};
+use crate::operator::Timeline;
+use crate::problem::{Code, Place, Problems};
+use crate::yaml::{Kind, Node, shorten};
+
+/// What stands under `conduits:`: `sender: receiver`, or `sender: [receivers]`.
+pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -> Vec<Conduit> {
+    let mut conduits = Vec::new();
+    if let Kind::List(items) = node.kind() {
+        // The long form: a list of {sender, receiver}.
+        for item in items {
+            let Some(mut fields) = super::Fields::new(item, "a conduit", problems) else { continue };
+            let ends = (fields.take("sender"), fields.take("receiver"));
+            fields.finish(problems);
+            match ends {
+                (Some(sender), Some(receivers)) => {
+                    if let Some(written) = text(sender, "a sender", problems) {
+                        add(&mut conduits, &written, sender.at, receivers, version, problems);
+                    }
+                }
+                _ => {
+                    let why = "it needs a \"sender\" and a \"receiver\"";
+                    problems.error(item.at, Code::MissingKey, "a conduit with one end", why);
+                }
+            }
+        }
+        return conduits;
+    }
+    for entry in entries(node, "\"conduits\"", problems).unwrap_or_default() {
+        add(&mut conduits, &entry.key, entry.at, &entry.value, version, problems);
+    }
+    conduits
+}
+
+fn add(
+    conduits: &mut Vec<Conduit>,
+    sender: &str,
+    at: Place,
+    receivers: &Node,
+    version: Version,
+    problems: &mut Problems,
+) {
+    let Some(sender) = end(sender, at, version, problems) else { return };
+    let one = std::slice::from_ref(receivers);
+    let receivers = if let Kind::List(items) = receivers.kind() { items.as_slice() } else { one };
+    for node in receivers {
+        if node.is_null() {
+            wrong_type::<()>(
+                node,
+                &format!("the receiver of \"{sender}\""),
+                "a receiver such as \"b.in\"",
+                problems,
+            );
+            continue;
+        }
+        let Some(written) = text(node, "a receiver", problems) else { continue };
+        let mut words = filter::words(&written);
+        let Some(receiver) = words.pop() else {
+            problems.error(node.at, Code::BadValue, "a conduit without a receiver", "write \"a.out: b.in\"");
+            continue;
+        };
+        let Some(receiver) = end(receiver, node.at, version, problems) else { continue };
+        let mut filters = Vec::with_capacity(words.len());
+        for word in words {
+            match filter::parse(word) {
+                Ok(filter) => filters.push(filter),
+                Err((why, hint)) => {
+                    let what = format!("\"{}\" is not a filter", shorten(word));
+                    problems.error_hint(node.at, Code::Filter, what, why, hint);
+                }
+            }
+        }
+        if let Err(why) = filter::check_order(&filters) {
+            let hint = "write \"last\" before \"repeat\" before \"pad\"".to_string();
+            let what = format!("the filters from \"{sender}\" to \"{receiver}\" are in the wrong order");
+            problems.error_hint(node.at, Code::Filter, what, why, hint);
+        }
+        conduits.push(Conduit { sender: sender.clone(), receiver, filters, at, receiver_at: node.at });
+    }
+}
+
+/// `component.port`, or in v0.2 `port` for one of the model's own.
+fn end(written: &str, at: Place, version: Version, problems: &mut Problems) -> Option<End> {
+    let wrong = |problems: &mut Problems, why: &str, hint: Option<String>| {
+        let what = format!("\"{}\" is not an end of a conduit", shorten(written));
+        problems.error_hint(at, Code::BadName, what, why, hint);
+        None
+    };
+    if let Some((stem, _)) = written.split_once('[') {
+        let hint = is_dotted(stem).then(|| format!("write \"{stem}\"; slots follow from the multiplicities"));
+        return wrong(problems, "conduits join whole ports, so it has no index or slot", hint);
+    }
+    if !is_dotted(written) {
+        let hint = written.contains(',').then(|| "several receivers are a list: [b.in, c.in]".to_string());
+        return wrong(problems, "an end is written \"component.port\"", hint);
+    }
+    match written.rsplit_once('.') {
+        Some((component, port)) => Some(End { component: Some(component.into()), port: port.into() }),
+        None if version == Version::V02 => Some(End { component: None, port: written.into() }),
+        None => wrong(problems, "an end is written \"component.port\"", None),
+    }
+}
+
+/// What stands under `matching_timelines:`.
+pub(super) fn matching_timelines(node: &Node, problems: &mut Problems) -> Vec<MatchingTimelines> {
+    let mut all = Vec::new();
+    for entry in entries(node, "\"matching_timelines\"", problems).unwrap_or_default() {
+        let Some(head) = timeline(&entry.key, entry.at, problems) else { continue };
+        let written = word_list(&entry.value, "a matching timeline", problems);
+        if written.is_empty() {
+            let why = "at least two timelines can match";
+            problems.error(entry.at, Code::BadValue, format!("nothing matches \"{head}\""), why);
+        }
+        let others: Vec<_> = written.iter().filter_map(|(word, at)| timeline(word, *at, problems)).collect();
+        all.push(MatchingTimelines { head, others, at: entry.at });
+    }
+    all
+}
+
+fn timeline(written: &str, at: Place, problems: &mut Problems) -> Option<Timeline> {
+    let parts = written.trim_matches(':').split(':');
+    if parts.clone().all(is_dotted) {
+        return Some(parts.map(Name::from).collect::<Vec<_>>().into());
+    }
+    let why = "a timeline is written \"macro\", \"macro:micro\" or \"macro.fast\"";
+    problems.error(at, Code::BadName, format!("\"{}\" is not a timeline", shorten(written)), why);
+    None
+}

@@ -1,0 +1,256 @@
+//! The `titin:` section.
+
+use indexmap::IndexMap;
+
+use super::fields::{dotted, entries, identifier};
+use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
+use crate::extras::{
+    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,
+    UserFilter,
+};
+use crate::filter::{FILTER_NAMES, Side};
+use crate::names::{Name, is_dotted, is_identifier};
+use crate::problem::{Code, Place, Problems};
+use crate::quantity::{self, Dimension, Quantity};
+use crate::yaml::{Kind, Node, Scalar, Type, shorten};
+
+pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
+    let mut extras = Extras::default();
+    let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else { return extras };
+    extras.scales = by_path(fields.take("scales"), "\"scales\"", problems, scales);
+    extras.stage = by_path(fields.take("stage"), "\"stage\"", problems, stage);
+    extras.progress = by_path(fields.take("progress"), "\"progress\"", problems, progress);
+    extras.filters = by_path(fields.take("filters"), "\"filters\"", problems, user_filter);
+    extras.required = by_path(fields.take("required"), "\"required\"", problems, required);
+    extras.medium = by_path(fields.take("medium"), "\"medium\"", problems, |_, at, node, problems| {
+        let media = Medium::ALL.map(|medium| (medium.key(), medium));
+        Some(Pinned { medium: choice(node, "the medium", &media, problems)?, at })
+    });
+    extras.links = by_path(fields.take("links"), "\"links\"", problems, link);
+    if let Some(node) = fields.take("buffer") {
+        extras.buffer = buffers(node, problems);
+    }
+    extras.grace = fields.take("grace").and_then(|n| duration(n, "\"grace\"", problems));
+    extras.heartbeat = fields.take("heartbeat").and_then(|n| duration(n, "\"heartbeat\"", problems));
+    extras.register_timeout =
+        fields.take("register_timeout").and_then(|n| duration(n, "\"register_timeout\"", problems));
+    fields.finish(problems);
+    extras
+}
+
+/// A mapping from paths to things.
+fn by_path<T>(
+    node: Option<&Node>,
+    what: &str,
+    problems: &mut Problems,
+    read: impl Fn(&str, Place, &Node, &mut Problems) -> Option<T>,
+) -> IndexMap<Name, T> {
+    let mut all = IndexMap::new();
+    for entry in node.and_then(|node| entries(node, what, problems)).unwrap_or_default() {
+        let Some(path) = dotted(&entry.key, &format!("a key of {what}"), entry.at, problems) else {
+            continue;
+        };
+        if let Some(item) = read(&path, entry.at, &entry.value, problems) {
+            all.insert(path, item);
+        }
+    }
+    all
+}
+
+/// A number with a unit, or a plain number, which is taken to be in SI units.
+fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problems) -> Option<Quantity> {
+    let value = match node.kind() {
+        Kind::Scalar(Scalar { of: Type::Text, text }) => match quantity::parse(text) {
+            Ok(quantity) => quantity,
+            Err(error) => {
+                let hint = error.hint().map(str::to_string);
+                problems.error_hint(
+                    node.at,
+                    Code::Unit,
+                    format!("{what} cannot be read"),
+                    error.to_string(),
+                    hint,
+                );
+                return None;
+            }
+        },
+        _ => Quantity { value_si: number(node, what, problems)?, dimension: Dimension::NONE },
+    };
+    let fits = value.dimension == dimension || value.dimension == Dimension::NONE;
+    if !fits || !value.value_si.is_finite() || value.value_si < 0.0 {
+        let why = format!(
+            "{dimension} of 0 or more is expected, such as \"10 ms\" or \"2.5 km\"; found {}",
+            node.describe()
+        );
+        problems.error(node.at, Code::Unit, format!("{what} does not fit"), why);
+        return None;
+    }
+    Some(Quantity { dimension, ..value })
+}
+
+fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
+    measure(node, what, Dimension::TIME, problems)
+}
+
+fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Scales> {
+    let mut fields = Fields::new(node, format!("the scales of \"{path}\""), problems)?;
+    let dt = fields.take("dt").and_then(|n| duration(n, "\"dt\"", problems));
+    let total = fields.take("total").and_then(|n| duration(n, "\"total\"", problems));
+    let dx = fields.take("dx").map(|n| lengths(n, "\"dx\"", problems)).unwrap_or_default();
+    let extent = fields.take("extent").map(|n| lengths(n, "\"extent\"", problems)).unwrap_or_default();
+    fields.finish(problems);
+    for (small, large, names) in [
+        (dt.as_slice(), total.as_slice(), ("dt", "total")),
+        (dx.as_slice(), extent.as_slice(), ("dx", "extent")),
+    ] {
+        if small.iter().zip(large).any(|(small, large)| small.value_si > large.value_si) {
+            let what = format!("the scales of \"{path}\" do not fit together");
+            problems.error(at, Code::BadValue, what, format!("\"{}\" is more than \"{}\"", names.0, names.1));
+        }
+    }
+    Some(Scales { dt, total, dx, extent, at })
+}
+
+fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
+    let one = std::slice::from_ref(node);
+    let items = if let Kind::List(items) = node.kind() { items.as_slice() } else { one };
+    items.iter().filter_map(|item| measure(item, what, Dimension::LENGTH, problems)).collect()
+}
+
+fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Stage> {
+    let mut fields = Fields::new(node, format!("the files of \"{path}\""), problems)?;
+    let input = fields.take("in").map(|n| text_list(n, "a file to stage in", problems)).unwrap_or_default();
+    let output =
+        fields.take("out").map(|n| text_list(n, "a file to stage out", problems)).unwrap_or_default();
+    fields.finish(problems);
+    Some(Stage { input, output, at })
+}
+
+fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Progress> {
+    let what = format!("the end of \"{path}\"");
+    let end = match node.kind() {
+        Kind::Scalar(Scalar { of: Type::Text, text }) if is_dotted(text) => {
+            EndTime::Setting(text.as_str().into())
+        }
+        _ => EndTime::Time(duration(node, &what, problems)?),
+    };
+    Some(Progress { end, at })
+}
+
+fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<UserFilter> {
+    let name = identifier(name, "a filter", at, problems)?;
+    let what = format!("filter \"{name}\"");
+    if FILTER_NAMES.contains(&&*name) {
+        let why = "titin has a filter of this name; choose another";
+        problems.error(at, Code::Duplicate, format!("{what} is there already"), why);
+    }
+    let mut fields = Fields::new(node, what.as_str(), problems)?;
+    let [python, library, symbol, side] = ["python", "library", "symbol", "side"].map(|key| fields.take(key));
+    fields.finish(problems);
+    let sides = [("sender", Side::Sender), ("receiver", Side::Receiver)];
+    let side = side.and_then(|n| choice(n, "the side", &sides, problems));
+    let call = match (python, library, symbol) {
+        (Some(node), None, None) => {
+            let written = text(node, "\"python\"", problems)?;
+            match written.split_once(':') {
+                Some((module, function)) if is_dotted(module) && is_dotted(function) => {
+                    Call::Python { module: module.into(), function: function.into() }
+                }
+                _ => {
+                    let why = format!("write \"module:function\"; found \"{}\"", shorten(&written));
+                    problems.error(node.at, Code::BadValue, format!("{what} does not name a function"), why);
+                    return None;
+                }
+            }
+        }
+        (None, Some(path), Some(symbol)) => {
+            let (path, symbol) =
+                (text(path, "\"library\"", problems)?, text(symbol, "\"symbol\"", problems)?);
+            if !is_identifier(&symbol) {
+                let why = format!("an entry point is a C name; found \"{}\"", shorten(&symbol));
+                problems.error(at, Code::BadName, format!("{what} does not name a function"), why);
+                return None;
+            }
+            Call::Library { path, symbol }
+        }
+        _ => {
+            let why = "write {python: \"module:function\"} or {library: \"path.so\", symbol: \"name\"}";
+            problems.error(at, Code::MissingKey, format!("{what} does not say what to call"), why);
+            return None;
+        }
+    };
+    Some(UserFilter { call, side, at })
+}
+
+fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Required> {
+    let written = word_list(node, &format!("the ports that \"{path}\" requires"), problems);
+    let ports = written.iter().filter_map(|(word, at)| identifier(word, "a port", *at, problems)).collect();
+    Some(Required { ports, at })
+}
+
+fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Link> {
+    const MOST_STREAMS: u64 = 256;
+    let mut fields = Fields::new(node, format!("link \"{path}\""), problems)?;
+    let streams = fields.take("streams").and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
+    let pacing = fields.take("pacing").and_then(|n| bytes(n, "\"pacing\"", problems)).map(|n| n as f64);
+    fields.finish(problems);
+    Some(Link { streams: streams.map(|n| n as u32), pacing, at })
+}
+
+fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
+    let mut buffers = Buffers::default();
+    for entry in entries(node, "\"buffer\"", problems).unwrap_or_default() {
+        let what = format!("the buffer of \"{}\"", shorten(&entry.key));
+        if entry.key != "default" && !entry.key.contains('.') {
+            let why = format!(
+                "\"buffer\" has limits by port, or for \"default\"; found \"{}\"",
+                shorten(&entry.key)
+            );
+            let hint =
+                "write buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}".to_string();
+            problems.error_hint(entry.at, Code::UnknownKey, "this is no port", why, hint);
+            continue;
+        }
+        let Some(path) = dotted(&entry.key, "a port", entry.at, problems) else { continue };
+        let Some(mut fields) = Fields::new(&entry.value, what, problems) else { continue };
+        let messages =
+            fields.take("messages").and_then(|n| count(n, "\"messages\"", 1, i64::MAX as u64, problems));
+        let bytes = fields.take("bytes").and_then(|n| bytes(n, "\"bytes\"", problems));
+        fields.finish(problems);
+        let buffer = Buffer { messages, bytes };
+        if path == "default" {
+            buffers.default = buffer;
+        } else {
+            buffers.ports.insert(path, (buffer, Placed(entry.at)));
+        }
+    }
+    buffers
+}
+
+/// A number of bytes: `1073741824`, `1 GiB`, `64 kB`.
+fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
+    const UNITS: [(&str, u64); 10] = [
+        ("B", 1),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10),
+        ("kiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+    ];
+    let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
+        return count(node, what, 1, i64::MAX as u64, problems);
+    };
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let unit = UNITS.iter().find(|(name, _)| *name == &text[split..]);
+    let number = text[..split].trim().parse::<f64>();
+    match (number, unit) {
+        (Ok(number), Some((_, unit))) if number * *unit as f64 >= 1.0 && number < 1e15 => {
+            Some((number * *unit as f64) as u64)
+        }
+        _ => wrong_type(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", problems),
+    }
+}

@@ -1,0 +1,105 @@
+//! The keys of a mapping, taken one by one; what is left over is unknown.
+
+use crate::names::{Name, is_dotted, is_identifier};
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::yaml::{Entry, Kind, Node, shorten};
+
+pub(crate) struct Fields<'n> {
+    entries: &'n [Entry],
+    taken: Vec<bool>,
+    known: Vec<&'static str>,
+    what: String,
+    pub at: Place,
+}
+
+impl<'n> Fields<'n> {
+    /// The keys of `node`; none if there is nothing there. `what` is the thing that the mapping describes.
+    pub fn new(node: &'n Node, what: impl Into<String>, problems: &mut Problems) -> Option<Self> {
+        let what = what.into();
+        let entries = entries(node, &what, problems)?;
+        Some(Fields { entries, taken: vec![false; entries.len()], known: Vec::new(), what, at: node.at })
+    }
+
+    /// The value under `key`. Nothing written there counts as no key.
+    pub fn take(&mut self, key: &'static str) -> Option<&'n Node> {
+        self.entry(key).map(|entry| &entry.value).filter(|value| !value.is_null())
+    }
+
+    fn entry(&mut self, key: &'static str) -> Option<&'n Entry> {
+        self.known.push(key);
+        let i = self.entries.iter().position(|entry| entry.key == key)?;
+        self.taken[i] = true;
+        Some(&self.entries[i])
+    }
+
+    /// Keys that begin with `prefix`, which goes before a name of the user's: `timeline fast`.
+    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<&'n Entry> {
+        let entries = self.entries;
+        let mut found = Vec::new();
+        for (entry, taken) in entries.iter().zip(&mut self.taken) {
+            if entry.key.starts_with(prefix) {
+                *taken = true;
+                found.push(entry);
+            }
+        }
+        found
+    }
+
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Reports the keys that nobody took.
+    pub fn finish(self, problems: &mut Problems) {
+        for (entry, taken) in self.entries.iter().zip(&self.taken) {
+            if !taken {
+                let known = || self.known.iter().copied();
+                let key = shorten(&entry.key);
+                let hint = did_you_mean(&entry.key, known())
+                    .or_else(|| Some(format!("known here: {}", listing(known()))));
+                let why = format!("{} has no such key", self.what);
+                problems.error_hint(entry.at, Code::UnknownKey, format!("unknown key \"{key}\""), why, hint);
+            }
+        }
+    }
+}
+
+/// The entries of a mapping; none if there is nothing.
+pub(crate) fn entries<'n>(node: &'n Node, what: &str, problems: &mut Problems) -> Option<&'n [Entry]> {
+    match node.kind() {
+        Kind::Map(entries) => Some(entries),
+        _ if node.is_null() => Some(&[]),
+        _ => super::wrong_type(node, what, "a mapping", problems),
+    }
+}
+
+/// A name with dots, or the reason that it is none.
+pub(crate) fn dotted(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+    if is_dotted(written) {
+        return Some(written.into());
+    }
+    bad_name(written, what, at, problems)
+}
+
+/// A name without dots, or the reason that it is none.
+pub(crate) fn identifier(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+    if is_identifier(written) {
+        return Some(written.into());
+    }
+    bad_name(written, what, at, problems)
+}
+
+fn bad_name(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+    let why = "a name is made of letters, digits and _, and does not begin with a digit";
+    let mut hint = None;
+    if written.ends_with("[]") {
+        hint = Some("\"[]\" is written in the program only; leave it out here".to_string());
+    } else if written.contains(['-', ' ', ',']) {
+        let fixed: String =
+            written.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        hint = is_identifier(&fixed).then(|| format!("\"{}\" would do", shorten(&fixed)));
+    }
+    let what = format!("\"{}\" cannot be {what}", shorten(written));
+    problems.error_hint(at, Code::BadName, what, why, hint);
+    None
+}

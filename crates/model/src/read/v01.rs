@@ -1,0 +1,141 @@
+//! The document of yMMSL v0.1, read into the same types. What needs the whole model (ports that are not listed, the model's name
+//! before the paths of resources) is done when all files are merged.
+
+use indexmap::IndexMap;
+
+use super::fields::{dotted, entries, identifier};
+use super::{Document, Fields, Version, conduits, implementations, text, v02};
+use crate::description::{Component, Model, Program, ProgramKind};
+use crate::names::Name;
+use crate::problem::{Code, Problems};
+use crate::yaml::{Kind, Node, Type};
+
+pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
+    let mut document = Document { version: Version::V01, ..Document::default() };
+    if let Some(node) = fields.take("description") {
+        document.description = text(node, "the description", problems).unwrap_or_default();
+    }
+    if let Some(node) = fields.take("model") {
+        document.models.extend(model(node, problems).map(|model| (model.name.clone(), model)));
+    }
+    if let Some(node) = fields.take("implementations") {
+        implementations_of(node, &mut document.programs, problems);
+    }
+    v02::shared(&mut document, &mut fields, problems);
+    fields.finish(problems);
+    document
+}
+
+fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
+    let mut fields = Fields::new(node, "\"model\"", problems)?;
+    let name = match fields.take("name") {
+        Some(node) => text(node, "the model's name", problems)
+            .and_then(|name| identifier(&name, "the model's name", node.at, problems)),
+        None => {
+            problems.error(node.at, Code::MissingKey, "the model has no name", "a model needs a \"name\"");
+            None
+        }
+    };
+    let mut model = Model { name: name.clone().unwrap_or_default(), at: node.at, ..Model::default() };
+    if let Some(node) = fields.take("description") {
+        model.description = text(node, "the description", problems).unwrap_or_default();
+    }
+    if let Some(node) = fields.take("components") {
+        model.components = components(node, problems);
+    }
+    if let Some(node) = fields.take("conduits") {
+        model.conduits = conduits::conduits(node, Version::V01, problems);
+    }
+    fields.finish(problems);
+    name.map(|_| model)
+}
+
+fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
+    let mut components = IndexMap::new();
+    if let Kind::List(items) = node.kind() {
+        for item in items {
+            listed_component(item, Version::V01, &mut components, problems);
+        }
+        return components;
+    }
+    for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
+        let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
+        let component = match entry.value.kind() {
+            // A text alone is the implementation.
+            Kind::Scalar(scalar) if scalar.of == Type::Text => Component {
+                name: name.clone(),
+                implementation: dotted(&scalar.text, "an implementation", entry.value.at, problems),
+                at: entry.at,
+                implementation_at: entry.value.at,
+                ..Component::default()
+            },
+            _ => {
+                let what = format!("component \"{name}\"");
+                let Some(mut fields) = Fields::new(&entry.value, what, problems) else { continue };
+                let component = v02::component(name.clone(), entry.at, &mut fields, Version::V01, problems);
+                fields.finish(problems);
+                component
+            }
+        };
+        components.insert(name, component);
+    }
+    components
+}
+
+/// A component in the list form, which has its name inside.
+pub(super) fn listed_component(
+    node: &Node,
+    version: Version,
+    components: &mut IndexMap<Name, Component>,
+    problems: &mut Problems,
+) {
+    let Some(mut fields) = Fields::new(node, "a component", problems) else { return };
+    let Some(name_node) = fields.take("name") else {
+        let why = "in a list each component has a \"name\"";
+        problems.error(node.at, Code::MissingKey, "a component without a name", why);
+        return;
+    };
+    let name = text(name_node, "a component's name", problems)
+        .and_then(|name| dotted(&name, "the name of a component", name_node.at, problems));
+    let Some(name) = name else { return };
+    let component = v02::component(name.clone(), name_node.at, &mut fields, version, problems);
+    fields.finish(problems);
+    if let Some(first) = components.get(&name) {
+        let why = format!("it is described before, in line {}", first.at.line);
+        problems.error(name_node.at, Code::Duplicate, format!("component \"{name}\" is there twice"), why);
+    } else {
+        components.insert(name, component);
+    }
+}
+
+fn implementations_of(node: &Node, programs: &mut IndexMap<Name, Program>, problems: &mut Problems) {
+    if let Kind::List(items) = node.kind() {
+        let why =
+            format!("a mapping from names to implementations is expected; found a list of {}", items.len());
+        problems.error(node.at, Code::WrongType, "\"implementations\" has the wrong type", why);
+        return;
+    }
+    for entry in entries(node, "\"implementations\"", problems).unwrap_or_default() {
+        let Some(name) = dotted(&entry.key, "the name of an implementation", entry.at, problems) else {
+            continue;
+        };
+        let program = match entry.value.kind() {
+            // A text or a list of lines alone is the script.
+            Kind::Map(_) => {
+                implementations::program(name.clone(), entry.at, &entry.value, Version::V01, problems)
+            }
+            _ => {
+                let script = implementations::script_text(&entry.value, problems);
+                let kind = ProgramKind::Script(script);
+                Some(Program {
+                    name: name.clone(),
+                    kind,
+                    can_share_resources: true,
+                    at: entry.at,
+                    ..Program::default()
+                })
+            }
+        };
+        programs.extend(program.map(|program| (name, program)));
+    }
+}

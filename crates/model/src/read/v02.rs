@@ -1,0 +1,189 @@
+//! The document of yMMSL v0.2.
+
+use indexmap::IndexMap;
+
+use super::fields::{dotted, entries, identifier};
+use super::{
+    Document, Fields, Import, Version, conduits, count, extras, implementations, sections, text, truth,
+};
+use crate::description::{Component, Model};
+use crate::names::{Name, is_dotted, is_identifier};
+use crate::problem::{Code, Place, Problems};
+use crate::yaml::{Kind, Node, shorten};
+
+pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
+    let mut document = Document { version: Version::V02, ..Document::default() };
+    if let Some(node) = fields.take("description") {
+        document.description = text(node, "the description", problems).unwrap_or_default();
+    }
+    if let Some(node) = fields.take("imports") {
+        document.imports = imports(node, problems);
+    }
+    if let Some(node) = fields.take("models") {
+        for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
+            let Some(name) = identifier(&entry.key, "the name of a model", entry.at, problems) else {
+                continue;
+            };
+            if let Some(model) = model(name.clone(), entry.at, &entry.value, problems) {
+                document.models.insert(name, model);
+            }
+        }
+    }
+    if let Some(node) = fields.take("programs") {
+        for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {
+            let Some(name) = dotted(&entry.key, "the name of a program", entry.at, problems) else {
+                continue;
+            };
+            let program =
+                implementations::program(name.clone(), entry.at, &entry.value, Version::V02, problems);
+            document.programs.extend(program.map(|program| (name, program)));
+        }
+    }
+    if let Some(node) = fields.take("custom_implementations") {
+        document.custom_implementations = sections::custom_implementations(node, problems);
+    }
+    shared(&mut document, &mut fields, problems);
+    fields.finish(problems);
+    document
+}
+
+/// The sections that are the same in both versions.
+pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems: &mut Problems) {
+    if let Some(node) = fields.take("settings") {
+        document.settings = sections::settings(node, problems);
+    }
+    if let Some(node) = fields.take("resources") {
+        document.resources = sections::resources(node, problems);
+    }
+    if let Some(node) = fields.take("checkpoints") {
+        document.checkpoints = sections::checkpoints(node, problems);
+    }
+    if let Some(node) = fields.take("resume") {
+        document.resume = sections::resume(node, problems);
+    }
+    if let Some(node) = fields.take("titin") {
+        document.extras = extras::extras(node, problems);
+    }
+}
+
+fn imports(node: &Node, problems: &mut Problems) -> Vec<Import> {
+    let Kind::List(items) = node.kind() else {
+        return super::wrong_type(node, "\"imports\"", "a list of import statements", problems)
+            .unwrap_or_default();
+    };
+    items.iter().filter_map(|item| import(item, problems)).collect()
+}
+
+fn import(node: &Node, problems: &mut Problems) -> Option<Import> {
+    let written = text(node, "an import", problems)?;
+    let words: Vec<_> = written.split_whitespace().collect();
+    let why = match words.as_slice() {
+        ["from", module, "import", kind, name] if kind.eq_ignore_ascii_case("implementation") => {
+            if is_dotted(module) && is_identifier(name) {
+                return Some(Import { module: (*module).into(), name: (*name).into(), at: node.at });
+            }
+            "a module is written \"a.b.c\", and a name is made of letters, digits and _".to_string()
+        }
+        ["from", _, "import", kind, _] => format!("\"{kind}\" cannot be imported, only \"implementation\""),
+        _ => "it is not of that form".to_string(),
+    };
+    let hint = "write \"from a.b.c import implementation name\"".to_string();
+    problems.error_hint(
+        node.at,
+        Code::Import,
+        format!("\"{}\" is not an import", shorten(&written)),
+        why,
+        hint,
+    );
+    None
+}
+
+fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<Model> {
+    let what = format!("model \"{name}\"");
+    let mut fields = Fields::new(node, what.as_str(), problems)?;
+    let mut model = Model { name, at, ..Model::default() };
+    if let Some(node) = fields.take("description") {
+        model.description = text(node, "the description", problems).unwrap_or_default();
+    }
+    if let Some(node) = fields.take("ports") {
+        model.ports = implementations::ports(node, Version::V02, &what, problems);
+    }
+    if let Some(node) = fields.take("supported_settings") {
+        model.supported_settings = implementations::supported_settings(node, &what, problems);
+    }
+    if let Some(node) = fields.take("components") {
+        model.components = components(node, problems);
+    }
+    if let Some(node) = fields.take("conduits") {
+        model.conduits = conduits::conduits(node, Version::V02, problems);
+    }
+    if let Some(node) = fields.take("matching_timelines") {
+        model.matching_timelines = conduits::matching_timelines(node, problems);
+    }
+    fields.finish(problems);
+    Some(model)
+}
+
+fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
+    let mut components = IndexMap::new();
+    if let Kind::List(items) = node.kind() {
+        for item in items {
+            super::v01::listed_component(item, Version::V02, &mut components, problems);
+        }
+        return components;
+    }
+    for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
+        let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
+        let Some(mut fields) = Fields::new(&entry.value, format!("component \"{name}\""), problems) else {
+            continue;
+        };
+        let component = component(name.clone(), entry.at, &mut fields, Version::V02, problems);
+        fields.finish(problems);
+        components.insert(name, component);
+    }
+    components
+}
+
+/// The most instances in one dimension.
+const MOST_INSTANCES: u64 = 1 << 24;
+
+/// A component of either version; the caller finishes the fields.
+pub(super) fn component(
+    name: Name,
+    at: Place,
+    fields: &mut Fields<'_>,
+    version: Version,
+    problems: &mut Problems,
+) -> Component {
+    let what = fields.what().to_string();
+    let mut component = Component { name, at, ..Component::default() };
+    if version == Version::V02 {
+        match fields.take("description") {
+            Some(node) => component.description = text(node, "the description", problems).unwrap_or_default(),
+            None => {
+                let why = "yMMSL v0.2 asks for one, and other tools do not load the file without it";
+                let hint = "add a line \"description: what it computes\"".to_string();
+                problems.warn(at, Code::Incomplete, format!("{what} has no description"), why, hint);
+            }
+        }
+        if let Some(node) = fields.take("optional") {
+            component.optional = truth(node, "\"optional\"", problems).unwrap_or(false);
+        }
+    }
+    if let Some(node) = fields.take("ports") {
+        component.ports = implementations::ports(node, version, &what, problems);
+    }
+    if let Some(node) = fields.take("implementation") {
+        component.implementation_at = node.at;
+        component.implementation = text(node, "the implementation", problems)
+            .and_then(|written| dotted(&written, "an implementation", node.at, problems));
+    }
+    if let Some(node) = fields.take("multiplicity") {
+        let one = std::slice::from_ref(node);
+        let sizes = if let Kind::List(items) = node.kind() { items.as_slice() } else { one };
+        let sizes: Option<Vec<_>> =
+            sizes.iter().map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems)).collect();
+        component.multiplicity = sizes.unwrap_or_default().into_iter().map(|n| n as u32).collect();
+    }
+    component
+}

@@ -1,0 +1,308 @@
+//! Settings: values by name, and the look-up in which the most specific one wins.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::names::{InstanceName, Name};
+use crate::problem::Place;
+use crate::quantity::{self, UnitError};
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// `true`
+    Bool(bool),
+    /// `3`
+    Int(i64),
+    /// `0.5`
+    Float(f64),
+    /// `fast`, also a quantity such as `10 ms`
+    Str(String),
+    /// `[1, 2]`
+    Ints(Vec<i64>),
+    /// `[1.0, 2.5]`
+    Floats(Vec<f64>),
+    /// `[[1.0, 2.0], [3.0, 4.0]]`
+    Table(Vec<Vec<f64>>),
+}
+
+/// The type of a setting, as under `supported_settings`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SettingType {
+    /// `str`
+    Str,
+    /// `int`
+    Int,
+    /// `float`
+    Float,
+    /// `bool`
+    Bool,
+    /// `[int]`
+    Ints,
+    /// `[float]`
+    Floats,
+    /// `[[float]]`
+    Table,
+}
+
+impl SettingType {
+    /// All of them.
+    pub const ALL: [SettingType; 7] = [
+        SettingType::Str,
+        SettingType::Int,
+        SettingType::Float,
+        SettingType::Bool,
+        SettingType::Ints,
+        SettingType::Floats,
+        SettingType::Table,
+    ];
+
+    /// As in a yMMSL file: `[float]`.
+    pub fn key(self) -> &'static str {
+        match self {
+            SettingType::Str => "str",
+            SettingType::Int => "int",
+            SettingType::Float => "float",
+            SettingType::Bool => "bool",
+            SettingType::Ints => "[int]",
+            SettingType::Floats => "[float]",
+            SettingType::Table => "[[float]]",
+        }
+    }
+
+    /// The type with this [`key`](SettingType::key).
+    pub fn from_key(key: &str) -> Option<SettingType> {
+        SettingType::ALL.into_iter().find(|t| t.key() == key)
+    }
+}
+
+impl fmt::Display for SettingType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.key())
+    }
+}
+
+impl Value {
+    /// Its type; that of an empty list is `[int]`.
+    pub fn setting_type(&self) -> SettingType {
+        match self {
+            Value::Bool(_) => SettingType::Bool,
+            Value::Int(_) => SettingType::Int,
+            Value::Float(_) => SettingType::Float,
+            Value::Str(_) => SettingType::Str,
+            Value::Ints(_) => SettingType::Ints,
+            Value::Floats(_) => SettingType::Floats,
+            Value::Table(_) => SettingType::Table,
+        }
+    }
+
+    /// Whether it serves where `wanted` is supported. A whole number serves as `float`, and so does a quantity with a unit.
+    pub fn fits(&self, wanted: SettingType) -> bool {
+        match (self, wanted) {
+            (Value::Int(_), SettingType::Float) => true,
+            (Value::Ints(_), SettingType::Floats) => true,
+            (Value::Ints(list), SettingType::Table) => list.is_empty(),
+            (Value::Floats(list), SettingType::Ints | SettingType::Table) => list.is_empty(),
+            (Value::Str(text), SettingType::Float) => quantity::parse(text).is_ok(),
+            _ => self.setting_type() == wanted,
+        }
+    }
+
+    /// The value as a number, in `unit`. A plain number is taken to be in that unit already.
+    pub fn in_unit(&self, unit: &str) -> Result<f64, UnitError> {
+        match self {
+            Value::Int(number) => Ok(*number as f64),
+            Value::Float(number) => Ok(*number),
+            Value::Str(text) => {
+                let quantity = quantity::parse(text)?;
+                if quantity.dimension == quantity::Dimension::NONE {
+                    return Ok(quantity.value_si);
+                }
+                quantity.in_unit(unit)
+            }
+            other => Err(UnitError::not_a_number(&other.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn list<T: fmt::Debug>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
+            f.debug_list().entries(items).finish()
+        }
+        match self {
+            Value::Bool(b) => b.fmt(f),
+            Value::Int(i) => i.fmt(f),
+            Value::Float(x) => fmt::Debug::fmt(x, f),
+            Value::Str(text) => write!(f, "\"{text}\""),
+            Value::Ints(items) => list(f, items),
+            Value::Floats(items) => list(f, items),
+            Value::Table(rows) => list(f, rows),
+        }
+    }
+}
+
+/// Settings by the path that they were given under: `dt`, `macro.dt`, `micro[3].dt`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    values: IndexMap<Name, (Value, Place)>,
+}
+
+impl Settings {
+    /// The value that `instance` gets for `name`: that of `a.b[3].name` if there is one, else of `a.b.name`, `a.name`, `name`.
+    pub fn find(&self, instance: &InstanceName, name: &str) -> Option<&Value> {
+        self.find_entry(instance, name).map(|(_, value)| value)
+    }
+
+    /// As [`find`](Settings::find), with the path under which the value was given.
+    pub fn find_entry(&self, instance: &InstanceName, name: &str) -> Option<(&Name, &Value)> {
+        if self.values.is_empty() {
+            return None;
+        }
+        let whole = instance.to_string();
+        let mut end = whole.len();
+        loop {
+            let path = &whole[..end];
+            let key = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+            if let Some((key, (value, _))) = self.values.get_key_value(key.as_str()) {
+                return Some((key, value));
+            }
+            if end == 0 {
+                return None;
+            }
+            end = path.rfind(['.', '[']).unwrap_or(0);
+        }
+    }
+
+    /// Sets a value under a path; the last one given counts.
+    pub fn set(&mut self, path: impl Into<Name>, value: Value) {
+        self.set_at(path.into(), value, Place::default());
+    }
+
+    pub(crate) fn set_at(&mut self, path: Name, value: Value, at: Place) {
+        self.values.insert(path, (value, at));
+    }
+
+    /// The value given under exactly this path.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.values.get(path).map(|(value, _)| value)
+    }
+
+    /// All paths and values, in the order of the description.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Name, &Value)> {
+        self.values.iter().map(|(path, (value, _))| (path, value))
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Name, &Value, Place)> {
+        self.values.iter().map(|(path, (value, at))| (path, value, *at))
+    }
+
+    /// The number of settings.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Lays `other` over these settings; where both have a path, `other` wins.
+    pub fn merge(&mut self, other: &Settings) {
+        for (path, entry) in &other.values {
+            self.values.insert(path.clone(), entry.clone());
+        }
+    }
+
+    /// The names that `instance` can ask for, sorted: names without a path, and those under its own path.
+    pub fn names(&self, instance: &InstanceName) -> Vec<String> {
+        let whole = instance.to_string();
+        let mut prefixes = vec![String::new()];
+        prefixes.extend(
+            whole
+                .char_indices()
+                .filter(|(_, c)| matches!(c, '.' | '['))
+                .map(|(i, _)| format!("{}.", &whole[..i])),
+        );
+        prefixes.push(format!("{whole}."));
+        let of = |path: &str| {
+            prefixes
+                .iter()
+                .rev()
+                .find_map(|p| path.strip_prefix(p.as_str()))
+                .filter(|name| !name.contains(['.', '[']))
+                .map(str::to_string)
+        };
+        let mut names: Vec<_> = self.values.keys().filter_map(|path| of(path)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+impl FromIterator<(Name, Value)> for Settings {
+    fn from_iter<T: IntoIterator<Item = (Name, Value)>>(items: T) -> Self {
+        let mut settings = Settings::default();
+        for (path, value) in items {
+            settings.set(path, value);
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(items: &[(&str, i64)]) -> Settings {
+        items.iter().map(|(path, value)| (Name::from(*path), Value::Int(*value))).collect()
+    }
+
+    #[test]
+    fn the_most_specific_setting_wins() {
+        let all =
+            settings(&[("x", 0), ("a.x", 1), ("a.b.x", 2), ("a.b[3].x", 3), ("a.b[3][1].x", 4), ("y", 5)]);
+        let find = |instance: &str, name| match all.find(&instance.parse().unwrap(), name) {
+            Some(Value::Int(i)) => *i,
+            _ => -1,
+        };
+        assert_eq!(find("a.b[3][1]", "x"), 4);
+        assert_eq!(find("a.b[3][2]", "x"), 3);
+        assert_eq!(find("a.b[4]", "x"), 2);
+        assert_eq!(find("a.c", "x"), 1);
+        assert_eq!(find("b", "x"), 0);
+        assert_eq!(find("ab", "x"), 0);
+        assert_eq!(find("a", "b.x"), 2);
+        assert_eq!(find("b", "z"), -1);
+        assert_eq!(find("a", "y"), 5);
+    }
+
+    #[test]
+    fn names_are_those_the_instance_can_ask_for() {
+        let all = settings(&[("x", 0), ("a.y", 1), ("a[0].z", 2), ("a[1].w", 2), ("b.v", 3), ("a.b.u", 1)]);
+        assert_eq!(all.names(&"a[0]".parse().unwrap()), ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn values_fit_their_types() {
+        assert!(Value::Int(3).fits(SettingType::Float));
+        assert!(!Value::Float(3.0).fits(SettingType::Int));
+        assert!(Value::Str("10 ms".into()).fits(SettingType::Float));
+        assert!(!Value::Str("fast".into()).fits(SettingType::Float));
+        assert!(Value::Ints(vec![]).fits(SettingType::Table));
+        assert!(!Value::Bool(true).fits(SettingType::Int));
+    }
+
+    #[test]
+    fn a_number_is_read_in_the_unit_asked_for() {
+        assert_eq!(Value::Str("10 ms".into()).in_unit("s"), Ok(0.01));
+        assert_eq!(Value::Float(0.01).in_unit("s"), Ok(0.01));
+        assert_eq!(Value::Str("12".into()).in_unit("km"), Ok(12.0));
+        assert!(Value::Str("10 m".into()).in_unit("s").is_err());
+        assert!(Value::Bool(true).in_unit("s").is_err());
+    }
+}

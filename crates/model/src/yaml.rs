@@ -1,0 +1,414 @@
+//! YAML text to a small tree in which every key and value knows its place.
+//!
+//! Scalars follow the rules of the `ymmsl` package: `yes` is a string, `1e3` a float. Depth, size and aliases are limited, so
+//! that no text, however made, takes more memory than a small multiple of its length or ends in a stack overflow.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span};
+
+use crate::problem::{Code, Place, Problems};
+
+/// The longest file, in bytes.
+pub(crate) const LONGEST_FILE: usize = 64 << 20;
+/// The deepest nesting.
+const DEEPEST: usize = 64;
+/// The most nodes that one file may stand for, aliases written out.
+const MOST_NODES: usize = 8_000_000;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub at: Place,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+    /// An alias; shared, so that it costs nothing.
+    Alias(Rc<Node>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scalar {
+    pub text: String,
+    pub of: Type,
+}
+
+/// What a scalar means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Type {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// A whole number that does not fit, or that readers of YAML do not agree about (`012`, `1:30`).
+    OddInt,
+    Float(f64),
+    Text,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub at: Place,
+    pub value: Node,
+}
+
+impl Node {
+    /// The node itself, or what it is an alias of.
+    pub fn kind(&self) -> &Kind {
+        match &self.kind {
+            Kind::Alias(node) => node.kind(),
+            kind => kind,
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self.kind(), Kind::Scalar(Scalar { of: Type::Null, .. }))
+    }
+
+    /// What it is, for "expected a list, found ...".
+    pub fn describe(&self) -> String {
+        match self.kind() {
+            Kind::List(_) => "a list".into(),
+            Kind::Map(_) => "a mapping".into(),
+            Kind::Scalar(Scalar { of: Type::Null, .. }) => "nothing".into(),
+            Kind::Scalar(Scalar { of: Type::Bool(b), .. }) => format!("the truth value {b}"),
+            Kind::Scalar(Scalar { of: Type::Text, text }) => format!("the text \"{}\"", shorten(text)),
+            Kind::Scalar(Scalar { text, .. }) => format!("the number {}", shorten(text)),
+            Kind::Alias(_) => "an alias".into(),
+        }
+    }
+}
+
+/// A text cut to what fits in a message.
+pub(crate) fn shorten(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let line: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.len() < text.len() { format!("{line}...") } else { line }
+}
+
+/// Reads one document. What is not YAML is reported, and nothing is returned.
+pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<Node> {
+    if text.len() > LONGEST_FILE {
+        let why = format!("it has {} bytes; at most {LONGEST_FILE} are read", text.len());
+        problems.error(file, Code::Limit, "the file is too long", why);
+        return None;
+    }
+    let mut options = granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
+    options.set_emit_comments(false);
+    let mut builder =
+        Builder { file, problems, nodes: 0, anchors: HashMap::new(), stack: Vec::new(), root: None };
+    let mut documents = 0;
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let mark = error.marker();
+                let at = Place { line: mark.line() as u32, column: mark.col() as u32 + 1, ..file };
+                builder.problems.error_hint(
+                    at,
+                    Code::Yaml,
+                    "this is not YAML",
+                    error.info(),
+                    tab_hint(text, mark.line()),
+                );
+                return None;
+            }
+        };
+        if matches!(event, Event::DocumentStart(..)) {
+            documents += 1;
+            if documents > 1 {
+                let why = "a description is one YAML document; a second one begins here with \"---\"";
+                builder.problems.error(builder.place(&span), Code::Yaml, "more than one document", why);
+                return builder.root;
+            }
+        }
+        builder.event(event, &span)?;
+    }
+    builder.root
+}
+
+fn tab_hint(text: &str, line: usize) -> Option<String> {
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let indent = &line[..line.len() - line.trim_start().len()];
+    indent.contains('\t').then(|| "indent with spaces; YAML allows no tabs".to_string())
+}
+
+/// A collection that is not closed yet.
+struct Open {
+    at: Place,
+    anchor: usize,
+    extent: Extent,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    /// The key that waits for its value has no text if it cannot be a key.
+    Map {
+        entries: Vec<Entry>,
+        key: Option<(Option<String>, Place)>,
+        seen: HashMap<String, Place>,
+    },
+}
+
+/// How large a node is with its aliases written out.
+#[derive(Clone, Copy)]
+struct Extent {
+    nodes: usize,
+    depth: usize,
+}
+
+struct Builder<'a> {
+    file: Place,
+    problems: &'a mut Problems,
+    /// Of the whole document so far.
+    nodes: usize,
+    anchors: HashMap<usize, (Rc<Node>, Extent)>,
+    stack: Vec<Open>,
+    root: Option<Node>,
+}
+
+impl Builder<'_> {
+    fn place(&self, span: &Span) -> Place {
+        Place { line: span.start.line() as u32, column: span.start.col() as u32 + 1, ..self.file }
+    }
+
+    /// `None` ends the reading.
+    fn event(&mut self, event: Event<'_>, span: &Span) -> Option<()> {
+        let at = self.place(span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let tag = tag.as_ref().and_then(|t| t.core_suffix());
+                let of = scalar_type(&text, style == ScalarStyle::Plain, tag);
+                let node = Node { at, kind: Kind::Scalar(Scalar { text: text.into_owned(), of }) };
+                self.add(node, anchor, Extent { nodes: 1, depth: 0 })
+            }
+            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, Content::List(Vec::new())),
+            Event::MappingStart(_, anchor, _) => {
+                self.open(at, anchor, Content::Map { entries: Vec::new(), key: None, seen: HashMap::new() })
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let open = self.stack.pop()?;
+                let kind = match open.content {
+                    Content::List(items) => Kind::List(items),
+                    Content::Map { entries, .. } => Kind::Map(entries),
+                };
+                self.add(Node { at: open.at, kind }, open.anchor, open.extent)
+            }
+            Event::Alias(id) => {
+                let Some((node, extent)) = self.anchors.get(&id).cloned() else {
+                    let why = "the value that it stands for contains it, or is not there";
+                    self.problems.error(at, Code::Yaml, "this alias cannot be followed", why);
+                    return None;
+                };
+                self.nodes = self.nodes.saturating_add(extent.nodes);
+                self.add(Node { at, kind: Kind::Alias(node) }, 0, extent)
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn open(&mut self, at: Place, anchor: usize, content: Content) -> Option<()> {
+        self.stack.push(Open { at, anchor, extent: Extent { nodes: 1, depth: 1 }, content });
+        Some(())
+    }
+
+    fn add(&mut self, mut node: Node, anchor: usize, extent: Extent) -> Option<()> {
+        self.nodes = self.nodes.saturating_add(1);
+        let limit = if self.nodes > MOST_NODES {
+            Some(format!("with its aliases written out it has more than {MOST_NODES} values"))
+        } else if self.stack.len() + extent.depth > DEEPEST {
+            Some(format!("it is nested more than {DEEPEST} deep"))
+        } else {
+            None
+        };
+        if let Some(why) = limit {
+            self.problems.error(node.at, Code::Limit, "this is too large to be a description", why);
+            return None;
+        }
+        if anchor > 0 {
+            let (at, shared) = (node.at, Rc::new(node));
+            self.anchors.insert(anchor, (shared.clone(), extent));
+            node = Node { at, kind: Kind::Alias(shared) };
+        }
+        let Some(parent) = self.stack.last_mut() else {
+            self.root = Some(node);
+            return Some(());
+        };
+        parent.extent.nodes = parent.extent.nodes.saturating_add(extent.nodes);
+        parent.extent.depth = parent.extent.depth.max(extent.depth + 1);
+        match &mut parent.content {
+            Content::List(items) => items.push(node),
+            Content::Map { entries, key, seen } => match key.take() {
+                None => {
+                    let text = if let Kind::Scalar(scalar) = node.kind() {
+                        Some(scalar.text.clone())
+                    } else {
+                        let why = format!("a key is a name; found {}", node.describe());
+                        self.problems.error(node.at, Code::WrongType, "this cannot be a key", why);
+                        None
+                    };
+                    *key = Some((text, node.at));
+                }
+                Some((None, _)) => {}
+                Some((Some(text), at)) => match seen.insert(text.clone(), at) {
+                    Some(first) => {
+                        let why = format!("it was given before, in line {}; only one can count", first.line);
+                        let what = format!("\"{}\" is given twice", shorten(&text));
+                        self.problems.error(at, Code::Duplicate, what, why);
+                    }
+                    None => entries.push(Entry { key: text, at, value: node }),
+                },
+            },
+        }
+        Some(())
+    }
+}
+
+fn scalar_type(text: &str, plain: bool, tag: Option<&str>) -> Type {
+    match tag {
+        Some("str") => return Type::Text,
+        Some("int" | "float" | "bool" | "null") => {}
+        _ if !plain => return Type::Text,
+        _ => {}
+    }
+    let of = plain_type(text);
+    match (tag, of) {
+        (Some("float"), Type::Int(i)) => Type::Float(i as f64),
+        _ => of,
+    }
+}
+
+fn plain_type(text: &str) -> Type {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Type::Null,
+        "true" | "True" | "TRUE" => return Type::Bool(true),
+        "false" | "False" | "FALSE" => return Type::Bool(false),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Type::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return Type::Float(f64::NEG_INFINITY),
+        ".nan" | ".NaN" | ".NAN" => return Type::Float(f64::NAN),
+        _ => {}
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Type::Text;
+    }
+    if let Some(of) = whole_number(text, unsigned) {
+        return of;
+    }
+    let digits = text.replace('_', "");
+    let is_float =
+        digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+            && digits.bytes().any(|b| b.is_ascii_digit());
+    match digits.parse() {
+        Ok(value) if is_float => Type::Float(value),
+        _ => Type::Text,
+    }
+}
+
+fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
+    let negative = text.starts_with('-');
+    let digits: String = unsigned.chars().filter(|c| *c != '_').collect();
+    let (radix, digits) = match digits.get(..2) {
+        Some("0x") => (16, &digits[2..]),
+        Some("0b") => (2, &digits[2..]),
+        _ => (10, digits.as_str()),
+    };
+    if radix == 10 && digits.contains(':') {
+        let clock = digits.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+        return clock.then_some(Type::OddInt);
+    }
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return None;
+    }
+    if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
+        return Some(Type::OddInt);
+    }
+    let value = i128::from_str_radix(digits, radix).ok().map(|v| if negative { -v } else { v });
+    Some(value.and_then(|v| i64::try_from(v).ok()).map_or(Type::OddInt, Type::Int))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Option<Node>, crate::Report) {
+        let mut problems = Problems::default();
+        let file = problems.add_file("t".into());
+        let node = parse(text, file, &mut problems);
+        (node, problems.into_report())
+    }
+
+    #[test]
+    fn scalars_mean_what_they_mean_to_the_ymmsl_package() {
+        for (text, of) in [
+            ("yes", Type::Text),
+            ("on", Type::Text),
+            ("TRUE", Type::Bool(true)),
+            ("1e3", Type::Float(1000.0)),
+            ("1.e3", Type::Float(1000.0)),
+            (".5", Type::Float(0.5)),
+            ("5.", Type::Float(5.0)),
+            ("0o17", Type::Text),
+            ("0x1F", Type::Int(31)),
+            ("1_000", Type::Int(1000)),
+            ("-7", Type::Int(-7)),
+            ("+1", Type::Int(1)),
+            ("012", Type::OddInt),
+            ("1:30", Type::OddInt),
+            ("99999999999999999999", Type::OddInt),
+            ("-.inf", Type::Float(f64::NEG_INFINITY)),
+            ("10 ms", Type::Text),
+            ("1.2.3", Type::Text),
+            ("2026-01-01", Type::Text),
+            (".", Type::Text),
+            ("~", Type::Null),
+        ] {
+            assert_eq!(scalar_type(text, true, None), of, "{text}");
+        }
+        assert_eq!(scalar_type("5", false, None), Type::Text);
+        assert_eq!(scalar_type("5", true, Some("str")), Type::Text);
+        assert_eq!(scalar_type("5", false, Some("int")), Type::Int(5));
+    }
+
+    #[test]
+    fn places_count_from_one() {
+        let (node, _) = read("a:\n  bb: 1\n");
+        let node = node.unwrap();
+        let Kind::Map(entries) = node.kind() else { panic!() };
+        let Kind::Map(inner) = entries[0].value.kind() else { panic!() };
+        assert_eq!((inner[0].at.line, inner[0].at.column), (2, 3));
+        assert_eq!((inner[0].value.at.line, inner[0].value.at.column), (2, 7));
+    }
+
+    #[test]
+    fn duplicate_keys_tabs_and_second_documents_are_told_with_their_line() {
+        assert!(read("a: 1\nb: 2\na: 3\n").1.to_string().contains("t:3:1: error: \"a\" is given twice"));
+        assert!(read("a:\n\tb: 1\n").1.to_string().contains("indent with spaces"));
+        assert!(read("a: 1\n---\nb: 1\n").1.to_string().contains("t:2:1: error: more than one document"));
+    }
+
+    #[test]
+    fn alias_bombs_and_deep_nesting_end_at_a_limit() {
+        let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+        for i in 1..12 {
+            let inner = vec![format!("*a{}", i - 1); 9].join(",");
+            bomb += &format!("a{i}: &a{i} [{inner}]\n");
+        }
+        let report = read(&bomb).1.to_string();
+        assert!(report.contains("too large"), "{report}");
+        let mut chain = String::from("a0: &a0 [x]\n");
+        for i in 1..200 {
+            chain += &format!("a{i}: &a{i} [*a{}]\n", i - 1);
+        }
+        assert!(read(&chain).1.to_string().contains("nested more than"));
+        assert!(!read(&"[".repeat(100_000)).1.is_ok());
+        assert!(!read(&"- ".repeat(100_000)).1.is_ok());
+        assert!(!read("a: &a [*a]\n").1.is_ok());
+    }
+}
