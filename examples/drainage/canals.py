@@ -57,7 +57,7 @@ with titin.Instance(o_i=["flow_out", "stage_out"], s=["flow_in", "stage_in"], o_
             for _ in range(round(exchange / routing)):
                 solver.swmm_step()
                 flows.append(solver.link_get_result(gauge_link, LinkResult.FLOW))
-            flow = np.mean(flows)  # what flowed in this exchange, so that no water is lost between two
+            flow = float(np.mean(flows))  # what flowed in this exchange, so that no water is lost between two
             hydrograph.append((t + exchange, flow))
 
         # O_F

@@ -1,0 +1,41 @@
+"""Macro and micro model each in four languages: all pairs give the solution computed directly, to the bit."""
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+
+LANGUAGES = ("python", "c", "cpp", "fortran")
+FOLDER = "reaction-diffusion"
+
+
+@pytest.fixture(scope="module")
+def built(examples):
+    examples.call("make", folder=FOLDER)
+    sys.path.insert(0, str(examples.root / FOLDER))
+    import plot
+
+    yield plot
+    sys.path.pop(0)
+    del sys.modules["plot"]
+
+
+@pytest.mark.parametrize(("macro", "micro"), itertools.product(LANGUAGES, LANGUAGES))
+def test_every_pair_of_languages_gives_the_direct_solution(examples, built, macro, micro):
+    files = "model.ymmsl", f"{macro}/macro.ymmsl", f"{micro}/micro.ymmsl"
+    run = examples.titin(*files, folder=FOLDER, run=f"{macro}-{micro}")
+    np.testing.assert_array_equal(built.coupled(run), built.direct()[-1])
+
+
+def test_the_front_moves_at_the_speed_of_fisher(built):
+    late, later = (np.interp(-0.5, -built.direct()[round(t / built.MACRO_DT)], np.arange(built.CELLS)) for t in (30, 40))
+    speed = (later - late) * built.DX / 10
+    assert speed == pytest.approx(2 * np.sqrt(built.K * built.D), rel=0.05)
+
+
+def test_the_picture_compares_and_is_drawn(examples, built):
+    examples.titin("model.ymmsl", "python/macro.ymmsl", "fortran/micro.ymmsl", folder=FOLDER, run="drawn")
+    said = examples.call("python3", "plot.py", "build/drawn", "-o", "build/out.svg", folder=FOLDER)
+    assert "the same to the bit" in said
+    assert (examples.root / FOLDER / "build/out.svg").read_text().count("<path") > 10
