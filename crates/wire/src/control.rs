@@ -94,7 +94,8 @@ pub enum ToProgram {
         /// Why, and what to do.
         text: String,
     },
-    /// Endpoints that have registered: at once those known, later those that come.
+    /// Where instances are that the receiving process has a conduit with: behind a [`Welcome`] those known, later
+    /// those that come.
     Peers {
         /// For each instance, where it is.
         peers: Vec<Peer>,
@@ -119,7 +120,13 @@ pub enum ToProgram {
         /// New limit in bytes.
         bytes: u64,
     },
-    /// An instance is gone without sending all it should have: its conduits end, and whoever needs them fails.
+    /// An instance is done, as it has said with [`ToManager::Done`]: told to it, as the receipt it waits for, and to
+    /// the processes of all instances that it has a conduit with.
+    Finished {
+        /// Which one.
+        instance: String,
+    },
+    /// The run has failed: every call that waits returns an error that names the culprit, and so do all later ones.
     RunFailed {
         /// The first to fail, as users write it (`macro[3]`), or what it was.
         culprit: String,
