@@ -89,7 +89,7 @@ impl Inbox {
             || number < expected
             || (number > expected && !state.options.latest && state.attached.is_some())
         {
-            let why = format!("number {number} on {}, expected {expected}", self.conduit);
+            let why = format!("number {number} on conduit {}, expected {expected}", self.conduit);
             return Err(Malformed::new("message", why));
         }
         state.ack.received = number + 1;

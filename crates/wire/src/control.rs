@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use titin_model::Filter;
+
 use crate::settings::{Overlay, Setting};
 use crate::{Address, ConduitId, EndpointId, Malformed};
 
@@ -279,30 +281,6 @@ pub struct Wire {
     /// The medium that the description asks for.
     #[serde(default)]
     pub medium: Option<String>,
-}
-
-/// A filter on a conduit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Filter {
-    /// Only the last message of each use of the sender arrives.
-    Last,
-    /// The last message is given again when no new one is there.
-    Repeat,
-    /// Nil is given when no message is there.
-    Pad,
-    /// Compressed on the way.
-    Zstd,
-    /// a x + b.
-    Scale(f64, f64),
-    /// Another element type.
-    Astype(String),
-    /// One of [`Welcome::filters`]; runs where `sender` says.
-    User {
-        /// Its name.
-        name: String,
-        /// Whether it runs before the wire.
-        sender: bool,
-    },
 }
 
 /// An instance and where it is.

@@ -7,17 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
 
-/// One conduit between one pair of instances; unique within a run. Given out by the manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ConduitId(pub u32);
-
-impl fmt::Display for ConduitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "conduit {}", self.0)
-    }
-}
-
 /// One process that takes part in a run. Random, so that a restarted program is a new endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -26,7 +26,8 @@ pub mod meta;
 pub mod settings;
 pub mod structure;
 
-pub use ids::{Address, ConduitId, EndpointId, RunId, Secret};
+pub use ids::{Address, EndpointId, RunId, Secret};
+pub use titin_model::ConduitId;
 
 /// Bytes that do not follow the format: what was being read, and what is wrong with it.
 ///

@@ -1,28 +1,8 @@
 //! Values of settings, as the manager hands them out and as overlays carry them.
 
-use serde::{Deserialize, Serialize};
+pub use titin_model::Value as Setting;
 
 use crate::Malformed;
-
-/// A setting's value: the types of yMMSL.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Setting {
-    /// True or false.
-    Bool(bool),
-    /// A whole number.
-    Int(i64),
-    /// A real number.
-    Float(f64),
-    /// Text, also a quantity such as "10 ms".
-    Text(String),
-    /// A list of whole numbers.
-    Ints(Vec<i64>),
-    /// A list of real numbers.
-    Floats(Vec<f64>),
-    /// A table of real numbers.
-    Table(Vec<Vec<f64>>),
-}
 
 /// Settings in force over those of the description: names as in yMMSL, more specific ones first when looked up.
 pub type Overlay = std::collections::BTreeMap<String, Setting>;
@@ -50,7 +30,7 @@ mod tests {
             Setting::Bool(true),
             Setting::Int(-3),
             Setting::Float(2.0),
-            Setting::Text("10 ms".into()),
+            Setting::Str("10 ms".into()),
             Setting::Ints(vec![1, 2]),
             Setting::Floats(vec![1.0, 2.5]),
             Setting::Table(vec![vec![1.0], vec![2.0, 3.0]]),

@@ -115,8 +115,10 @@ impl Reader {
                     let (head, body, total) = (*head, *body, *total);
                     let assembly = Assembly { head, meta: fields, body: Filling::new(total)?, total };
                     if self.assemblies.insert(head.conduit, assembly).is_some() {
-                        let why =
-                            format!("a message on {} begins before the last one has ended", head.conduit);
+                        let why = format!(
+                            "a message on conduit {} begins before the last one has ended",
+                            head.conduit
+                        );
                         return Err(Malformed::new("frame", why).into());
                     }
                     self.state = State::Body { conduit: head.conduit, left: body as usize };
@@ -160,8 +162,9 @@ impl Reader {
                         && offset + body <= assembly.total
                 });
                 if !follows {
-                    let why =
-                        format!("{body} bytes at {offset} of message {sequence} on {conduit} follow nothing");
+                    let why = format!(
+                        "{body} bytes at {offset} of message {sequence} on conduit {conduit} follow nothing"
+                    );
                     return Err(Malformed::new("frame", why).into());
                 }
                 self.state = State::Body { conduit, left: body as usize };

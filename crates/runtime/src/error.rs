@@ -1,0 +1,71 @@
+//! What can go wrong in a call, by what the caller can do about it.
+
+use std::fmt;
+
+/// Kinds of error. The numbers are the same in every language; `docs/errors.md` has the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Kind {
+    /// The call itself is wrong: an unknown port, a slot out of range, an array that cannot be sent.
+    Usage = 1,
+    /// The call is not in its place in the submodel execution loop.
+    CallOrder = 2,
+    /// A setting is missing, or is not of the type or unit that was asked for.
+    Setting = 3,
+    /// The data are not of the type or shape that was asked for.
+    TypeMismatch = 4,
+    /// The time given to the call is over.
+    Timeout = 5,
+    /// The port's sender has ended, so no message will come.
+    PortClosed = 6,
+    /// Another instance has failed, or cannot be reached.
+    PeerLost = 7,
+    /// Instances wait for each other in a circle.
+    Deadlock = 8,
+    /// The run cannot be joined, or its manager is gone.
+    Connection = 9,
+    /// There is no memory for a message.
+    NoMemory = 10,
+    /// The instance belongs to the process that this one was forked from.
+    Forked = 11,
+    /// An error inside titin.
+    Internal = 12,
+    /// A signal arrived and the host program wants to deal with it.
+    Interrupted = 13,
+    /// A filter of the user's has failed.
+    Filter = 14,
+    /// The instance has failed before, or is closed.
+    Closed = 15,
+}
+
+/// An error: its kind, and what failed, why, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// By what the caller can do.
+    pub kind: Kind,
+    /// The whole text, for people.
+    pub text: String,
+}
+
+/// What calls return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of a kind.
+    pub fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Error { kind, text: text.into() }
+    }
+
+    /// Whether it is only the consequence of a failure elsewhere.
+    pub fn is_echo(&self) -> bool {
+        matches!(self.kind, Kind::PeerLost | Kind::Deadlock)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
