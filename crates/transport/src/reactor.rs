@@ -283,7 +283,7 @@ impl Worker {
     fn await_connect(&mut self, pending: Pending) {
         let token = self.token();
         self.register(token, &pending.socket, epoll::EventFlags::OUT);
-        self.connections.insert(token, Connection::Pending(pending));
+        self.connections.insert(token, Connection::Pending(Box::new(pending)));
     }
 
     fn accept(&mut self, listener: u64) {
@@ -296,7 +296,7 @@ impl Worker {
                     let pending = Pending::accepted(socket, &self.reactor.secret, deadline);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
-                    self.connections.insert(token, Connection::Pending(pending));
+                    self.connections.insert(token, Connection::Pending(Box::new(pending)));
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(_) => return,
@@ -325,7 +325,7 @@ impl Worker {
 
     fn ready(&mut self, token: u64, flags: epoll::EventFlags) {
         match self.connections.remove(&token) {
-            Some(Connection::Pending(pending)) => self.advance(token, pending),
+            Some(Connection::Pending(pending)) => self.advance(token, *pending),
             Some(Connection::Open(link, reader)) => self.serve(token, link, reader, flags),
             None => {}
         }
@@ -336,7 +336,7 @@ impl Worker {
             Ok(Step::Wait) => {
                 let data = epoll::EventData::new_u64(token);
                 let _ = epoll::modify(&self.reactor.epoll, &pending.socket, data, epoll::EventFlags::IN);
-                self.connections.insert(token, Connection::Pending(pending));
+                self.connections.insert(token, Connection::Pending(Box::new(pending)));
             }
             Ok(Step::Redial) => self.await_connect(pending),
             Ok(Step::Agreed(agreement)) => {

@@ -19,7 +19,7 @@ const DIAL_TIME: Duration = Duration::from_secs(10);
 /// A socket of the reactor's.
 pub(super) enum Connection {
     /// On its way to a link.
-    Pending(Pending),
+    Pending(Box<Pending>),
     /// A link, and what reads it.
     Open(Arc<Link>, Box<Reader>),
 }
