@@ -36,6 +36,8 @@ pub struct Description {
     /// Warnings; errors would have kept the description from being made.
     pub warnings: Report,
     pub(crate) files: Vec<String>,
+    /// Components and implementations that run inside the calling program.
+    pub(crate) hosted: Vec<String>,
 }
 
 impl Description {
@@ -150,7 +152,6 @@ pub struct SupportedSetting {
     pub of: SettingType,
     /// For people.
     pub description: String,
-    pub(crate) at: Place,
 }
 
 /// What is started for an instance.
@@ -182,6 +183,8 @@ pub struct Program {
     pub can_share_resources: bool,
     /// What it keeps from one use to the next.
     pub keeps_state_for_next_use: KeepsState,
+    /// The directory of the file that describes it; `None` if it was not read from a file.
+    pub directory: Option<PathBuf>,
     pub(crate) at: Place,
 }
 

@@ -137,7 +137,8 @@ pub(crate) fn program(description: &Description, name: &Name) -> Option<Arc<Prog
 }
 
 pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Problems) -> Option<Network> {
-    let mut flattener = Flattener { description, nodes: Vec::new(), components: Vec::new(), instances: 0 };
+    let mut flattener =
+        Flattener { description, nodes: Vec::new(), components: Vec::new(), instances: 0, conduits: 0 };
     flattener.add_model(root, problems)?;
     let Flattener { nodes, components, .. } = flattener;
     let mut network = Network {
@@ -159,13 +160,9 @@ pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Pr
     join(&nodes, &mut network, problems)?;
     check_shapes(&network, problems)?;
     number_conduits(&mut network, problems)?;
-    timelines::of_network(&mut network, root, &nodes_matching(&nodes));
+    let models: Vec<_> = nodes.iter().map(|node| (node.path.clone(), node.model)).collect();
+    timelines::of_network(&mut network, &models, problems);
     Some(network)
-}
-
-/// Declared matching timelines with the path of the component that their model implements.
-fn nodes_matching<'d>(nodes: &[Node<'d>]) -> Vec<(String, &'d Model)> {
-    nodes.iter().map(|node| (node.path.clone(), node.model)).collect()
 }
 
 struct Flattener<'d> {
@@ -173,6 +170,8 @@ struct Flattener<'d> {
     nodes: Vec<Node<'d>>,
     components: Vec<NetworkComponent>,
     instances: u64,
+    /// Conduits in all nodes.
+    conduits: usize,
 }
 
 impl<'d> Flattener<'d> {
@@ -213,7 +212,7 @@ impl<'d> Flattener<'d> {
         self.nodes.len() - 1
     }
 
-    /// The models around a node, outermost first, with the path from each to the node.
+    /// The models around a node, outermost first, with the path from each to the node if anybody needs it.
     fn chain(&self, node: usize) -> Vec<(&'d Name, String)> {
         let mut chain = Vec::new();
         let mut path = String::new();
@@ -221,7 +220,9 @@ impl<'d> Flattener<'d> {
         loop {
             chain.push((&self.nodes[at].model.name, path.clone()));
             let Some((parent, name)) = self.nodes[at].parent else { break };
-            path = if path.is_empty() { name.to_string() } else { format!("{name}.{path}") };
+            if !self.description.custom_implementations.is_empty() {
+                path = if path.is_empty() { name.to_string() } else { format!("{name}.{path}") };
+            }
             at = parent;
         }
         chain.reverse();
@@ -237,20 +238,28 @@ impl<'d> Flattener<'d> {
     ) -> Option<Option<usize>> {
         let chain = self.chain(node);
         let implementation = implementation(self.description, &chain, component);
-        let Some(implementation) = implementation else {
-            self.nodes[node].inner.insert(&component.name, Inner::Nothing);
-            return Some(None);
-        };
         let above = &self.nodes[node].path;
         let path =
             if above.is_empty() { component.name.to_string() } else { format!("{above}.{}", component.name) };
+        // A component that must be there stays, even if what runs it is not described.
+        if implementation.is_none() && component.optional && !self.description.hosted.contains(&path) {
+            self.nodes[node].inner.insert(&component.name, Inner::Nothing);
+            return Some(None);
+        }
         let mut multiplicity = self.nodes[node].multiplicity.clone();
         multiplicity.extend(&component.multiplicity);
-        if let Some(model) = self.description.models.get(implementation) {
+        let model = implementation.and_then(|name| Some((name, self.description.models.get(name)?)));
+        if let Some((implementation, model)) = model {
             if chain.iter().any(|(name, _)| *name == implementation) {
                 let why =
                     format!("component \"{path}\" is implemented by \"{implementation}\", which contains it");
                 problems.error(component.at, Code::ModelLoop, "a model contains itself", why);
+                return None;
+            }
+            self.conduits += model.conduits.len();
+            if self.nodes.len() >= MOST_COMPONENTS || self.conduits > MOST_BUNDLES {
+                let why = "too many models stand inside each other";
+                problems.error(component.at, Code::Limit, "the model is too large", why);
                 return None;
             }
             let nested = self.add_node(model, path, Some((node, &component.name)), multiplicity);
@@ -279,8 +288,8 @@ impl<'d> Flattener<'d> {
             path: path.into(),
             description: component.description.clone(),
             ports: component.ports.clone(),
-            implementation: implementation.clone(),
-            program: program(self.description, implementation),
+            implementation: implementation.cloned(),
+            program: implementation.and_then(|name| program(self.description, name)),
             multiplicity,
             timeline: Timeline::default(),
             need,

@@ -1,7 +1,287 @@
-//! Imports: modules found on a search path, their models and programs under full dotted names.
+//! Imports: modules found on a search path, and their models and programs under full dotted names.
+//!
+//! A module `a.b` is a file `a/b.ymmsl` in one of the search directories, or a text in an installed Python package that says so in
+//! its entry points (group `ymmsl.module`). Python is not started for that: the text is read from the package's source.
 
-use crate::load::LoadOptions;
-use crate::problem::Problems;
-use crate::read::Document;
+mod python;
 
-pub(crate) fn resolve(_document: &mut Document, _options: &LoadOptions, _problems: &mut Problems) {}
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+
+use crate::description::BuiltIn;
+use crate::load::{LoadOptions, read_file};
+use crate::names::Name;
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::read::{Document, Import};
+
+/// The longest chain of modules that import each other.
+const DEEPEST: usize = 32;
+/// The most modules.
+const MOST_MODULES: usize = 10_000;
+
+/// Adds to `document` what it imports, and gives every implementation its full name.
+pub(crate) fn resolve(document: &mut Document, options: &LoadOptions, problems: &mut Problems) {
+    let mut modules = Modules { options, loaded: HashMap::new(), open: Vec::new(), entry_points: None };
+    modules.resolve(document, None, problems);
+}
+
+struct Modules<'o> {
+    options: &'o LoadOptions,
+    /// Modules by name; `None` if they could not be read, which has been reported.
+    loaded: HashMap<Name, Option<Document>>,
+    /// Those that are being read, outermost first.
+    open: Vec<Name>,
+    entry_points: Option<Vec<python::EntryPoint>>,
+}
+
+impl Modules<'_> {
+    /// `module` is the document's own name; `None` for what the user gave.
+    fn resolve(&mut self, document: &mut Document, module: Option<&Name>, problems: &mut Problems) {
+        let full = |name: &Name| match module {
+            Some(module) => Name::from(format!("{module}.{name}")),
+            None => name.clone(),
+        };
+        let mut locals: HashMap<Name, Name> = document
+            .models
+            .keys()
+            .chain(document.programs.keys())
+            .map(|name| (name.clone(), full(name)))
+            .collect();
+        let mut imported = Vec::new();
+        for import in std::mem::take(&mut document.imports) {
+            let name = Name::from(format!("{}.{}", import.module, import.name));
+            if locals.insert(import.name.clone(), name.clone()).is_some_and(|other| other != name) {
+                let what = format!("\"{}\" is both described and imported", import.name);
+                problems.error(
+                    import.at,
+                    Code::Duplicate,
+                    what,
+                    "an implementation is found by its name; rename one of them",
+                );
+            }
+            self.load(&import, problems);
+            imported.push((import, name));
+        }
+        rename(document, &locals, full);
+        for (import, name) in imported {
+            if let Some(Some(module)) = self.loaded.get(&import.module) {
+                take(document, module, &import, &name, problems);
+            }
+        }
+        customise(document, &locals, module, problems);
+    }
+
+    /// Sees to it that the module of an import is loaded, or its failure reported.
+    fn load(&mut self, import: &Import, problems: &mut Problems) {
+        let module = &import.module;
+        if self.loaded.contains_key(module) {
+            return;
+        }
+        let what = format!("module \"{module}\" cannot be imported");
+        if self.open.contains(module) {
+            let chain: Vec<_> = self.open.iter().chain([module]).map(|name| name.as_str()).collect();
+            let why = format!("it imports itself: {}", chain.join(" -> "));
+            problems.error(import.at, Code::Import, what, why);
+            return;
+        }
+        if self.open.len() >= DEEPEST || self.loaded.len() >= MOST_MODULES {
+            let why = format!("at most {MOST_MODULES} modules are read, and chains of {DEEPEST} of them");
+            problems.error(import.at, Code::Limit, what, why);
+            return;
+        }
+        self.open.push(module.clone());
+        let document = self.find(import, &what, problems).map(|mut document| {
+            self.resolve(&mut document, Some(module), problems);
+            document
+        });
+        self.open.pop();
+        self.loaded.insert(module.clone(), document);
+    }
+
+    fn find(&mut self, import: &Import, what: &str, problems: &mut Problems) -> Option<Document> {
+        let module = &import.module;
+        let options = self.options;
+        let entry_points =
+            self.entry_points.get_or_insert_with(|| python::entry_points(&options.site_packages));
+        if let Some(entry) = entry_points.iter().find(|entry| entry.module == module.as_str()) {
+            return match python::text(entry) {
+                Ok((path, text)) => {
+                    let file = problems.add_file(path.display().to_string());
+                    crate::read::document(&text, file, problems)
+                }
+                Err(why) => {
+                    let hint = format!(
+                        "save its text as {}.ymmsl in a directory of YMMSL_PATH",
+                        module.replace('.', "/")
+                    );
+                    problems.error_hint(import.at, Code::Import, what, why, hint);
+                    None
+                }
+            };
+        }
+        let relative: PathBuf = module.split('.').collect::<PathBuf>().with_added_extension("ymmsl");
+        let tried: Vec<PathBuf> = options.search.iter().map(|directory| directory.join(&relative)).collect();
+        if let Some(path) = tried.iter().find(|path| path.exists()) {
+            let file = problems.add_file(path.display().to_string());
+            return read_file(path, file, problems);
+        }
+        let mut why = match tried.as_slice() {
+            [] => format!("it would be a file {}, but YMMSL_PATH names no directory", relative.display()),
+            tried => {
+                let tried: Vec<_> = tried.iter().map(|path| format!("\n  {}", path.display())).collect();
+                format!("there is no file{}", tried.concat())
+            }
+        };
+        let installed = || entry_points.iter().map(|entry| entry.module.as_str());
+        if installed().next().is_some() {
+            why += &format!("\ninstalled Python packages have {}", listing(installed()));
+        } else {
+            why += "\nand no installed Python package has a module of this name";
+        }
+        problems.error_hint(import.at, Code::Import, what, why, did_you_mean(module, installed()));
+        None
+    }
+}
+
+/// Gives the document's own implementations their full names, where they are described and where they are used.
+fn rename(document: &mut Document, locals: &HashMap<Name, Name>, full: impl Fn(&Name) -> Name) {
+    let used = |name: &mut Name| {
+        if let Some(full) = locals.get(name) {
+            *name = full.clone();
+        }
+    };
+    document.models = std::mem::take(&mut document.models)
+        .into_iter()
+        .map(|(name, mut model)| {
+            model.name = full(&name);
+            model.components.values_mut().filter_map(|c| c.implementation.as_mut()).for_each(used);
+            (model.name.clone(), model)
+        })
+        .collect();
+    document.programs = std::mem::take(&mut document.programs)
+        .into_iter()
+        .map(|(name, mut program)| {
+            program.name = full(&name);
+            (program.name.clone(), program)
+        })
+        .collect();
+    for custom in document.custom_implementations.values_mut() {
+        custom.implementation.as_mut().into_iter().for_each(used);
+    }
+}
+
+/// Copies an implementation out of a module, with everything that it is made of.
+fn take(document: &mut Document, module: &Document, import: &Import, name: &Name, problems: &mut Problems) {
+    if !module.models.contains_key(name) && !module.programs.contains_key(name) {
+        let short = |name: &Name| name.rsplit('.').next().unwrap_or_default().to_string();
+        let there: Vec<_> = module.models.keys().chain(module.programs.keys()).map(short).collect();
+        let there = || there.iter().map(String::as_str);
+        let what = format!("module \"{}\" has no \"{}\"", import.module, import.name);
+        let why = format!("it has {}", listing(there()));
+        problems.error_hint(import.at, Code::Import, what, why, did_you_mean(&import.name, there()));
+        return;
+    }
+    let mut done: HashSet<&Name> = HashSet::new();
+    let mut next: VecDeque<&Name> = VecDeque::from([name]);
+    while let Some(name) = next.pop_front() {
+        if !done.insert(name) {
+            continue;
+        }
+        if let Some(program) = module.programs.get(name) {
+            document.programs.insert(name.clone(), program.clone());
+        } else if let Some(model) = module.models.get(name) {
+            next.extend(model.components.values().filter_map(|c| c.implementation.as_ref()));
+            let inside = format!("{name}.");
+            for (path, custom) in &module.custom_implementations {
+                if path.starts_with(&inside) {
+                    document.custom_implementations.insert(path.clone(), custom.clone());
+                    next.extend(custom.implementation.as_ref());
+                }
+            }
+            document.models.insert(name.clone(), model.clone());
+        }
+    }
+}
+
+/// Makes the paths of custom implementations begin with full names. An imported model that is changed is copied first, so that
+/// other uses of it stay as they were.
+fn customise(
+    document: &mut Document,
+    locals: &HashMap<Name, Name>,
+    module: Option<&Name>,
+    problems: &mut Problems,
+) {
+    let of_imports: Vec<Name> = document.models.keys().cloned().collect();
+    let own = |name: &str| match module {
+        Some(module) => Name::from(format!("{module}.{name}")),
+        None => Name::from(name),
+    };
+    let mut renamed = indexmap::IndexMap::new();
+    for (path, custom) in std::mem::take(&mut document.custom_implementations) {
+        let (first, rest) = path.split_once('.').unwrap_or((&path, ""));
+        let Some(full) = locals.get(first) else {
+            // Either it came along with an imported model, or it leads nowhere, which is found when paths are checked.
+            renamed.insert(path, custom);
+            continue;
+        };
+        let name = own(first);
+        let copy =
+            document.models.get(full).filter(|_| *full != name && !document.models.contains_key(&name));
+        if let Some(mut model) = copy.cloned() {
+            model.name = name.clone();
+            document.models.insert(name.clone(), model);
+        }
+        if let Some(implementation) = &custom.implementation
+            && !exists(document, implementation)
+        {
+            unknown(locals, &path, implementation, custom.at, problems);
+            continue;
+        }
+        renamed.insert(format!("{name}.{rest}").into(), custom);
+    }
+    document.custom_implementations = renamed;
+    drop_originals(document, &of_imports, locals, own);
+}
+
+fn exists(document: &Document, name: &Name) -> bool {
+    document.models.contains_key(name)
+        || document.programs.contains_key(name)
+        || BuiltIn::from_name(name).is_some()
+}
+
+fn unknown(locals: &HashMap<Name, Name>, path: &Name, name: &Name, at: Place, problems: &mut Problems) {
+    let mut names: Vec<&str> = locals.keys().map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    let why = format!("it is to implement \"{path}\"; is an import missing?");
+    let hint =
+        did_you_mean(name, names.iter().copied()).or_else(|| Some(format!("there are {}", listing(names))));
+    problems.error_hint(
+        at,
+        Code::UnknownImplementation,
+        format!("there is no program or model \"{name}\""),
+        why,
+        hint,
+    );
+}
+
+/// Models that were copied to be changed, and that nothing else uses, are in the way: they would seem to be models to run.
+fn drop_originals(
+    document: &mut Document,
+    models: &[Name],
+    locals: &HashMap<Name, Name>,
+    own: impl Fn(&str) -> Name,
+) {
+    let copied = locals
+        .iter()
+        .filter(|(local, full)| **full != own(local) && document.models.contains_key(&own(local)));
+    let copied: HashSet<Name> = copied.map(|(_, full)| full.clone()).collect();
+    let used: HashSet<Name> = document
+        .models
+        .values()
+        .flat_map(|m| m.components.values())
+        .filter_map(|c| c.implementation.clone())
+        .collect();
+    for name in models.iter().filter(|name| copied.contains(*name) && !used.contains(*name)) {
+        document.models.shift_remove(name);
+    }
+}

@@ -42,7 +42,6 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![allow(dead_code)] // the checks, which read most places, come next
 
 mod check;
 mod description;

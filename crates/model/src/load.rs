@@ -44,11 +44,17 @@ pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Rep
     let mut documents = Vec::new();
     for path in paths {
         let file = problems.add_file(path.display().to_string());
-        documents.extend(
-            file_text(path, file, &mut problems).and_then(|text| read::document(&text, file, &mut problems)),
-        );
+        documents.extend(read_file(path, file, &mut problems));
     }
     finish(documents, options, problems)
+}
+
+pub(crate) fn read_file(path: &Path, file: Place, problems: &mut Problems) -> Option<Document> {
+    let text = file_text(path, file, problems)?;
+    let mut document = read::document(&text, file, problems)?;
+    let directory = path.parent().map(Path::to_path_buf);
+    document.programs.values_mut().for_each(|program| program.directory = directory.clone());
+    Some(document)
 }
 
 /// As [`load`], from texts with names that messages give as their files.
@@ -87,6 +93,7 @@ fn finish(
         extras: document.extras,
         warnings: Report::default(),
         files: problems.files.clone(),
+        hosted: if let Start::Hosted(names) = &options.start { names.clone() } else { Vec::new() },
     };
     check::description(&mut description, options, &mut problems);
     let failed = problems.errors() > 0;
@@ -99,7 +106,7 @@ fn finish(
 }
 
 /// The text of a file, or the reason that there is none.
-pub(crate) fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
+fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
     let what = "the file cannot be read";
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {

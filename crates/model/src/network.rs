@@ -56,8 +56,8 @@ pub struct NetworkComponent {
     pub description: String,
     /// Its ports.
     pub ports: Ports,
-    /// The name of what does the work.
-    pub implementation: Name,
+    /// The name of what does the work; `None` if the description leaves it to the one who runs it.
+    pub implementation: Option<Name>,
     /// What is started; `None` if it runs inside the calling program or is started by the user.
     pub program: Option<Arc<Program>>,
     /// The number of instances in each dimension; empty for one.

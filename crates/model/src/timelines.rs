@@ -1,6 +1,667 @@
-//! Timelines.
+//! Timelines: which components step together, which are called by others, and conduits between those that do not fit.
+//!
+//! A component that is called (through F_INIT) by another in each of its steps has a timeline inside the other's; the path of
+//! timelines says how often it runs. A conduit fits if both ends are on the same path, filters taken into account. Components
+//! that exchange messages in each step (O_I to S) step together: their timelines are taken to match, declared or not.
 
-use crate::description::Model;
+use std::collections::{HashMap, VecDeque};
+
+use crate::description::{Model, Port};
+use crate::filter::Filter;
 use crate::network::Network;
+use crate::operator::{Operator, Timeline};
+use crate::problem::{Code, Place, Problems, did_you_mean};
 
-pub(crate) fn of_network(_network: &mut Network, _root: &Model, _matching: &[(String, &Model)]) {}
+/// A timeline of a component's own; a number in [`Graph::parts`].
+type Part = u32;
+
+/// Components and conduits, of a model with its nested models closed or of a whole network.
+struct Graph<'a> {
+    /// Paths of the components; the last one is the model itself.
+    names: Vec<&'a str>,
+    links: Vec<Link<'a>>,
+    /// The timelines of each component's own: its usual one, and those of `timeline x:` in its ports.
+    parts: Vec<(usize, Timeline)>,
+    part_of: HashMap<(usize, Timeline), Part>,
+    /// Union-find over parts.
+    same: Vec<Part>,
+}
+
+struct Link<'a> {
+    sender: usize,
+    sender_port: &'a Port,
+    receiver: usize,
+    receiver_port: &'a Port,
+    filters: &'a [Filter],
+    at: Place,
+}
+
+/// What is known of the timeline around a component.
+#[derive(Clone, Debug, PartialEq)]
+enum Around {
+    Known(Vec<Part>),
+    /// It waits for itself, or its ports are guessed: there is nothing to compare.
+    Unknown,
+}
+
+impl<'a> Graph<'a> {
+    fn new(names: Vec<&'a str>) -> Self {
+        Graph { names, links: Vec::new(), parts: Vec::new(), part_of: HashMap::new(), same: Vec::new() }
+    }
+
+    fn model(&self) -> usize {
+        self.names.len() - 1
+    }
+
+    fn part(&mut self, component: usize, own: Timeline) -> Part {
+        if let Some(part) = self.part_of.get(&(component, own.clone())) {
+            return *part;
+        }
+        let part = self.parts.len() as Part;
+        self.parts.push((component, own.clone()));
+        self.same.push(part);
+        self.part_of.insert((component, own), part);
+        part
+    }
+
+    /// The parts that a port's own timeline adds to what is around its component.
+    fn port_parts(&mut self, component: usize, port: &Port) -> Vec<Part> {
+        if port.timeline.is_root() {
+            return vec![self.part(component, Timeline::default())];
+        }
+        let names = port.timeline.parts().to_vec();
+        names.into_iter().map(|name| self.part(component, vec![name].into())).collect()
+    }
+
+    fn find(&self, mut part: Part) -> Part {
+        while self.same[part as usize] != part {
+            part = self.same[part as usize];
+        }
+        part
+    }
+
+    fn unite(&mut self, a: Part, b: Part) -> bool {
+        let (a, b) = (self.shorten(a), self.shorten(b));
+        self.same[a.max(b) as usize] = a.min(b);
+        a != b
+    }
+
+    /// As [`find`](Graph::find), and every part on the way has half as far to go afterwards.
+    fn shorten(&mut self, mut part: Part) -> Part {
+        while self.same[part as usize] != part {
+            let above = self.same[part as usize];
+            self.same[part as usize] = self.same[above as usize];
+            part = self.same[part as usize];
+        }
+        part
+    }
+
+    fn equal(&self, a: &[Part], b: &[Part]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.find(*a) == self.find(*b))
+    }
+
+    /// The timeline along which messages of this port go.
+    fn messages(&mut self, component: usize, port: &Port, around: &[Around]) -> Option<Vec<Part>> {
+        let Around::Known(path) = &around[component] else { return None };
+        let mut path = path.clone();
+        path.extend(self.port_parts(component, port));
+        if matches!(port.operator, Operator::FInit | Operator::OF) {
+            path.pop();
+        }
+        Some(path)
+    }
+
+    fn show(&self, path: &[Part]) -> String {
+        match self.timeline(path).to_string() {
+            text if text.is_empty() => "once per run".into(),
+            text => format!("in each step of \"{text}\""),
+        }
+    }
+
+    fn timeline(&self, path: &[Part]) -> Timeline {
+        let name = |part: &Part| {
+            let (component, own) = &self.parts[*part as usize];
+            let dot = if own.is_root() { "" } else { "." };
+            format!("{}{dot}{own}", self.names[*component]).into()
+        };
+        path.iter().map(name).collect::<Vec<_>>().into()
+    }
+
+    /// Finds what a written part such as `macro` or `macro.fast` means.
+    fn written_part(&mut self, components: &HashMap<&str, usize>, written: &str) -> Option<Part> {
+        if let Some(component) = components.get(written) {
+            return Some(self.part(*component, Timeline::default()));
+        }
+        let (component, own) = written.rsplit_once('.')?;
+        let key = (*components.get(component)?, Timeline::parse(own));
+        self.part_of.get(&key).copied()
+    }
+}
+
+/// The links of each component that lead to its F_INIT ports.
+fn callers(graph: &Graph<'_>) -> Vec<Vec<usize>> {
+    let mut callers = vec![Vec::new(); graph.names.len()];
+    for (i, link) in graph.links.iter().enumerate() {
+        if link.receiver_port.operator == Operator::FInit && link.receiver != graph.model() {
+            callers[link.receiver].push(i);
+        }
+    }
+    callers
+}
+
+/// Components in an order in which each comes after those that call it, and the cycles that make it impossible for the others.
+/// A cycle is a list of links, each from the component at which the one before ends.
+fn order(graph: &Graph<'_>, callers: &[Vec<usize>]) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let model = graph.model();
+    let mut waits: Vec<usize> = vec![0; graph.names.len()];
+    let mut called: Vec<Vec<usize>> = vec![Vec::new(); graph.names.len()];
+    for link in callers.iter().flatten().map(|i| &graph.links[*i]) {
+        if link.sender != model {
+            waits[link.receiver] += 1;
+            called[link.sender].push(link.receiver);
+        }
+    }
+    let mut ready: VecDeque<usize> = (0..model).filter(|c| waits[*c] == 0).collect();
+    let mut order = Vec::with_capacity(model);
+    while let Some(component) = ready.pop_front() {
+        order.push(component);
+        for next in &called[component] {
+            waits[*next] -= 1;
+            if waits[*next] == 0 {
+                ready.push_back(*next);
+            }
+        }
+    }
+    (order, cycles(graph, callers, &waits))
+}
+
+/// Among the components that still wait, walking to any caller that waits too must come round.
+fn cycles(graph: &Graph<'_>, callers: &[Vec<usize>], waits: &[usize]) -> Vec<Vec<usize>> {
+    let mut cycles = Vec::new();
+    let mut state = vec![0u32; waits.len()];
+    for start in 0..graph.model() {
+        if waits[start] == 0 || state[start] != 0 {
+            continue;
+        }
+        let walk = start as u32 + 1;
+        let mut links = Vec::new();
+        let mut at = start;
+        while state[at] == 0 {
+            state[at] = walk;
+            let back = callers[at].iter().find(|i| {
+                let sender = graph.links[**i].sender;
+                sender != graph.model() && waits[sender] > 0
+            });
+            let Some(link) = back else { break };
+            links.push(*link);
+            at = graph.links[*link].sender;
+        }
+        if state[at] == walk
+            && let Some(begin) = links.iter().position(|i| graph.links[*i].receiver == at)
+        {
+            cycles.push(links[begin..].iter().rev().copied().collect());
+        }
+    }
+    cycles
+}
+
+/// A link to an F_INIT port, and the timeline along which its messages come.
+type Incoming = (usize, Vec<Part>);
+
+/// Timelines as far as they can be found, and what does not fit.
+struct Found {
+    around: Vec<Around>,
+    cycles: Vec<Vec<usize>>,
+    /// Components whose F_INIT links come from different timelines.
+    torn: Vec<(usize, Vec<Incoming>)>,
+    /// Links whose reducers reduce more than there is.
+    over_reduced: Vec<usize>,
+}
+
+fn reducers(filters: &[Filter]) -> usize {
+    filters.iter().filter(|f| f.kind.reduces()).count()
+}
+
+fn repeaters(filters: &[Filter]) -> usize {
+    filters.iter().filter(|f| f.kind.repeats()).count()
+}
+
+/// Finds the timeline of every component, uniting those that exchange messages in each step if `infer` is set.
+fn find(graph: &mut Graph<'_>, infer: bool) -> Found {
+    let callers = callers(graph);
+    let (order, cycles) = order(graph, &callers);
+    /// Each round unites timelines one level further in; models are never nested this deeply.
+    const MOST_ROUNDS: usize = 64;
+    let mut found = assign(graph, &callers, &order);
+    for _ in 0..MOST_ROUNDS {
+        if !infer || !unite_partners(graph, &found.around) {
+            break;
+        }
+        found = assign(graph, &callers, &order);
+    }
+    found.cycles = cycles;
+    found
+}
+
+fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Found {
+    let mut around = vec![Around::Unknown; graph.names.len()];
+    around[graph.model()] = Around::Known(Vec::new());
+    let (mut torn, mut over_reduced) = (Vec::new(), Vec::new());
+    for component in order {
+        let mut incoming: Vec<Incoming> = Vec::new();
+        let mut unknown = false;
+        for i in &callers[*component] {
+            let (sender, port, filters) = {
+                let link = &graph.links[*i];
+                unknown |= link.sender_port.guessed || link.receiver_port.guessed;
+                (link.sender, link.sender_port, link.filters)
+            };
+            if repeaters(filters) > 0 {
+                continue;
+            }
+            match graph.messages(sender, port, &around) {
+                None => unknown = true,
+                Some(path) if path.len() < reducers(filters) => over_reduced.push(*i),
+                Some(mut path) => {
+                    path.truncate(path.len() - reducers(filters));
+                    incoming.push((*i, path));
+                }
+            }
+        }
+        let first = incoming.first().map(|(_, path)| path.clone()).unwrap_or_default();
+        if unknown {
+            continue;
+        }
+        if incoming.iter().all(|(_, path)| graph.equal(path, &first)) {
+            around[*component] = Around::Known(first);
+        } else {
+            torn.push((*component, incoming));
+        }
+    }
+    Found { around, cycles: Vec::new(), torn, over_reduced }
+}
+
+/// The links between the steps of two components, with the timelines that they join.
+fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)> {
+    let mut partners = Vec::new();
+    for i in 0..graph.links.len() {
+        let Link { sender, sender_port, receiver, receiver_port, filters, .. } = graph.links[i];
+        let model = graph.model();
+        let each_step = sender_port.operator == Operator::OI && receiver_port.operator == Operator::S;
+        let plain = !filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
+        if !each_step || !plain || sender == model || receiver == model {
+            continue;
+        }
+        let ends =
+            (graph.messages(sender, sender_port, around), graph.messages(receiver, receiver_port, around));
+        if let (Some(mut a), Some(mut b)) = ends
+            && let (Some(x), Some(y)) = (a.pop(), b.pop())
+            && graph.equal(&a, &b)
+        {
+            partners.push((i, x, y));
+        }
+    }
+    partners
+}
+
+fn unite_partners(graph: &mut Graph<'_>, around: &[Around]) -> bool {
+    let partners = partners(graph, around);
+    let changed = partners.into_iter().fold(false, |changed, (_, a, b)| graph.unite(a, b) | changed);
+    (0..graph.same.len() as Part).for_each(|part| graph.same[part as usize] = graph.find(part));
+    changed
+}
+
+/// Checks the timelines of one model; its nested models are checked on their own.
+pub(crate) fn check(model: &Model, strict: bool, problems: &mut Problems) {
+    let mut graph = of_model(model);
+    declare(&mut graph, model, "", problems);
+    let one_way = if strict { Vec::new() } else { one_way(&mut graph) };
+    let found = find(&mut graph, !strict);
+    for cycle in &found.cycles {
+        report_cycle(&graph, cycle, problems);
+    }
+    report_torn(&graph, &found, problems);
+    report_links(&mut graph, &found, problems);
+    for i in one_way {
+        let link = &graph.links[i];
+        let what = format!(
+            "{} is taken to step together with {}",
+            graph.names[link.receiver], graph.names[link.sender]
+        );
+        let why = format!(
+            "\"{}\" sends in each of its steps and \"{}\" receives in each of its own; nothing says that these are as many",
+            end(&graph, link.sender, link.sender_port),
+            end(&graph, link.receiver, link.receiver_port),
+        );
+        let hint = format!(
+            "if they are, write matching_timelines: {{{}: {}}}",
+            graph.names[link.sender], graph.names[link.receiver]
+        );
+        problems.warn(link.at, Code::Rate, what, why, hint);
+    }
+}
+
+fn of_model(model: &Model) -> Graph<'_> {
+    let mut names: Vec<&str> = model.components.keys().map(|name| name.as_str()).collect();
+    names.push(&model.name);
+    let mut graph = Graph::new(names);
+    let settings_in = settings_in();
+    for conduit in &model.conduits {
+        let find = |end: &crate::description::End| match &end.component {
+            None => Some((model.components.len(), model.ports.get(&end.port)?)),
+            Some(name) => {
+                let (number, _, component) = model.components.get_full(name)?;
+                let settings = (end.port == crate::merge::SETTINGS_IN).then_some(settings_in);
+                Some((number, component.ports.get(&end.port).or(settings)?))
+            }
+        };
+        if let (Some((sender, sender_port)), Some((receiver, receiver_port))) =
+            (find(&conduit.sender), find(&conduit.receiver))
+        {
+            let (filters, at) = (conduit.filters.as_slice(), conduit.receiver_at);
+            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, at });
+        }
+    }
+    graph
+}
+
+/// The port that every component has without saying so.
+fn settings_in() -> &'static Port {
+    static PORT: std::sync::OnceLock<Port> = std::sync::OnceLock::new();
+    PORT.get_or_init(|| Port {
+        name: crate::merge::SETTINGS_IN.into(),
+        operator: Operator::FInit,
+        timeline: Timeline::default(),
+        guessed: false,
+        at: Place::default(),
+    })
+}
+
+/// Unites what the model declares to match. `prefix` is the path of the component that the model implements, if any.
+fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, problems: &mut Problems) {
+    if model.matching_timelines.is_empty() {
+        return;
+    }
+    let names = graph.names.clone();
+    let components: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+    for i in 0..graph.links.len() {
+        let Link { sender, sender_port, receiver, receiver_port, .. } = graph.links[i];
+        graph.port_parts(sender, sender_port);
+        graph.port_parts(receiver, receiver_port);
+    }
+    for matching in &model.matching_timelines {
+        let mut rows: Vec<Vec<Option<Part>>> = Vec::new();
+        for timeline in std::iter::once(&matching.head).chain(&matching.others) {
+            let mut row = Vec::new();
+            for written in timeline.parts() {
+                let part = graph.written_part(&components, &format!("{prefix}{written}"));
+                if part.is_none() && prefix.is_empty() {
+                    let why = format!(
+                        "model \"{}\" has no component of this name with such a timeline",
+                        model.name
+                    );
+                    let hint = did_you_mean(written, model.components.keys().map(|name| name.as_str()));
+                    let what = format!("timeline \"{timeline}\" does not exist");
+                    problems.error_hint(matching.at, Code::UnknownComponent, what, why, hint);
+                }
+                row.push(part);
+            }
+            rows.push(row);
+        }
+        for pair in rows.windows(2) {
+            if pair[0].len() != pair[1].len() && prefix.is_empty() {
+                let why = "one of them is nested more deeply, so it has more points";
+                let what = format!("the timelines that are to match \"{}\" cannot", matching.head);
+                problems.warn(matching.at, Code::Rate, what, why, None);
+                continue;
+            }
+            for (a, b) in pair[0].iter().zip(&pair[1]) {
+                if let (Some(a), Some(b)) = (a, b) {
+                    graph.unite(*a, *b);
+                }
+            }
+        }
+    }
+}
+
+/// Links between steps that no chain of such links leads back from, and whose timelines are not declared to match: that both
+/// sides make as many steps is a guess.
+fn one_way(graph: &mut Graph<'_>) -> Vec<usize> {
+    let all = vec![Around::Known(Vec::new()); graph.names.len()];
+    let partners: Vec<_> =
+        partners(graph, &all).into_iter().filter(|(_, a, b)| graph.find(*a) != graph.find(*b)).collect();
+    let mut onward: HashMap<Part, Vec<Part>> = HashMap::new();
+    for (_, a, b) in &partners {
+        onward.entry(graph.find(*a)).or_default().push(graph.find(*b));
+    }
+    let group = groups(&onward);
+    partners
+        .into_iter()
+        .filter(|(_, a, b)| group.get(&graph.find(*a)) != group.get(&graph.find(*b)))
+        .map(|p| p.0)
+        .collect()
+}
+
+/// Numbers the strongly connected groups of a graph (Tarjan, without recursion).
+fn groups(onward: &HashMap<Part, Vec<Part>>) -> HashMap<Part, usize> {
+    let mut group: HashMap<Part, usize> = HashMap::new();
+    let mut index: HashMap<Part, (usize, usize)> = HashMap::new();
+    let mut open: Vec<Part> = Vec::new();
+    let none = Vec::new();
+    let (mut next, mut count) = (0, 0);
+    let mut roots: Vec<_> = onward.keys().copied().collect();
+    roots.sort_unstable();
+    for root in roots {
+        if index.contains_key(&root) {
+            continue;
+        }
+        let mut walk = vec![(root, 0usize)];
+        while let Some((at, done)) = walk.pop() {
+            if done == 0 {
+                index.insert(at, (next, next));
+                next += 1;
+                open.push(at);
+            }
+            let children = onward.get(&at).unwrap_or(&none);
+            if let Some(child) = children.get(done) {
+                walk.push((at, done + 1));
+                if !index.contains_key(child) {
+                    walk.push((*child, 0));
+                } else if !group.contains_key(child) {
+                    let low = index[child].0;
+                    lower(&mut index, at, low);
+                }
+                continue;
+            }
+            // All children are done: take over the lowest number that they reach.
+            let lowest = children.iter().filter(|c| !group.contains_key(*c)).map(|c| index[c].1).min();
+            if let Some(low) = lowest {
+                lower(&mut index, at, low);
+            }
+            if index[&at].0 == index[&at].1 {
+                while let Some(member) = open.pop() {
+                    group.insert(member, count);
+                    if member == at {
+                        break;
+                    }
+                }
+                count += 1;
+            }
+        }
+    }
+    group
+}
+
+fn lower(index: &mut HashMap<Part, (usize, usize)>, at: Part, low: usize) {
+    if let Some((_, lowest)) = index.get_mut(&at) {
+        *lowest = low.min(*lowest);
+    }
+}
+
+fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
+    if component == graph.model() {
+        return port.name.to_string();
+    }
+    format!("{}.{}", graph.names[component], port.name)
+}
+
+fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
+    let Some(first) = cycle.first().map(|i| &graph.links[*i]) else { return };
+    let mut why = String::from("each of these waits at F_INIT for the one before it:");
+    for i in cycle {
+        let link = &graph.links[*i];
+        why += &format!(
+            "\n  {} ({}) -> {} ({})",
+            end(graph, link.sender, link.sender_port),
+            link.sender_port.operator,
+            end(graph, link.receiver, link.receiver_port),
+            link.receiver_port.operator
+        );
+    }
+    let names: Vec<_> = cycle.iter().map(|i| graph.names[graph.links[*i].sender]).collect();
+    let what = format!("{} can never start", names.join(", "));
+    let hint =
+        "receive in S what comes back, or begin the cycle with a component that needs nothing".to_string();
+    problems.error_hint(first.at, Code::Cycle, what, why, hint);
+}
+
+fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Problems) {
+    for i in &found.over_reduced {
+        let link = &graph.links[*i];
+        over_reduced(graph, link, problems);
+    }
+    for (component, incoming) in &found.torn {
+        let mut why = String::from("all F_INIT ports receive once per use, but here they are sent to:");
+        for (i, path) in incoming {
+            let link = &graph.links[*i];
+            why += &format!(
+                "\n  {}, from {}: {}",
+                link.receiver_port.name,
+                end(graph, link.sender, link.sender_port),
+                graph.show(path)
+            );
+        }
+        let longest = incoming.iter().map(|(_, path)| path.len()).max().unwrap_or(0);
+        let rare = incoming.iter().find(|(_, path)| path.len() < longest).map(|(i, _)| *i);
+        let shown = rare.or_else(|| incoming.last().map(|(i, _)| *i));
+        let Some(link) = shown.map(|i| &graph.links[i]) else { continue };
+        let hint = if rare.is_some() {
+            format!(
+                "if one message is to serve all uses, write \"{}: repeat {}\"",
+                end(graph, link.sender, link.sender_port),
+                end(graph, link.receiver, link.receiver_port)
+            )
+        } else {
+            "if these components step together, say so under \"matching_timelines\"".to_string()
+        };
+        let what = format!("the F_INIT ports of \"{}\" receive at different rates", graph.names[*component]);
+        problems.error_hint(link.at, Code::Rate, what, why, hint);
+    }
+}
+
+fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
+    let what = format!(
+        "\"last\" before \"{}\" has nothing to reduce",
+        end(graph, link.receiver, link.receiver_port)
+    );
+    let why = format!("\"{}\" sends once per run", end(graph, link.sender, link.sender_port));
+    problems.error_hint(link.at, Code::Rate, what, why, "leave the filter out".to_string());
+}
+
+fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
+    for i in 0..graph.links.len() {
+        let Link { sender, sender_port, receiver, receiver_port, filters, at } = graph.links[i];
+        if sender_port.guessed || receiver_port.guessed || found.over_reduced.contains(&i) {
+            continue;
+        }
+        let (from, to) = (
+            graph.messages(sender, sender_port, &found.around),
+            graph.messages(receiver, receiver_port, &found.around),
+        );
+        let (Some(from), Some(to)) = (from, to) else { continue };
+        let (less, more) = (reducers(filters), repeaters(filters));
+        if from.len() < less {
+            over_reduced(graph, &graph.links[i], problems);
+            continue;
+        }
+        let model = graph.model();
+        let kept = from.len() - less;
+        let hint = if kept + more < to.len() {
+            let or = if less > 0 { ", or leave a \"last\" out" } else { "" };
+            format!("write \"repeat\" or \"pad\" before the receiver{or}")
+        } else if kept + more > to.len() {
+            let or = if more > 0 { ", or leave a \"repeat\" or \"pad\" out" } else { "" };
+            format!("write \"last\" before the receiver{or}")
+        } else if sender == model || receiver == model {
+            continue;
+        } else if !graph.equal(&from[..kept], &to[..kept]) {
+            "if these timelines have the same points, say so under \"matching_timelines\"".to_string()
+        } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k])) {
+            "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string()
+        } else {
+            continue;
+        };
+        let what = format!(
+            "the rates of \"{}\" and \"{}\" do not match",
+            end(graph, sender, sender_port),
+            end(graph, receiver, receiver_port)
+        );
+        let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
+        let through =
+            if through.is_empty() { String::new() } else { format!(", through \"{}\"", through.join(" ")) };
+        let why = format!("it is sent {}{through}, and received {}", graph.show(&from), graph.show(&to));
+        problems.error_hint(at, Code::Rate, what, why, hint);
+    }
+}
+
+/// Fills in the timelines of a network, and reports cycles that lead through several models.
+pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], problems: &mut Problems) {
+    let mut names: Vec<&str> = network.components.iter().map(|c| c.path.as_str()).collect();
+    names.push("");
+    let mut graph = Graph::new(names);
+    for bundle in &network.bundles {
+        let (sender, receiver) = network.ends(bundle);
+        let ports = (sender.ports.get(&bundle.sender_port), receiver.ports.get(&bundle.receiver_port));
+        if let (Some(sender_port), Some(receiver_port)) = ports {
+            let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
+            let (filters, at) = (bundle.filters.as_slice(), bundle.at);
+            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, at });
+        }
+    }
+    for (path, model) in models {
+        let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
+        // What is wrong with the declarations was said when the model was checked.
+        declare(&mut graph, model, &prefix, &mut Problems::default());
+    }
+    let found = find(&mut graph, true);
+    if models.len() > 1 {
+        for cycle in &found.cycles {
+            report_cycle(&graph, cycle, problems);
+        }
+    }
+    let mut timelines = Vec::with_capacity(network.components.len());
+    for component in 0..network.components.len() {
+        let part = graph.part(component, Timeline::default());
+        timelines.push(match &found.around[component] {
+            Around::Known(path) => graph.timeline(&[path.as_slice(), &[part]].concat()),
+            Around::Unknown => graph.timeline(&[part]),
+        });
+    }
+    let mut classes: HashMap<Part, Vec<Timeline>> = HashMap::new();
+    for part in 0..graph.parts.len() as Part {
+        let (component, own) = &graph.parts[part as usize];
+        let (path, _) = (&timelines[*component], own);
+        let whole = if own.is_root() {
+            path.clone()
+        } else {
+            path.parent().unwrap_or_default().child(format!("{}.{own}", graph.names[*component]))
+        };
+        classes.entry(graph.find(part)).or_default().push(whole);
+    }
+    let mut matching: Vec<_> = classes.into_values().filter(|class| class.len() > 1).collect();
+    matching.sort();
+    network.matching_timelines = matching;
+    for (component, timeline) in network.components.iter_mut().zip(timelines) {
+        component.timeline = timeline;
+    }
+}

@@ -1,12 +1,105 @@
-//! What can be known to be wrong before a run.
+//! What can be known to be wrong before a run. All of it is looked for, so that all of it can be reported at once.
 
-use crate::description::Description;
-use crate::flatten::flatten;
+mod extras;
+mod implementations;
+mod model;
+mod settings;
+
+use crate::description::{Component, Description, Model, Ports};
+use crate::flatten::{self, flatten};
 use crate::load::LoadOptions;
-use crate::problem::Problems;
+use crate::names::Name;
+use crate::problem::{Code, Problems};
+use crate::timelines;
 
+/// Checks the whole description. Components that list no ports get those of their implementation first.
 pub(crate) fn description(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
-    if let Some(root) = description.root(options.model.as_deref(), problems) {
-        flatten(description, root, problems);
+    inherit_ports(description);
+    for model in description.models.values() {
+        if description.programs.contains_key(&model.name) {
+            let why = "there is a model of this name too; an implementation is found by its name alone";
+            let at = description.programs[&model.name].at;
+            problems.error(
+                at,
+                Code::Duplicate,
+                format!("program \"{}\" is not the only one", model.name),
+                why,
+            );
+        }
+        model::check(model, &description.extras, problems);
+        timelines::check(model, options.strict_timelines, problems);
+    }
+    model::filters_exist(description, problems);
+    let description = &*description;
+    implementations::custom(description, problems);
+    let Some(root) = description.root(options.model.as_deref(), problems) else { return };
+    implementations::nested(description, root, problems);
+    // Where models do not fit into each other there is no network, but the rest can still be checked.
+    let Some(network) = flatten(description, root, problems) else { return };
+    implementations::check(description, &network, &options.start, problems);
+    implementations::paths(description, &network, problems);
+    settings::check(description, root, &network, problems);
+    extras::check(description, &network, problems);
+}
+
+/// A component without ports has those of its implementation.
+fn inherit_ports(description: &mut Description) {
+    let mut found: Vec<(Name, Name, Ports)> = Vec::new();
+    for model in description.models.values() {
+        for component in model.components.values().filter(|c| c.ports.is_empty()) {
+            let Some(name) = flatten::implementation(description, &[(&model.name, String::new())], component)
+            else {
+                continue;
+            };
+            let ports = match (description.programs.get(name), description.models.get(name)) {
+                (Some(program), _) => &program.ports,
+                (None, Some(model)) => &model.ports,
+                (None, None) => continue,
+            };
+            found.push((model.name.clone(), component.name.clone(), ports.clone()));
+        }
+    }
+    for (model, component, ports) in found {
+        if let Some(component) =
+            description.models.get_mut(&model).and_then(|m| m.components.get_mut(&component))
+        {
+            component.ports = ports;
+        }
+    }
+}
+
+/// What a path of components leads to.
+pub(crate) enum Found<'d> {
+    Component(&'d Component),
+    /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
+    Lost(&'d Model, String),
+}
+
+/// Follows a dotted path from component to component, through the models that implement them.
+pub(crate) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str) -> Found<'d> {
+    let mut model = root;
+    let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
+    let mut rest = path;
+    loop {
+        // A component's own name may have dots, so the longest that fits is meant.
+        let mut ends = rest.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i).chain([rest.len()]);
+        let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
+        let Some(end) = fits else { return Found::Lost(model, rest.to_string()) };
+        let component = &model.components[&rest[..end]];
+        if end == rest.len() {
+            return Found::Component(component);
+        }
+        let implementation = flatten::implementation(description, &chain, component);
+        let inner = implementation.and_then(|name| description.models.get(name));
+        let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
+            return Found::Lost(model, rest.to_string());
+        };
+        for (_, path) in &mut chain {
+            let dot = if path.is_empty() { "" } else { "." };
+            *path = format!("{path}{dot}{}", component.name);
+        }
+        chain.push((&inner.name, String::new()));
+        model = inner;
+        rest = &rest[end + 1..];
     }
 }

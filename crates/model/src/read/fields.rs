@@ -9,7 +9,6 @@ pub(crate) struct Fields<'n> {
     taken: Vec<bool>,
     known: Vec<&'static str>,
     what: String,
-    pub at: Place,
 }
 
 impl<'n> Fields<'n> {
@@ -17,7 +16,7 @@ impl<'n> Fields<'n> {
     pub fn new(node: &'n Node, what: impl Into<String>, problems: &mut Problems) -> Option<Self> {
         let what = what.into();
         let entries = entries(node, &what, problems)?;
-        Some(Fields { entries, taken: vec![false; entries.len()], known: Vec::new(), what, at: node.at })
+        Some(Fields { entries, taken: vec![false; entries.len()], known: Vec::new(), what })
     }
 
     /// The value under `key`. Nothing written there counts as no key.

@@ -78,7 +78,7 @@ pub(super) fn supported_settings(
     for entry in all {
         let Some(name) = identifier(&entry.key, "a setting", entry.at, problems) else { continue };
         if let Some((of, description)) = supported_setting(&name, &entry.value, problems) {
-            settings.insert(name, SupportedSetting { of, description, at: entry.at });
+            settings.insert(name, SupportedSetting { of, description });
         }
     }
     settings

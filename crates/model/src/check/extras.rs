@@ -1,0 +1,96 @@
+//! The `titin:` section: paths that lead to components and ports, and scales that go together.
+
+use crate::description::Description;
+use crate::extras::EndTime;
+use crate::names::{InstanceName, Name};
+use crate::network::Network;
+use crate::operator::Operator;
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+
+pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
+    let extras = &description.extras;
+    let component = |path: &Name, at: Place, section: &str, problems: &mut Problems| {
+        if network.by_path.contains_key(path) {
+            return;
+        }
+        let names = || network.components.iter().map(|c| c.path.as_str());
+        let hint = did_you_mean(path, names()).or_else(|| Some(format!("there are {}", listing(names()))));
+        let why =
+            format!("paths under \"titin: {section}\" are those of components, without the model's name");
+        problems.error_hint(at, Code::UnknownPath, format!("\"{path}\" leads to no component"), why, hint);
+    };
+    for (path, scales) in &extras.scales {
+        component(path, scales.at, "scales", problems);
+    }
+    for (path, stage) in &extras.stage {
+        component(path, stage.at, "stage", problems);
+    }
+    for (path, progress) in &extras.progress {
+        component(path, progress.at, "progress", problems);
+        let EndTime::Setting(name) = &progress.end else { continue };
+        let instance = InstanceName::new(path.clone(), Vec::new());
+        if let Some(value) = network.settings.find(&instance, name)
+            && let Err(error) = value.in_unit("s")
+        {
+            let what = format!("the end time of \"{path}\" is no time");
+            problems.error(
+                progress.at,
+                Code::Unit,
+                what,
+                format!("setting \"{name}\" has value {value}: {error}"),
+            );
+        }
+    }
+    for (path, (_, placed)) in &extras.buffer.ports {
+        port(network, path, placed.0, "buffer", problems);
+    }
+    for (path, pinned) in &extras.medium {
+        port(network, path, pinned.at, "medium", problems);
+    }
+    steps(network, problems);
+}
+
+fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {
+    let (component, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let what = format!("\"{path}\" leads to no port");
+    let why = format!("\"titin: {section}\" goes by ports, written \"component.port\"");
+    let Some(component) = network.component(component) else {
+        let names = || network.components.iter().map(|c| c.path.as_str());
+        let hint = did_you_mean(component, names())
+            .or_else(|| Some(format!("the components are {}", listing(names()))));
+        problems.error_hint(at, Code::UnknownPath, what, why, hint);
+        return;
+    };
+    if !component.ports.contains_key(name) {
+        let names = || component.ports.keys().map(Name::as_str);
+        let hint =
+            did_you_mean(name, names()).or_else(|| Some(format!("its ports are {}", listing(names()))));
+        problems.error_hint(at, Code::UnknownPath, what, why, hint);
+    }
+}
+
+/// Components that exchange messages in each step should have steps of the same length.
+fn steps(network: &Network, problems: &mut Problems) {
+    let dt = |path: &Name| network.extras.scales.get(path).and_then(|scales| scales.dt);
+    for bundle in &network.bundles {
+        let (sender, receiver) = network.ends(bundle);
+        let operator = |c: &crate::NetworkComponent, port: &Name| c.ports.get(port).map(|p| p.operator);
+        let each_step = operator(sender, &bundle.sender_port) == Some(Operator::OI)
+            && operator(receiver, &bundle.receiver_port) == Some(Operator::S);
+        let reduced = bundle.filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
+        let (Some(from), Some(to)) = (dt(&sender.path), dt(&receiver.path)) else { continue };
+        if each_step
+            && !reduced
+            && (from.value_si - to.value_si).abs() > 1e-9 * from.value_si.max(to.value_si)
+        {
+            let what =
+                format!("\"{}\" and \"{}\" have steps of different lengths", sender.path, receiver.path);
+            let why = format!(
+                "they exchange messages in each step, and \"titin: scales\" says that dt is {} s and {} s",
+                from.value_si, to.value_si
+            );
+            let hint = "if one of them sends every few steps only, this is as it should be".to_string();
+            problems.warn(bundle.at, Code::Rate, what, why, hint);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What does the work: that it exists, has the ports, and gets the resources that it can use.
+
+use super::{Found, walk};
+use crate::description::{Component, Description, ExecutionModel, Model, Need, Ports};
+use crate::flatten;
+use crate::load::Start;
+use crate::names::{Name, Reference};
+use crate::network::{Network, NetworkComponent};
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+
+/// Each component of the network: its program, ports and resources.
+pub(super) fn check(description: &Description, network: &Network, start: &Start, problems: &mut Problems) {
+    for component in &network.components {
+        check_exists(description, component, start, problems);
+        let Some(program) = &component.program else { continue };
+        if !program.ports.is_empty() {
+            let owner = format!("program \"{}\"", program.name);
+            same_ports(&component.path, &component.ports, &program.ports, &owner, problems);
+        }
+        check_need(description, network, component, problems);
+    }
+    for (name, required) in &description.extras.required {
+        check_required(description, network, name, required, problems);
+    }
+}
+
+fn check_exists(
+    description: &Description,
+    component: &NetworkComponent,
+    start: &Start,
+    problems: &mut Problems,
+) {
+    let hosted = match start {
+        Start::ByHand => true,
+        Start::Programs => false,
+        Start::Hosted(names) => names
+            .iter()
+            .any(|n| component.path == n.as_str() || component.implementation.as_deref() == Some(n)),
+    };
+    if component.program.is_some() || hosted {
+        return;
+    }
+    let Some(name) = &component.implementation else {
+        let why = "it is not optional, so there must be something that runs";
+        let hint =
+            "add \"implementation: ...\", or \"optional: true\" if the model can do without".to_string();
+        let what = format!("component \"{}\" has no implementation", component.path);
+        problems.error_hint(component.at, Code::NoImplementation, what, why, hint);
+        return;
+    };
+    let names = || {
+        let known = description.programs.keys().chain(description.models.keys()).map(Name::as_str);
+        known.chain(crate::BuiltIn::ALL.map(|b| b.name()))
+    };
+    let why = format!("component \"{}\" is implemented by it", component.path);
+    let hint = did_you_mean(name, names()).unwrap_or_else(|| {
+        let programs = description.programs.keys().map(Name::as_str);
+        if description.programs.is_empty() {
+            "no program is described; is a file missing on the command line?".to_string()
+        } else {
+            format!("there are {}; is an import missing?", listing(programs))
+        }
+    });
+    let what = format!("there is no program or model \"{name}\"");
+    problems.error_hint(component.at, Code::UnknownImplementation, what, why, hint);
+}
+
+/// Every port of a component must be one of what implements it, under the same operator.
+fn same_ports(path: &str, ports: &Ports, theirs: &Ports, owner: &str, problems: &mut Problems) {
+    for port in ports.values().filter(|port| port.name != crate::merge::SETTINGS_IN) {
+        let Some(their) = theirs.get(&port.name) else {
+            let names = || theirs.values().filter(|p| p.operator == port.operator).map(|p| p.name.as_str());
+            let hint = did_you_mean(&port.name, theirs.keys().map(Name::as_str)).or_else(|| {
+                let of = port.operator;
+                names().next().map(|_| format!("its {of} ports are {}", listing(names())))
+            });
+            let why =
+                format!("component \"{path}\" has this port, and {owner}, which implements it, does not");
+            let what = format!("{owner} has no port \"{}\"", port.name);
+            problems.error_hint(port.at, Code::PortMismatch, what, why, hint);
+            continue;
+        };
+        let same = if port.guessed {
+            port.operator.sends() == their.operator.sends()
+        } else {
+            port.operator == their.operator && port.timeline == their.timeline
+        };
+        if !same {
+            let show = |port: &crate::Port| match port.timeline.is_root() {
+                true => port.operator.to_string(),
+                false => format!("{} of timeline \"{}\"", port.operator, port.timeline),
+            };
+            let why = format!("it is {} in component \"{path}\", and {} in {owner}", show(port), show(their));
+            let what = format!("port \"{}\" does not have the same operator in both", port.name);
+            problems.error(port.at, Code::PortMismatch, what, why);
+        }
+    }
+}
+
+fn check_need(
+    description: &Description,
+    network: &Network,
+    component: &NetworkComponent,
+    problems: &mut Problems,
+) {
+    let Some(program) = &component.program else { return };
+    let path = format!("{}.{}", network.model, component.path);
+    let given = description.resources.get(path.as_str());
+    let (at, need) = given.map_or((component.at, None), |r| (r.at, Some(r.need)));
+    let mpi = !matches!(need, None | Some(Need::Threads(_)));
+    let model = program.execution_model;
+    if model.is_mpi() && !mpi {
+        let what = match need {
+            None => format!("component \"{}\" has no resources", component.path),
+            Some(_) => format!("the resources of \"{path}\" are threads"),
+        };
+        let why = format!(
+            "program \"{}\" is started as an MPI program, so it needs a number of processes",
+            program.name
+        );
+        let hint = format!("write resources: {{{path}: {{mpi_processes: 4}}}}");
+        problems.error_hint(at, Code::Resources, what, why, hint);
+    } else if mpi && model == ExecutionModel::Direct {
+        let what = format!("the resources of \"{path}\" are MPI processes");
+        let why = format!("program \"{}\" is started directly, as one process", program.name);
+        let hint = format!("write {{threads: ...}}, or \"execution_model: openmpi\" in \"{}\"", program.name);
+        problems.error_hint(at, Code::Resources, what, why, hint);
+    }
+}
+
+fn check_required(
+    description: &Description,
+    network: &Network,
+    name: &Name,
+    required: &crate::Required,
+    problems: &mut Problems,
+) {
+    let programs = || description.programs.keys().map(Name::as_str);
+    let users: Vec<_> =
+        network.components.iter().filter(|c| c.implementation.as_ref() == Some(name)).collect();
+    if users.is_empty() && !description.programs.contains_key(name) {
+        let what = format!("there is no program \"{name}\"");
+        let why = "\"titin: required\" lists the ports that a program must have connected";
+        problems.error_hint(required.at, Code::UnknownPath, what, why, did_you_mean(name, programs()));
+        return;
+    }
+    for port in &required.ports {
+        let of_program =
+            description.programs.get(name).map(|program| &program.ports).filter(|p| !p.is_empty());
+        if let Some(ports) = of_program
+            && !ports.contains_key(port)
+        {
+            let why = "\"titin: required\" says that it must be connected";
+            let hint = did_you_mean(port, ports.keys().map(Name::as_str));
+            let what = format!("program \"{name}\" has no port \"{port}\"");
+            problems.error_hint(required.at, Code::UnknownPort, what, why, hint);
+            continue;
+        }
+        for component in &users {
+            let at = component.ports.get(port).map(|p| p.at);
+            let connected = at.is_some() && network.unconnected(component).all(|p| p.name != *port);
+            if !connected {
+                let why = format!("program \"{name}\" cannot do without it (\"titin: required\")");
+                let what = format!("port \"{port}\" of component \"{}\" is not connected", component.path);
+                problems.error(at.unwrap_or(component.at), Code::Unconnected, what, why);
+            }
+        }
+    }
+}
+
+/// Components that models implement, at every place in the nesting.
+pub(super) fn nested(description: &Description, root: &Model, problems: &mut Problems) {
+    let mut done: Vec<&Name> = vec![&root.name];
+    let mut next = 0;
+    while next < done.len() {
+        let model = &description.models[done[next]];
+        next += 1;
+        for component in model.components.values() {
+            let chain = [(&model.name, String::new())];
+            let Some(name) = flatten::implementation(description, &chain, component) else { continue };
+            if let Some(inner) = description.models.get(name) {
+                same_ports(
+                    &component.name,
+                    &component.ports,
+                    &inner.ports,
+                    &format!("model \"{name}\""),
+                    problems,
+                );
+                if !done.contains(&name) {
+                    done.push(name);
+                }
+            }
+        }
+    }
+}
+
+/// `custom_implementations`: paths and implementations that exist.
+pub(super) fn custom(description: &Description, problems: &mut Problems) {
+    for (path, custom) in &description.custom_implementations {
+        if find(description, path, custom.at, "custom_implementations", problems).is_none() {
+            continue;
+        }
+        let Some(name) = &custom.implementation else { continue };
+        let names = || description.programs.keys().chain(description.models.keys()).map(Name::as_str);
+        if !names().any(|known| *name == known) && crate::BuiltIn::from_name(name).is_none() {
+            let why = format!("it is to implement \"{path}\"");
+            let hint = did_you_mean(name, names());
+            let what = format!("there is no program or model \"{name}\"");
+            problems.error_hint(custom.at, Code::UnknownImplementation, what, why, hint);
+        }
+    }
+}
+
+/// The component at a path that begins with a model's name; if there is none, that is reported.
+fn find<'d>(
+    description: &'d Description,
+    path: &str,
+    at: Place,
+    section: &str,
+    problems: &mut Problems,
+) -> Option<&'d Component> {
+    let prefixed = description.models.values().filter_map(|model| {
+        let rest = path.strip_prefix(model.name.as_str())?.strip_prefix('.')?;
+        Some((model, rest))
+    });
+    let what = format!("\"{path}\" leads to no component");
+    // A model's own name may have dots, so the longest that fits is meant.
+    let Some((model, rest)) = prefixed.max_by_key(|(model, _)| model.name.len()) else {
+        let why = format!("paths under \"{section}\" begin with the name of a model");
+        let mut models = description.models.values();
+        let within = models.find(|model| matches!(walk(description, model, path), Found::Component(_)));
+        let hint = match within {
+            Some(model) => Some(format!("did you mean \"{}.{path}\"?", model.name)),
+            None => {
+                let first = path.split('.').next().unwrap_or_default();
+                let names = || description.models.keys().map(Name::as_str);
+                did_you_mean(first, names()).or_else(|| Some(format!("the models are {}", listing(names()))))
+            }
+        };
+        problems.error_hint(at, Code::UnknownPath, what, why, hint);
+        return None;
+    };
+    match walk(description, model, rest) {
+        Found::Component(component) => Some(component),
+        Found::Lost(model, rest) => {
+            let names = || model.components.keys().map(Name::as_str);
+            let hint = did_you_mean(&rest, names())
+                .or_else(|| did_you_mean(rest.split('.').next()?, names()))
+                .or_else(|| Some(format!("there are {}", listing(names()))));
+            let why = format!("model \"{}\" has no component \"{rest}\"", model.name);
+            problems.error_hint(at, Code::UnknownPath, what, why, hint);
+            None
+        }
+    }
+}
+
+/// Paths under `resources` and `resume`.
+pub(super) fn paths(description: &Description, network: &Network, problems: &mut Problems) {
+    for (path, resources) in &description.resources {
+        if find(description, path, resources.at, "resources", problems).is_none() {
+            continue;
+        }
+        let inner = path.strip_prefix(network.model.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        let Some(inner) = inner.filter(|inner| !network.by_path.contains_key(*inner)) else { continue };
+        let below = format!("{inner}.");
+        if let Some(part) = network.components.iter().find(|c| c.path.starts_with(&below)) {
+            let why =
+                format!("\"{path}\" is implemented by a model; its components have resources of their own");
+            let hint = format!("write \"{}.{}\"", network.model, part.path);
+            let what = format!("resources for \"{path}\" have no effect");
+            problems.error_hint(resources.at, Code::UnknownPath, what, why, hint);
+        }
+    }
+    for (path, resume) in &description.resume {
+        // An instance may be named, with indices at the end.
+        let component = path.split('[').next().unwrap_or_default();
+        let Some(found) = find(description, component, resume.at, "resume", problems) else { continue };
+        let indices = path.parse::<Reference>().map(|r| r.parts().len()).unwrap_or(0);
+        let depth = component.split('.').count();
+        if indices > depth && found.multiplicity.is_empty() {
+            let why = format!("component \"{component}\" has one instance");
+            problems.error(resume.at, Code::UnknownPath, format!("there is no instance \"{path}\""), why);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A model by itself: conduits between ports that are there and face the right way.
+
+use std::collections::HashMap;
+
+use crate::description::{Conduit, Description, End, Model, Ports};
+use crate::extras::Extras;
+use crate::filter::{FILTER_NAMES, FilterKind};
+use crate::merge::SETTINGS_IN;
+use crate::operator::Operator;
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+
+pub(super) fn check(model: &Model, _extras: &Extras, problems: &mut Problems) {
+    let mut senders: HashMap<&End, &Conduit> = HashMap::with_capacity(model.conduits.len());
+    for conduit in &model.conduits {
+        check_end(model, &conduit.sender, conduit.at, true, problems);
+        check_end(model, &conduit.receiver, conduit.receiver_at, false, problems);
+        if let Some(first) = senders.insert(&conduit.receiver, conduit) {
+            let receiver = &conduit.receiver;
+            let why = format!(
+                "\"{}\" (line {}) and \"{}\" both send to it; a port has one sender",
+                first.sender, first.receiver_at.line, conduit.sender
+            );
+            let hint =
+                "join them with a component such as titin.merger, or give the receiver two ports".to_string();
+            let what = format!("two conduits lead to \"{receiver}\"");
+            problems.error_hint(conduit.receiver_at, Code::TwoSenders, what, why, hint);
+        }
+    }
+}
+
+fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut Problems) {
+    let Some(name) = &end.component else {
+        // Seen from inside, a port of the model on which it receives is one that sends.
+        let hint = model.components.keys().map(|c| format!("{c}.{}", end.port)).find(|path| {
+            let (component, port) = path.rsplit_once('.').unwrap_or_default();
+            model.components.get(component).is_some_and(|c| c.ports.contains_key(port))
+        });
+        let hint = hint.map(|path| format!("did you mean \"{path}\"?"));
+        let owner = format!("model \"{}\"", model.name);
+        check_port(&model.ports, &end.port, &owner, at, !sending, hint, end, problems);
+        return;
+    };
+    let Some(component) = model.components.get(name) else {
+        let names = || model.components.keys().map(|n| n.as_str());
+        let hint = did_you_mean(name, names()).or_else(|| Some(format!("there are {}", listing(names()))));
+        let why = format!("\"{end}\" is an end of a conduit of model \"{}\"", model.name);
+        problems.error_hint(
+            at,
+            Code::UnknownComponent,
+            format!("there is no component \"{name}\""),
+            why,
+            hint,
+        );
+        return;
+    };
+    if !sending && end.port == SETTINGS_IN {
+        return;
+    }
+    let owner = format!("component \"{name}\"");
+    check_port(&component.ports, &end.port, &owner, at, sending, None, end, problems);
+}
+
+#[allow(clippy::too_many_arguments)]
+fn check_port(
+    ports: &Ports,
+    name: &str,
+    owner: &str,
+    at: Place,
+    sending: bool,
+    hint: Option<String>,
+    end: &End,
+    problems: &mut Problems,
+) {
+    let operators: &[Operator] =
+        if sending { &[Operator::OI, Operator::OF] } else { &[Operator::FInit, Operator::S] };
+    let wanted = || {
+        let fits = ports.values().filter(|port| operators.contains(&port.operator));
+        fits.map(|port| port.name.as_str())
+    };
+    let Some(port) = ports.get(name) else {
+        let hint = hint.or_else(|| did_you_mean(name, wanted())).or_else(|| {
+            let ways = if sending { "send" } else { "receive" };
+            Some(match wanted().next() {
+                Some(_) => format!("its ports that {ways} are {}", listing(wanted())),
+                None => format!("it has no ports that {ways}"),
+            })
+        });
+        let why = format!("\"{end}\" is an end of a conduit, and {owner} does not list such a port");
+        problems.error_hint(at, Code::UnknownPort, format!("{owner} has no port \"{name}\""), why, hint);
+        return;
+    };
+    if !operators.contains(&port.operator) {
+        let (does, must) = if sending { ("receives", "send") } else { ("sends", "receive") };
+        let why =
+            format!("\"{end}\" must {must} here, and port \"{name}\" is {}, which {does}", port.operator);
+        let hint = hint
+            .or_else(|| Some("a conduit is written \"sender: receiver\"; is it the wrong way round?".into()));
+        problems.error_hint(at, Code::WrongWay, format!("\"{end}\" faces the wrong way"), why, hint);
+    }
+}
+
+/// The user's own filters on conduits are those under `titin: filters`.
+pub(super) fn filters_exist(description: &Description, problems: &mut Problems) {
+    let own = &description.extras.filters;
+    for conduit in description.models.values().flat_map(|model| &model.conduits) {
+        for filter in &conduit.filters {
+            let FilterKind::User(name) = &filter.kind else { continue };
+            if own.contains_key(name) {
+                continue;
+            }
+            let known = || FILTER_NAMES.into_iter().chain(own.keys().map(|n| n.as_str()));
+            let hint =
+                did_you_mean(name, known()).or_else(|| Some(format!("there are {}", listing(known()))));
+            let why = format!(
+                "it is neither one of titin's nor described under \"titin: filters\", on the way to \"{}\"",
+                conduit.receiver
+            );
+            problems.error_hint(
+                conduit.receiver_at,
+                Code::Filter,
+                format!("there is no filter \"{name}\""),
+                why,
+                hint,
+            );
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Settings: names that something reads, and values of the type that it reads.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::description::{Description, Model, SupportedSetting};
+use crate::names::{InstanceName, Name, Part, Reference};
+use crate::network::{Network, NetworkComponent};
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::settings::SettingType;
+
+/// Settings that MUSCLE3 and titin read themselves.
+const SPECIAL: [&str; 5] = [
+    "muscle_deadlock_receive_timeout",
+    "muscle_local_log_level",
+    "muscle_profile_level",
+    "muscle_remote_log_level",
+    "muscle_snapshot_directory",
+];
+
+type Supported = indexmap::IndexMap<Name, SupportedSetting>;
+
+pub(super) fn check(description: &Description, root: &Model, network: &Network, problems: &mut Problems) {
+    if description.settings.is_empty() {
+        return;
+    }
+    let readers = Readers::new(description, root, network);
+    for (path, value, at) in description.settings.entries() {
+        if let Ok(reference) = path.parse::<Reference>() {
+            readers.check_name(path, &reference, at, problems);
+        }
+        let _ = value;
+    }
+    check_types(description, network, problems);
+}
+
+/// Who reads which settings.
+struct Readers<'a> {
+    network: &'a Network,
+    root: &'a Model,
+    /// The names that each path's components read; `None` if one of them does not say.
+    by_path: HashMap<&'a str, Option<BTreeSet<&'a str>>>,
+    /// All names that any component says it reads.
+    known: BTreeSet<&'a str>,
+}
+
+/// What a component says that it reads, if it says so.
+fn supported<'a>(description: &'a Description, component: &NetworkComponent) -> Option<&'a Supported> {
+    let program = description.programs.get(component.implementation.as_ref()?)?;
+    Some(&program.supported_settings).filter(|settings| !settings.is_empty())
+}
+
+impl<'a> Readers<'a> {
+    fn new(description: &'a Description, root: &'a Model, network: &'a Network) -> Self {
+        let mut readers = Readers {
+            network,
+            root,
+            by_path: HashMap::new(),
+            known: root.supported_settings.keys().map(|n| n.as_str()).collect(),
+        };
+        // What is given to the whole, or to a component that a model implements, is read by all components within.
+        for component in &network.components {
+            let names: Option<BTreeSet<&str>> = supported(description, component)
+                .map(|settings| settings.keys().map(|n| n.as_str()).collect());
+            readers.known.extend(names.iter().flatten());
+            let path = component.path.as_str();
+            let ends = path.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i);
+            for end in [0].into_iter().chain(ends).chain([path.len()]) {
+                let all = readers.by_path.entry(&path[..end]).or_insert_with(|| Some(BTreeSet::new()));
+                match (all, &names) {
+                    (Some(all), Some(names)) => all.extend(names),
+                    (all, _) => *all = None,
+                }
+            }
+        }
+        // Models that say which settings they take count as readers too.
+        if let Some(Some(all)) = readers.by_path.get_mut("") {
+            all.extend(root.supported_settings.keys().map(|n| n.as_str()));
+        }
+        readers
+    }
+
+    fn check_name(&self, path: &str, reference: &Reference, at: Place, problems: &mut Problems) {
+        let names: Vec<&str> = path.split('.').collect();
+        // The longest part in front that is a component; the rest is the setting's name.
+        let front = (0..names.len()).rev().find_map(|n| {
+            let front = names[..n].join(".");
+            let plain: String = front.split('[').next().unwrap_or_default().into();
+            let readers = self.by_path.get(plain.as_str())?;
+            (n == 0 || front == plain || front[plain.len()..].find('.').is_none())
+                .then_some((n, plain, front, readers))
+        });
+        let Some((n, plain, front, readers)) = front else { return };
+        let name = names[n..].join(".");
+        if n > 0 && !self.check_instance(&front, &plain, at, problems) {
+            return;
+        }
+        if let Some(word) = name.split('.').next().filter(|_| n == 0 && name.contains('.')) {
+            self.lost(path, word, &name, at, problems);
+            return;
+        }
+        if reference.parts().last().is_some_and(|part| matches!(part, Part::Index(_))) {
+            let why = "a setting has no index; an instance is chosen before its name, as in \"macro[3].dt\"";
+            problems.error(at, Code::BadName, format!("\"{path}\" cannot be a setting"), why);
+            return;
+        }
+        if name.starts_with("muscle_") {
+            if !SPECIAL.contains(&name.as_str()) {
+                let why = "names that begin with \"muscle_\" are those of settings that the coupler reads";
+                let hint = did_you_mean(&name, SPECIAL);
+                problems.warn(at, Code::UnknownSetting, format!("there is no setting \"{name}\""), why, hint);
+            }
+            return;
+        }
+        let of =
+            if n == 0 { "no component".to_string() } else { format!("\"{plain}\" does not read it, and it") };
+        match readers {
+            Some(known) if !known.contains(name.as_str()) => {
+                let all = || known.iter().copied();
+                let hint = did_you_mean(&name, all())
+                    .or_else(|| Some(format!("settings there: {}", listing(all()))));
+                let why = if n == 0 {
+                    format!(
+                        "{of} of model \"{}\" says under \"supported_settings\" that it reads it",
+                        self.network.model
+                    )
+                } else {
+                    format!("its program's \"supported_settings\" has no such name; {of} has no effect")
+                };
+                problems.error_hint(
+                    at,
+                    Code::UnknownSetting,
+                    format!("nothing reads setting \"{path}\""),
+                    why,
+                    hint,
+                );
+            }
+            None if !self.known.contains(name.as_str()) => {
+                if let Some(hint) = did_you_mean(&name, self.known.iter().copied()) {
+                    let why = "no program says that it reads it; one that does not list its settings may";
+                    problems.warn(
+                        at,
+                        Code::UnknownSetting,
+                        format!("setting \"{path}\" may be misspelt"),
+                        why,
+                        hint,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether an instance that a path names exists.
+    fn check_instance(&self, front: &str, plain: &str, at: Place, problems: &mut Problems) -> bool {
+        if front == plain {
+            return true;
+        }
+        let Ok(instance) = front.parse::<InstanceName>() else { return true };
+        let sizes = match self.network.component(plain) {
+            Some(component) => component.multiplicity.as_slice(),
+            None => return true,
+        };
+        let indices = instance.indices();
+        if indices.len() <= sizes.len() && indices.iter().zip(sizes).all(|(i, size)| i < size) {
+            return true;
+        }
+        let why = match sizes {
+            [] => format!("component \"{plain}\" is one instance, without an index"),
+            sizes => format!("component \"{plain}\" has multiplicity {sizes:?}; indices begin at 0"),
+        };
+        problems.error(at, Code::UnknownSetting, format!("there is no instance \"{front}\""), why);
+        false
+    }
+
+    /// A path that begins with no component.
+    fn lost(&self, path: &str, word: &str, name: &str, at: Place, problems: &mut Problems) {
+        let plain = word.split('[').next().unwrap_or_default();
+        let rest = name.split_once('.').map_or("", |(_, rest)| rest);
+        let what = format!("setting \"{path}\" belongs to no component");
+        if self.root.name == plain {
+            let why = "paths of settings begin with a component, not with the model's name";
+            let hint = format!("did you mean \"{rest}\"?");
+            problems.error_hint(at, Code::UnknownSetting, what, why, hint);
+            return;
+        }
+        let why = format!("model \"{}\" has no component \"{plain}\"", self.root.name);
+        let names = || self.by_path.keys().copied().filter(|n| !n.is_empty());
+        let mut all: Vec<&str> = names().collect();
+        all.sort_unstable();
+        match did_you_mean(plain, all.iter().copied()) {
+            Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
+            None => {
+                let hint = format!("the components are {}", listing(all));
+                problems.warn(at, Code::UnknownSetting, what, why, hint);
+            }
+        }
+    }
+}
+
+/// Each value that a component gets must be of the type that it reads.
+fn check_types(description: &Description, network: &Network, problems: &mut Problems) {
+    let settings = &description.settings;
+    let mut given: HashMap<&str, Vec<&Name>> = HashMap::new();
+    for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
+        given.entry(path.split('[').next().unwrap_or_default()).or_default().push(path);
+    }
+    let places: HashMap<&Name, Place> = settings.entries().map(|(path, _, at)| (path, at)).collect();
+    let mut check = |path: &Name, of: SettingType, component: &str, program: &str, name: &str| {
+        let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else { return };
+        let at = places.get(path).copied().unwrap_or_default();
+        let why = format!(
+            "\"{program}\", which implements component \"{component}\", reads \"{name}\" as {of}; found {value}, which is {}",
+            value.setting_type()
+        );
+        let hint = (of == SettingType::Float && value.setting_type() == SettingType::Str)
+            .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
+        problems.error_hint(
+            at,
+            Code::SettingType,
+            format!("setting \"{path}\" has the wrong type"),
+            why,
+            hint,
+        );
+    };
+    for component in &network.components {
+        let Some(supported) = supported(description, component) else { continue };
+        let program = component.implementation.as_deref().unwrap_or_default();
+        let whole = InstanceName::new(component.path.clone(), Vec::new());
+        for (name, setting) in supported {
+            if let Some((path, _)) = settings.find_entry(&whole, name) {
+                check(path, setting.of, &component.path, program, name);
+            }
+            for path in given.get(component.path.as_str()).into_iter().flatten() {
+                if path.rsplit_once("].").is_some_and(|(_, last)| last == name.as_str()) {
+                    check(path, setting.of, &component.path, program, name);
+                }
+            }
+        }
+    }
+}
