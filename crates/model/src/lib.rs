@@ -79,5 +79,5 @@ pub use names::{
 };
 pub use network::{Bundle, ConduitEnds, Direction, Network, NetworkComponent, Wire, Wiring};
 pub use operator::{Operator, Timeline};
-pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity};
+pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
 pub use settings::{SettingType, Settings, Value};

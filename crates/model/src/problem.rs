@@ -276,7 +276,7 @@ pub(crate) fn did_you_mean<'a>(
 }
 
 /// The candidate nearest to what was written, if it is near enough to have been meant.
-pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing is quadratic in the length, and nobody misspells a name this long by a letter.
     if written.len() > 200 {
         return None;
@@ -297,7 +297,7 @@ pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'
 }
 
 /// `"a", "b" or "c"`, cut short after a few.
-pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|n| format!("\"{n}\"")).collect();
     match names.len() {
         0 => "nothing".into(),
