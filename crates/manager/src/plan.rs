@@ -1,0 +1,284 @@
+//! What a run consists of: every instance with how it is started, and every conduit between two of them.
+//!
+//! A plan is the description after everything in it has been looked up: names are resolved, multiplicities are
+//! counted out, settings are at hand. The state machine needs nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use titin_model::Filter;
+pub use titin_model::{ConduitId, InstanceId};
+use titin_wire::control::{Scale, UserFilter};
+use titin_wire::settings::{Overlay, Setting};
+
+/// Everything that a run needs to know about its model.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The model's name.
+    pub model: String,
+    /// Its instances, in the order of the description.
+    pub instances: PerInstance<Planned>,
+    /// Its conduits; the place of one is its [`ConduitId`].
+    pub conduits: Vec<Conduit>,
+    /// The user's own filters.
+    pub filters: BTreeMap<String, UserFilter>,
+    /// How long things may take.
+    pub terms: Terms,
+}
+
+/// One instance.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// As users write it: `macro[3]`.
+    pub name: String,
+    /// Its component.
+    pub component: String,
+    /// How it comes to run.
+    pub start: Start,
+    /// Cores that it computes on.
+    pub cores: u32,
+    /// Ports of the description.
+    pub ports: Vec<Port>,
+    /// Every setting that can apply to it.
+    pub settings: Overlay,
+    /// Its scales, if the description gives them.
+    pub scale: Option<Scale>,
+    /// When its simulated time ends, if known.
+    pub end: Option<Setting>,
+    /// Files to put into its work directory before it starts.
+    pub stage_in: Vec<String>,
+    /// Files of its work directory that are results.
+    pub stage_out: Vec<String>,
+    /// Instances that never compute while this one does, since one of the two waits for the other.
+    pub alternates: Vec<InstanceId>,
+}
+
+/// A port of the description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its operator: "f_init", "o_i", "s" or "o_f".
+    pub operator: String,
+    /// Whether the operator was guessed from the conduits, so that only the direction is sure.
+    pub guessed: bool,
+}
+
+/// How an instance comes to run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    /// The manager starts this.
+    Program(Program),
+    /// The user starts it, perhaps in a debugger.
+    ByHand,
+    /// The process that called the manager runs it.
+    Hosted,
+}
+
+/// A program to start.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Program {
+    /// Its name in the description.
+    pub name: String,
+    /// What is run.
+    pub what: What,
+    /// The environment to begin with.
+    pub base: BaseEnv,
+    /// Environment modules to load.
+    pub modules: Vec<String>,
+    /// A Python virtual environment to activate.
+    pub virtual_env: Option<PathBuf>,
+    /// Variables to set; a name that begins with `+` is appended to.
+    pub env: Vec<(String, String)>,
+    /// The MPI processes, with the command that starts them; one plain process without.
+    pub mpi: Option<(MpiStart, u32)>,
+    /// Threads of each process.
+    pub threads: u32,
+    /// Folder of the file that names the program; relative paths begin there.
+    pub folder: PathBuf,
+}
+
+/// What a program is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A file, or a name that is looked for in `PATH`.
+    Executable {
+        /// The file or name.
+        path: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// The text of a script.
+    Script(String),
+    /// One of titin's own components, by its short name.
+    BuiltIn(String),
+}
+
+impl Default for What {
+    fn default() -> Self {
+        What::Executable { path: String::new(), args: Vec::new() }
+    }
+}
+
+/// The environment that a program begins with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BaseEnv {
+    /// That of a login shell.
+    Login,
+    /// The manager's, without modules and virtual environments.
+    Clean,
+    /// The manager's.
+    #[default]
+    Manager,
+}
+
+/// The command that starts MPI processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MpiStart {
+    /// Open MPI's `mpirun`.
+    OpenMpi,
+    /// The `mpirun` of MPICH and Intel MPI.
+    IntelMpi,
+    /// Slurm's `srun`.
+    Srun,
+}
+
+/// One conduit between two instances.
+#[derive(Debug, Clone)]
+pub struct Conduit {
+    /// Where messages come from.
+    pub from: End,
+    /// Where they go.
+    pub to: End,
+    /// Filters on the way.
+    pub filters: Vec<Filter>,
+    /// How many messages the sender may be ahead.
+    pub buffer_messages: u64,
+    /// How many bytes the sender may be ahead.
+    pub buffer_bytes: u64,
+    /// The medium that it is pinned to.
+    pub medium: Option<String>,
+}
+
+/// One end of a conduit.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// The instance.
+    pub instance: InstanceId,
+    /// Its port.
+    pub port: String,
+    /// Its slot, if the port has one per peer.
+    pub slot: Option<u32>,
+}
+
+impl fmt::Display for End {
+    /// The port as users write it, with its slot: `state_in[3]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.port)?;
+        self.slot.map_or(Ok(()), |slot| write!(f, "[{slot}]"))
+    }
+}
+
+/// How long things may take.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// For an instance to join, counted from its start.
+    pub patience: Duration,
+    /// For programs to end by themselves once the run has failed.
+    pub grace: Duration,
+    /// Silence after which a host or network counts as lost.
+    pub heartbeat: Duration,
+    /// Bytes that raised buffers may hold on this host.
+    pub ceiling: u64,
+    /// Whether programs send event rows.
+    pub trace: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            patience: Duration::from_secs(300),
+            grace: Duration::from_secs(5),
+            heartbeat: Duration::from_secs(10),
+            ceiling: 4 << 30,
+            trace: false,
+        }
+    }
+}
+
+/// One thing for each instance of a plan, found by its id.
+#[derive(Debug, Clone)]
+pub struct PerInstance<T>(Vec<T>);
+
+impl<T> PerInstance<T> {
+    /// One for each, made from its id.
+    pub fn make(count: usize, make: impl FnMut(InstanceId) -> T) -> Self {
+        PerInstance((0..count as u32).map(InstanceId).map(make).collect())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The ids.
+    pub fn ids(&self) -> impl Iterator<Item = InstanceId> + use<T> {
+        (0..self.0.len() as u32).map(InstanceId)
+    }
+
+    /// The things, in the order of the ids.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+
+    /// The things, in the order of the ids.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.0.iter_mut()
+    }
+}
+
+impl<T> Default for PerInstance<T> {
+    fn default() -> Self {
+        PerInstance(Vec::new())
+    }
+}
+
+impl<T> FromIterator<T> for PerInstance<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(things: I) -> Self {
+        PerInstance(things.into_iter().collect())
+    }
+}
+
+impl<T> Index<InstanceId> for PerInstance<T> {
+    type Output = T;
+
+    fn index(&self, id: InstanceId) -> &T {
+        &self.0[id.index()]
+    }
+}
+
+impl<T> IndexMut<InstanceId> for PerInstance<T> {
+    fn index_mut(&mut self, id: InstanceId) -> &mut T {
+        &mut self.0[id.index()]
+    }
+}
+
+impl Plan {
+    /// The conduit with this number.
+    pub fn conduit(&self, id: ConduitId) -> Option<&Conduit> {
+        self.conduits.get(id.index())
+    }
+
+    /// All conduits with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (ConduitId, &Conduit)> {
+        self.conduits.iter().enumerate().map(|(at, conduit)| (ConduitId(at as u32), conduit))
+    }
+}

@@ -1,0 +1,412 @@
+//! The manager as a pure state machine: events in, actions out, no I/O and no clock.
+//!
+//! [`Manager::handle`] takes one event and the time since the run began, and says what to do. Who reads sockets,
+//! starts processes and keeps time is the shell in [`crate::serve`]; so every race is a unit test. The parts:
+//!
+//! - `registry`: who may join, and what a newcomer is told;
+//! - `watch`: processes, links and signs of life, and when something counts as a failure;
+//! - `ending`: the first failure, the grace period, and when the run is over;
+//! - `deadlock`: who waits for whom.
+//!
+//! A run begins with every program being started, and ends when every instance is done and every process has
+//! ended, or, once something has failed, when nothing is left.
+
+mod deadlock;
+mod ending;
+mod registry;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use titin_transport::LinkId;
+use titin_wire::control::{PortDeclaration, Progress, ToManager, ToProgram};
+use titin_wire::{Address, EndpointId};
+
+use crate::event::{Action, Event, Exit, Level, Record};
+use crate::plan::{ConduitId, InstanceId, PerInstance, Plan, Start};
+
+pub use ending::{Cause, Failure, Outcome};
+pub use watch::Fault;
+
+/// How many of an instance's last log records are kept for the report.
+const RECENT: usize = 10;
+
+/// The control plane of one run.
+#[derive(Debug)]
+pub struct Manager {
+    plan: Arc<Plan>,
+    /// This host's name, as programs report theirs.
+    host: String,
+    names: HashMap<String, InstanceId>,
+    /// The conduit ends of each instance; `true` where it sends.
+    ends: PerInstance<Vec<(ConduitId, bool)>>,
+    /// The instances at the other ends, each once.
+    peers: PerInstance<Vec<InstanceId>>,
+    /// Whether each instance shares its cores with others that compute at the same time.
+    crowded: PerInstance<bool>,
+    members: PerInstance<Member>,
+    links: BTreeMap<LinkId, Link>,
+    waits: deadlock::Waits,
+    course: ending::Course,
+    next_beat: Duration,
+    now: Duration,
+    actions: Vec<Action>,
+}
+
+/// What is known about one instance.
+#[derive(Debug)]
+pub(crate) struct Member {
+    process: Process,
+    seat: Seat,
+    /// When it was asked to start, or the run began if somebody else starts it.
+    since: Duration,
+    /// The process that has joined as it, if that is on this host.
+    local: Option<u32>,
+    /// Whether that process, which is not the one that the guard started, is watched, and has ended.
+    watched: bool,
+    gone: bool,
+    /// Its own error, and whether that is only the echo of another's.
+    said: Option<(String, bool)>,
+    /// Why a process was not let in under its name.
+    refused: Option<String>,
+    /// A failure unless something explains it before that time.
+    doubt: Option<(Duration, Fault)>,
+    /// How it failed: first, or as a consequence.
+    fault: Option<Fault>,
+    /// Whether we asked it to end.
+    stopped: bool,
+    position: Option<Progress>,
+    recent: VecDeque<String>,
+}
+
+/// Where an instance's process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// Not ours to start.
+    Foreign,
+    /// Asked for.
+    Starting,
+    /// It runs.
+    Running(u32),
+    /// It has ended.
+    Ended(Exit),
+    /// It was never started, and will not be.
+    Never,
+}
+
+/// An instance's place in the run.
+#[derive(Debug)]
+pub(crate) enum Seat {
+    /// Nobody has joined under this name.
+    Empty,
+    /// Somebody has.
+    Taken(Joined),
+    /// It has said that it is done.
+    Done,
+    /// Its link is gone without that, and why.
+    Lost(String),
+}
+
+/// Who has joined as an instance.
+#[derive(Debug, Clone)]
+pub(crate) struct Joined {
+    link: LinkId,
+    endpoint: EndpointId,
+    addresses: Vec<Address>,
+    pid: u32,
+    host: String,
+    ports: Vec<PortDeclaration>,
+}
+
+/// What is known about a control link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    heard: Duration,
+    silent: bool,
+    members: Vec<InstanceId>,
+}
+
+/// Where an instance stands, for those who look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// In a word.
+    pub phase: Phase,
+    /// Its own account of where it is.
+    pub position: Option<Progress>,
+}
+
+/// Where an instance stands, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Its program is being started, or has not joined yet.
+    Starting,
+    /// Somebody else has to start it.
+    Awaited,
+    /// It computes.
+    Running,
+    /// It waits for a peer.
+    Waiting,
+    /// It has said that it is done.
+    Done,
+    /// It has failed.
+    Failed,
+}
+
+impl Phase {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Starting => "starting",
+            Phase::Awaited => "awaited",
+            Phase::Running => "running",
+            Phase::Waiting => "waiting",
+            Phase::Done => "done",
+            Phase::Failed => "failed",
+        }
+    }
+}
+
+impl Manager {
+    /// A run that has not begun. `crowded` says for each instance whether its cores are used by others too.
+    pub fn new(plan: Arc<Plan>, host: &str, crowded: PerInstance<bool>) -> Self {
+        let count = plan.instances.len();
+        let mut ends = PerInstance::make(count, |_| Vec::new());
+        let mut peers = PerInstance::make(count, |_| Vec::new());
+        for (id, conduit) in plan.numbered() {
+            let (from, to) = (conduit.from.instance, conduit.to.instance);
+            ends[from].push((id, true));
+            ends[to].push((id, false));
+            peers[from].push(to);
+            peers[to].push(from);
+        }
+        for peers in peers.iter_mut() {
+            let peers: &mut Vec<InstanceId> = peers;
+            peers.sort_unstable();
+            peers.dedup();
+        }
+        let names = plan.instances.ids().map(|id| (plan.instances[id].name.clone(), id)).collect();
+        let members = plan.instances.iter().map(|planned| Member::new(&planned.start)).collect();
+        Manager {
+            plan,
+            host: host.to_owned(),
+            names,
+            ends,
+            peers,
+            crowded,
+            members,
+            links: BTreeMap::new(),
+            waits: deadlock::Waits::default(),
+            course: ending::Course::Running,
+            next_beat: Duration::ZERO,
+            now: Duration::ZERO,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Begins the run: every program that is ours to start is started.
+    pub fn begin(&mut self, now: Duration) -> Vec<Action> {
+        self.now = now;
+        self.next_beat = now + self.beat();
+        for id in self.ids() {
+            self.members[id].since = now;
+            if self.members[id].process == Process::Starting {
+                self.actions.push(Action::Start(id));
+            }
+        }
+        self.finish_if_over();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Takes in what has happened and says what to do.
+    pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        self.now = self.now.max(now);
+        if !self.is_over() {
+            match event {
+                Event::Opened(link) => self.opened(link),
+                Event::Lost(link, why) => self.lost(link, &why),
+                Event::Said(link, message) => self.said(link, *message),
+                Event::Started(id, pid) => self.started(id, pid),
+                Event::NotStarted(id, why) => self.not_started(id, why),
+                Event::Ended(id, exit) => self.ended(id, exit),
+                Event::Watching(pid) => self.watching(pid),
+                Event::Gone(pid) => self.gone(pid),
+                Event::GuardLost(why) => self.guard_lost(why),
+                Event::Interrupted(signal) => self.interrupted(signal),
+                Event::Trouble(what) => self.fail(Cause::Trouble(what)),
+                Event::Tick => {}
+            }
+            self.tick();
+            self.finish_if_over();
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When to hand in [`Event::Tick`] if nothing happens before.
+    pub fn deadline(&self) -> Duration {
+        let doubts = self.members.iter().filter_map(|member| member.doubt.as_ref().map(|doubt| doubt.0));
+        let lateness = self.ids().filter_map(|id| self.late_at(id));
+        let others = [Some(self.next_beat), self.course.deadline(), self.waits.deadline()];
+        doubts.chain(lateness).chain(others.into_iter().flatten()).min().unwrap_or(self.next_beat)
+    }
+
+    /// How the run ended; `None` as long as it goes on.
+    pub fn outcome(&self) -> Option<Outcome<'_>> {
+        self.course.outcome()
+    }
+
+    /// The plan that is being run.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Where each instance stands.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.ids().map(|id| self.standing(id)).collect()
+    }
+
+    /// Buffers that were raised: the conduit, how often, and the limit in messages that it has now.
+    pub fn raised(&self) -> impl Iterator<Item = (ConduitId, u64, u64)> {
+        self.waits.raised()
+    }
+
+    fn standing(&self, id: InstanceId) -> Standing {
+        let member = &self.members[id];
+        let phase = match &member.seat {
+            _ if member.fault.is_some() => Phase::Failed,
+            Seat::Empty if member.process == Process::Foreign => Phase::Awaited,
+            Seat::Empty => Phase::Starting,
+            Seat::Taken(_) if self.waits.waits(id) => Phase::Waiting,
+            Seat::Taken(_) => Phase::Running,
+            Seat::Done => Phase::Done,
+            Seat::Lost(_) => Phase::Failed,
+        };
+        Standing { name: self.plan.instances[id].name.clone(), phase, position: member.position.clone() }
+    }
+
+    fn said(&mut self, link: LinkId, message: ToManager) {
+        match self.links.get_mut(&link) {
+            Some(state) => (state.heard, state.silent) = (self.now, false),
+            None => return,
+        }
+        let message = match message {
+            ToManager::Heartbeat {} => return,
+            ToManager::Register(registration) => return self.register(link, registration),
+            other => other,
+        };
+        let name = match &message {
+            ToManager::Waiting { instance, .. }
+            | ToManager::Proceed { instance, .. }
+            | ToManager::Counts { instance, .. }
+            | ToManager::Log { instance, .. }
+            | ToManager::Failed { instance, .. }
+            | ToManager::Done { instance } => instance,
+            ToManager::Progress(progress) => &progress.instance,
+            ToManager::Profile(profile) => &profile.instance,
+            ToManager::Register(_) | ToManager::Heartbeat {} => unreachable!("handled above"),
+        };
+        // A program speaks for the instances that it has joined as, and for nobody else.
+        let Some(id) = self.names.get(name).copied().filter(|id| self.links[&link].members.contains(id))
+        else {
+            let text = format!("a program spoke for {name}, as which it has not joined; passed over");
+            return self.log(Level::Warning, None, text);
+        };
+        match message {
+            ToManager::Waiting { wait, on, .. } => self.waiting(id, wait, on),
+            ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait),
+            ToManager::Counts { probe, wait, counts, .. } => self.counted(id, probe, wait, &counts),
+            ToManager::Progress(progress) => self.members[id].position = Some(progress),
+            ToManager::Log { level, time, simulated, text, .. } => {
+                self.remember(id, &text);
+                let level = Level::from_number(level);
+                self.actions.push(Action::Record(Record {
+                    level,
+                    instance: Some(id),
+                    time: Some(time),
+                    simulated,
+                    text,
+                }));
+            }
+            ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
+            ToManager::Failed { text, echo, .. } => self.failed(id, text, echo),
+            ToManager::Done { .. } => self.done(id),
+            ToManager::Register(_) | ToManager::Heartbeat {} => {}
+        }
+    }
+
+    fn remember(&mut self, id: InstanceId, text: &str) {
+        let recent = &mut self.members[id].recent;
+        for line in text.lines() {
+            if recent.len() == RECENT {
+                recent.pop_front();
+            }
+            recent.push_back(line.to_owned());
+        }
+    }
+
+    fn tick(&mut self) {
+        self.settle_doubts();
+        self.check_lateness();
+        if self.now >= self.next_beat {
+            self.next_beat = self.now + self.beat();
+            self.beat_all();
+        }
+        self.search_deadlock();
+        self.press_on();
+    }
+
+    /// Seconds between signs of life: three make the time after which a peer counts as lost.
+    fn beat(&self) -> Duration {
+        (self.plan.terms.heartbeat / 3).max(Duration::from_millis(1))
+    }
+
+    fn ids(&self) -> impl Iterator<Item = InstanceId> + use<> {
+        self.plan.instances.ids()
+    }
+
+    fn name(&self, id: InstanceId) -> &str {
+        &self.plan.instances[id].name
+    }
+
+    fn tell(&mut self, link: LinkId, message: ToProgram) {
+        self.actions.push(Action::Tell(link, message));
+    }
+
+    fn log(&mut self, level: Level, instance: Option<InstanceId>, text: impl Into<String>) {
+        let text = text.into();
+        self.actions.push(Action::Record(Record { level, instance, time: None, simulated: None, text }));
+    }
+}
+
+impl Member {
+    fn new(start: &Start) -> Self {
+        Member {
+            process: if matches!(start, Start::Program(_)) { Process::Starting } else { Process::Foreign },
+            seat: Seat::Empty,
+            since: Duration::ZERO,
+            local: None,
+            watched: false,
+            gone: false,
+            said: None,
+            refused: None,
+            doubt: None,
+            fault: None,
+            stopped: false,
+            position: None,
+            recent: VecDeque::new(),
+        }
+    }
+
+    fn joined(&self) -> Option<&Joined> {
+        match &self.seat {
+            Seat::Taken(joined) => Some(joined),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The first failure, the grace period, and when the run is over.
+//!
+//! Whatever fails first is the cause; everybody is told at once, and what fails after it is a consequence. Programs
+//! inside their own code have the grace period to come out; then they get SIGTERM, and after that SIGKILL.
+
+use std::time::Duration;
+
+use titin_wire::control::ToProgram;
+
+use super::{Fault, Manager, Process, Seat};
+use crate::event::{Action, Level, Signal};
+use crate::plan::{InstanceId, Start};
+
+/// From SIGTERM to SIGKILL.
+const LAST_CHANCE: Duration = Duration::from_secs(2);
+
+/// From SIGKILL until a process counts as one that cannot be ended: it hangs in the kernel, on a dead file server
+/// for instance.
+const HOPELESS: Duration = Duration::from_secs(20);
+
+/// Why the run failed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// An instance failed, and how.
+    Instance(InstanceId, Fault),
+    /// These instances wait for each other; the text shows the cycle.
+    Deadlock(String),
+    /// The guard has ended, and how.
+    Guard(String),
+    /// The manager could not go on, and why.
+    Trouble(String),
+    /// The user ended it, with this signal.
+    Interrupted(String),
+}
+
+/// The first failure of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// When, since the run began.
+    pub at: Duration,
+    /// Why.
+    pub cause: Cause,
+    /// Who waited for what at that time.
+    pub waits: Vec<(InstanceId, String)>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome<'a> {
+    /// Every instance is done, and every process has ended well.
+    Done,
+    /// Something failed.
+    Failed(&'a Failure),
+}
+
+/// Where the run is on its way.
+#[derive(Debug)]
+pub(crate) enum Course {
+    /// All is well.
+    Running,
+    /// Something failed, and what is left is on its way out.
+    Stopping {
+        failure: Failure,
+        /// When SIGTERM is due, and SIGKILL, and giving up; `None` once it was done.
+        terminate: Option<Duration>,
+        kill: Option<Duration>,
+        give_up: Duration,
+    },
+    /// Nothing is left.
+    Over(Option<Failure>),
+}
+
+impl Course {
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        match self {
+            Course::Running => None,
+            Course::Stopping { failure, .. } => Some(failure),
+            Course::Over(failure) => failure.as_ref(),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        match self {
+            Course::Stopping { terminate, kill, give_up, .. } => terminate.or(*kill).or(Some(*give_up)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Option<Outcome<'_>> {
+        match self {
+            Course::Over(None) => Some(Outcome::Done),
+            Course::Over(Some(failure)) => Some(Outcome::Failed(failure)),
+            _ => None,
+        }
+    }
+}
+
+impl Manager {
+    /// The run fails: everybody is told, and has the grace period to end.
+    pub(super) fn fail(&mut self, cause: Cause) {
+        if self.course.failure().is_some() {
+            return;
+        }
+        let failure = Failure { at: self.now, cause, waits: self.waits_now() };
+        let line = self.line(&failure);
+        self.log(Level::Error, None, line);
+        let message = self.run_failed(&failure);
+        let links: Vec<_> = self.links.keys().copied().collect();
+        for link in links {
+            self.tell(link, message.clone());
+        }
+        let terminate = self.now + self.plan.terms.grace;
+        let kill = terminate + LAST_CHANCE;
+        let give_up = kill + HOPELESS;
+        self.course = Course::Stopping { failure, terminate: Some(terminate), kill: Some(kill), give_up };
+        // What was in doubt is a consequence now, and what has not joined cannot hear us.
+        for id in self.ids() {
+            if let Some((_, fault)) = self.members[id].doubt.take() {
+                self.fault(id, fault);
+            }
+            self.press_newcomer(id);
+        }
+    }
+
+    pub(super) fn interrupted(&mut self, signal: String) {
+        match &mut self.course {
+            Course::Running => self.fail(Cause::Interrupted(signal)),
+            // Whoever asks twice does not want to wait.
+            Course::Stopping { terminate, kill, .. } => {
+                (*terminate, *kill) = (None, Some(self.now));
+            }
+            Course::Over(_) => {}
+        }
+    }
+
+    /// The failure in one line.
+    pub fn line(&self, failure: &Failure) -> String {
+        let (culprit, text) = self.told(&failure.cause);
+        match &failure.cause {
+            Cause::Instance(..) => format!("{culprit} {text}"),
+            Cause::Guard(_) | Cause::Interrupted(_) => format!("{culprit} {text}"),
+            Cause::Deadlock(_) | Cause::Trouble(_) => text,
+        }
+    }
+
+    /// What programs are told.
+    pub(super) fn run_failed(&self, failure: &Failure) -> ToProgram {
+        let (culprit, text) = self.told(&failure.cause);
+        ToProgram::RunFailed { culprit, text, deadlock: matches!(failure.cause, Cause::Deadlock(_)) }
+    }
+
+    fn told(&self, cause: &Cause) -> (String, String) {
+        match cause {
+            Cause::Instance(id, fault) => (self.name(*id).to_owned(), fault.to_string()),
+            Cause::Deadlock(cycle) => ("deadlock".into(), cycle.clone()),
+            Cause::Guard(how) => {
+                ("the guard".into(), format!("{how}, so the programs it had started were ended"))
+            }
+            Cause::Trouble(what) => ("the manager".into(), what.clone()),
+            Cause::Interrupted(signal) => ("the user".into(), format!("ended the run ({signal})")),
+        }
+    }
+
+    /// A program that has not joined has nobody to tell it that the run has failed, and nothing to lose.
+    pub(super) fn press_newcomer(&mut self, id: InstanceId) {
+        let member = &self.members[id];
+        let waiting_room =
+            matches!(member.seat, Seat::Empty) && matches!(member.process, Process::Running(_));
+        if waiting_room && self.course.failure().is_some() && !member.stopped {
+            self.press(id, Signal::Terminate);
+        }
+    }
+
+    /// Sends the signals that are due.
+    pub(super) fn press_on(&mut self) {
+        let Course::Stopping { terminate, kill, give_up, .. } = &mut self.course else { return };
+        if *give_up <= self.now {
+            return self.give_up();
+        }
+        let due = |at: &mut Option<Duration>, now| at.take_if(|at| *at <= now).is_some();
+        let signal = match (due(terminate, self.now), due(kill, self.now)) {
+            (_, true) => Signal::Kill,
+            (true, false) => Signal::Terminate,
+            (false, false) => return,
+        };
+        for id in self.ids() {
+            if matches!(self.members[id].process, Process::Running(_)) {
+                self.press(id, signal);
+            }
+        }
+        self.press_hosts(signal);
+        if signal == Signal::Kill {
+            let links: Vec<_> = self.links.keys().copied().collect();
+            self.actions.extend(links.into_iter().map(Action::Close));
+            self.links.clear();
+        }
+    }
+
+    fn give_up(&mut self) {
+        for id in self.ids() {
+            if let Process::Running(pid) = self.members[id].process {
+                let text = format!("process {pid} cannot be ended, not even by SIGKILL; left behind");
+                self.log(Level::Error, Some(id), text);
+                self.members[id].process = Process::Never;
+            }
+        }
+    }
+
+    fn press(&mut self, id: InstanceId, signal: Signal) {
+        let text = match signal {
+            Signal::Terminate => "still runs after the failure; asked to end (SIGTERM)",
+            Signal::Kill => "does not end; killed (SIGKILL)",
+        };
+        self.log(Level::Info, Some(id), text);
+        self.members[id].stopped = true;
+        self.actions.push(Action::Signal(id, signal));
+    }
+
+    /// A hosted instance that does not return ends its host.
+    fn press_hosts(&mut self, signal: Signal) {
+        let stuck = |id: &InstanceId| {
+            let member = &self.members[*id];
+            self.plan.instances[*id].start == Start::Hosted
+                && member.said.is_none()
+                && member.watched
+                && !member.gone
+        };
+        let hosts: Vec<(InstanceId, u32)> =
+            self.ids().filter(stuck).filter_map(|id| Some((id, self.members[id].local?))).collect();
+        let mut pressed = Vec::new();
+        for (id, pid) in hosts {
+            if !pressed.contains(&pid) {
+                pressed.push(pid);
+                self.log(
+                    Level::Warning,
+                    Some(id),
+                    format!("does not return, so its host, process {pid}, is ended"),
+                );
+                self.actions.push(Action::SignalHost(pid, signal));
+            }
+        }
+    }
+
+    /// Whether nothing more will happen.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.course, Course::Over(_))
+    }
+
+    pub(super) fn finish_if_over(&mut self) {
+        let over = match &self.course {
+            Course::Running => self.ids().all(|id| self.is_done(id)),
+            Course::Stopping { kill, .. } => {
+                let out_of_patience = kill.is_none();
+                self.ids().all(|id| self.is_out(id, out_of_patience))
+            }
+            Course::Over(_) => return,
+        };
+        if !over {
+            return;
+        }
+        self.course = match std::mem::replace(&mut self.course, Course::Over(None)) {
+            Course::Stopping { failure, .. } => Course::Over(Some(failure)),
+            _ => Course::Over(None),
+        };
+        self.actions.push(Action::Finish);
+    }
+
+    fn is_done(&self, id: InstanceId) -> bool {
+        let member = &self.members[id];
+        let process_done = match member.process {
+            Process::Ended(exit) => exit.is_success(),
+            Process::Foreign => true,
+            _ => false,
+        };
+        process_done && matches!(member.seat, Seat::Done)
+    }
+
+    /// Whether nothing of the instance is left; a program that is not ours is left to its user in the end.
+    fn is_out(&self, id: InstanceId, out_of_patience: bool) -> bool {
+        let member = &self.members[id];
+        match member.process {
+            Process::Starting | Process::Running(_) => false,
+            Process::Ended(_) | Process::Never => true,
+            Process::Foreign => {
+                out_of_patience || member.said.is_some() || !matches!(member.seat, Seat::Taken(_))
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Who may join, and what a newcomer is told.
+//!
+//! An instance may join at any time, once. Its ports must be those that the description connects: a port misspelt
+//! in the program is found here, before anybody waits for it.
+
+use titin_transport::LinkId;
+
+use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
+
+use super::{Fault, Joined, Manager, Process, Seat};
+use crate::event::{Action, Level};
+use crate::plan::{ConduitId, End, InstanceId, Planned};
+
+/// The port by which every instance takes settings over, which programs do not declare.
+const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
+
+impl Manager {
+    pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
+        let name = registration.instance.clone();
+        match self.admit(&registration) {
+            Ok(id) => self.join(link, id, registration),
+            Err(Refusal { text, fatal }) => {
+                self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
+                self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
+                if let Some((id, fatal)) = fatal {
+                    self.members[id].refused = Some(text.clone());
+                    if fatal {
+                        self.fault(id, Fault::Refused(text));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether this registration is in order.
+    fn admit(&self, registration: &Registration) -> Result<InstanceId, Refusal> {
+        let name = &registration.instance;
+        let Some(&id) = self.names.get(name) else {
+            return Err(Refusal { text: self.no_such_instance(name), fatal: None });
+        };
+        let member = &self.members[id];
+        let refuse = |text: String| Err(Refusal { text, fatal: Some((id, false)) });
+        if let Some(failure) = self.course.failure() {
+            return refuse(format!("the run has failed already: {}", self.line(failure)));
+        }
+        match &member.seat {
+            Seat::Taken(joined) => {
+                return refuse(format!(
+                    "process {} on {} takes part as {name} already, so process {} on {} cannot. If they are ranks \
+                     of one parallel program, only rank 0 may open the instance; if not, give each its own \
+                     TITIN_INSTANCE",
+                    joined.pid, joined.host, registration.pid, registration.host
+                ));
+            }
+            Seat::Done => {
+                return refuse(format!(
+                    "{name} has taken part and closed already. Open the instance once, and use reuse() to be \
+                     called several times"
+                ));
+            }
+            Seat::Lost(why) => return refuse(format!("{name} has taken part already and was lost: {why}")),
+            Seat::Empty => {}
+        }
+        if let Some(ports) = &registration.ports {
+            let planned = &self.plan.instances[id];
+            let ends = self.ends[id].iter().map(|&end| self.near(end));
+            if let Err(text) = check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports)) {
+                // A user who starts the program by hand can correct it and start it again.
+                return Err(Refusal { text, fatal: Some((id, member.process != Process::Foreign)) });
+            }
+        }
+        Ok(id)
+    }
+
+    fn no_such_instance(&self, name: &str) -> String {
+        let names = || self.plan.instances.iter().map(|instance| instance.name.as_str());
+        let hint = match titin_model::nearest(name, names()) {
+            Some(near) => format!("; did you mean {near}?"),
+            None => format!("; it has {}", titin_model::listing(names())),
+        };
+        let model = &self.plan.model;
+        match name {
+            "" => format!("no instance was named: set TITIN_INSTANCE, or give a name when opening{hint}"),
+            _ => format!(
+                "the model {model} has no instance {name}{hint}. TITIN_INSTANCE says who a program is"
+            ),
+        }
+    }
+
+    /// A conduit between single instances may carry slots, but then both ends must say so.
+    fn check_slots(&self, id: InstanceId, ports: &[PortDeclaration]) -> Result<(), String> {
+        let vector = |ports: &[PortDeclaration], name: &str| {
+            ports.iter().find(|port| port.name == name).is_some_and(|port| port.vector)
+        };
+        for &(conduit, sends) in &self.ends[id] {
+            let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
+            let Some(peer) = self.members[there.instance].joined() else { continue };
+            if here.slot.is_some() || there.slot.is_some() || here.port == SETTINGS_IN {
+                continue;
+            }
+            let (mine, theirs) = (vector(ports, &here.port), vector(&peer.ports, &there.port));
+            if mine != theirs {
+                let written = |id, port: &str, vector| {
+                    format!("{}.{port}{}", self.name(id), if vector { "[]" } else { "" })
+                };
+                return Err(format!(
+                    "{} and {} are joined, but one is declared as a vector port and the other is not: declare \
+                     both with [], or neither",
+                    written(id, &here.port, mine),
+                    written(there.instance, &there.port, theirs)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, link: LinkId, id: InstanceId, registration: Registration) {
+        let welcome = self.welcome(id, registration.ports.as_deref());
+        self.warn_of_unknown_ports(id, &welcome.ports);
+        let Registration { endpoint, addresses, pid, host, language, release, .. } = registration;
+        let text = format!("joined: process {pid} on {host}, {language}, titin {release}");
+        self.log(Level::Info, Some(id), text);
+        let ports = welcome.ports.clone();
+        // The guard reports the end of what it started; anything else on this host has to be watched.
+        if host == self.host && self.members[id].process != Process::Running(pid) {
+            self.actions.push(Action::Watch(pid));
+        }
+        let local = (host == self.host).then_some(pid);
+        let member = &mut self.members[id];
+        member.local = local;
+        member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, ports });
+        if let Some(state) = self.links.get_mut(&link) {
+            state.members.push(id);
+        }
+        self.tell(link, ToProgram::Registered(welcome));
+        let known: Vec<Peer> = self.peers[id].iter().filter_map(|&peer| self.peer(peer)).collect();
+        if !known.is_empty() {
+            self.tell(link, ToProgram::Peers { peers: known });
+        }
+        for &peer in &self.peers[id].clone() {
+            if let Seat::Done = self.members[peer].seat {
+                self.tell(link, ToProgram::Finished { instance: self.name(peer).to_owned() });
+            }
+        }
+        let newcomer = self.peer(id).expect("it has just joined");
+        for peer in self.peers[id].clone() {
+            if peer != id
+                && let Some(joined) = self.members[peer].joined()
+            {
+                let link = joined.link;
+                self.tell(link, ToProgram::Peers { peers: vec![newcomer.clone()] });
+            }
+        }
+    }
+
+    fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
+        let planned = &self.plan.instances[id];
+        let described = planned.ports.iter().map(|port| PortDeclaration {
+            name: port.name.clone(),
+            operator: port.operator.clone(),
+            vector: self.ends[id].iter().any(|&end| {
+                let end = self.near(end);
+                end.port == port.name && end.slot.is_some()
+            }),
+        });
+        let mut ports: Vec<PortDeclaration> = declared.map_or_else(|| described.collect(), <[_]>::to_vec);
+        let takes_settings = self.ends[id].iter().any(|&end| self.near(end).port == SETTINGS_IN);
+        if takes_settings && !ports.iter().any(|port| port.name == SETTINGS_IN) {
+            let (name, operator) = (SETTINGS_IN.into(), "f_init".into());
+            ports.push(PortDeclaration { name, operator, vector: false });
+        }
+        let wires = self.ends[id].iter().map(|&end| self.wire(end, &ports)).collect();
+        let terms = &self.plan.terms;
+        Welcome {
+            instance: planned.name.clone(),
+            ports,
+            wires,
+            settings: planned.settings.clone(),
+            scale: planned.scale.clone(),
+            filters: self.plan.filters.clone(),
+            patience: terms.patience.as_secs_f64(),
+            heartbeat: self.beat().as_secs_f64(),
+            trace: terms.trace,
+            crowded: self.crowded[id],
+            end: planned.end.clone(),
+        }
+    }
+
+    fn wire(&self, (conduit, sends): (ConduitId, bool), ports: &[PortDeclaration]) -> Wire {
+        let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
+        let planned = &self.plan.conduits[conduit.index()];
+        let vector = ports.iter().any(|port| port.name == here.port && port.vector);
+        Wire {
+            conduit,
+            port: here.port.clone(),
+            slot: here.slot,
+            sends,
+            resizable: vector && here.slot.is_none(),
+            peer: self.name(there.instance).to_owned(),
+            peer_port: there.port.clone(),
+            peer_slot: there.slot,
+            filters: planned.filters.clone(),
+            buffer_messages: planned.buffer_messages,
+            buffer_bytes: planned.buffer_bytes,
+            medium: planned.medium.clone(),
+        }
+    }
+
+    fn warn_of_unknown_ports(&mut self, id: InstanceId, ports: &[PortDeclaration]) {
+        let planned = &self.plan.instances[id];
+        let unknown = |port: &&PortDeclaration| {
+            port.name != SETTINGS_IN && !planned.ports.iter().any(|known| known.name == port.name)
+        };
+        let names: Vec<&str> = ports.iter().filter(unknown).map(|port| port.name.as_str()).collect();
+        if !names.is_empty() {
+            let text = format!(
+                "declares {} that the description does not have; nothing is connected there",
+                if names.len() == 1 {
+                    format!("a port {}", names[0])
+                } else {
+                    format!("ports {}", names.join(", "))
+                }
+            );
+            self.log(Level::Warning, Some(id), text);
+        }
+    }
+
+    fn peer(&self, id: InstanceId) -> Option<Peer> {
+        let joined = self.members[id].joined()?;
+        Some(Peer {
+            instance: self.name(id).to_owned(),
+            endpoint: joined.endpoint,
+            addresses: joined.addresses.clone(),
+        })
+    }
+
+    /// The end of a conduit at which an instance sends, or receives.
+    pub(super) fn near(&self, (conduit, sends): (ConduitId, bool)) -> &End {
+        let conduit = &self.plan.conduits[conduit.index()];
+        if sends { &conduit.from } else { &conduit.to }
+    }
+}
+
+/// Why somebody may not join; with the instance if it is one of the model's, and whether the run fails by it.
+struct Refusal {
+    text: String,
+    fatal: Option<(InstanceId, bool)>,
+}
+
+/// Compares the ports that a program declares with those that the description connects.
+fn check_ports<'a>(
+    planned: &Planned,
+    ends: impl Iterator<Item = &'a End>,
+    declared: &[PortDeclaration],
+) -> Result<(), String> {
+    let (name, component) = (&planned.name, &planned.component);
+    for port in declared {
+        let Some(known) = planned.ports.iter().find(|known| known.name == port.name) else { continue };
+        let same = port.operator == known.operator
+            || known.guessed && receives(&port.operator) == receives(&known.operator);
+        if !same {
+            return Err(format!(
+                "{name} declares its port {} as {}, but in the description it is {} of {component}: change the one \
+                 or the other",
+                port.name,
+                prose(&port.operator),
+                prose(&known.operator)
+            ));
+        }
+    }
+    for end in ends.filter(|end| end.port != SETTINGS_IN) {
+        let names = || declared.iter().map(|port| port.name.as_str());
+        let Some(port) = declared.iter().find(|port| port.name == end.port) else {
+            let hint = match titin_model::nearest(&end.port, names()) {
+                Some(near) => format!("it has {near}: is one of the two names misspelt?"),
+                None => format!("it has {}", titin_model::listing(names())),
+            };
+            return Err(format!(
+                "the description connects {component}.{}, but the program of {name} declares no such port; {hint}",
+                end.port
+            ));
+        };
+        if end.slot.is_some() && !port.vector {
+            return Err(format!(
+                "{component}.{} is joined to several instances, so the program of {name} must declare it as {}[]",
+                end.port, end.port
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn receives(operator: &str) -> bool {
+    matches!(operator, "f_init" | "s")
+}
+
+/// An operator as it is written in prose.
+fn prose(operator: &str) -> String {
+    operator.to_uppercase()
+}

@@ -1,0 +1,330 @@
+//! Every race of a run, played with a fake clock and fake programs.
+
+mod deadlock;
+mod failures;
+mod registry;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use titin_transport::LinkId;
+use titin_wire::EndpointId;
+use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
+
+use super::{Manager, Outcome, Phase, Process, Seat};
+use crate::event::{Action, Event, Exit, Level, Signal};
+use crate::plan::{Conduit, End, InstanceId, PerInstance, Plan, Planned, Port, Program, Start};
+
+const HOST: &str = "here";
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// A run with fake programs. Instance number i has process 100 + i and link i.
+struct Rig {
+    manager: Manager,
+    now: Duration,
+    begun: Vec<InstanceId>,
+    told: BTreeMap<LinkId, Vec<ToProgram>>,
+    signals: Vec<(String, Signal)>,
+    hosts: Vec<(u32, Signal)>,
+    watches: Vec<u32>,
+    closed: Vec<LinkId>,
+    logs: Vec<(Level, String)>,
+    finished: bool,
+}
+
+/// A plan from conduits written `a.out o_i -> b.in f_init`; what is not named in `foreign` is started by the manager.
+fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
+    let mut names: Vec<String> = Vec::new();
+    let mut ports: Vec<Vec<Port>> = Vec::new();
+    let mut planned = Vec::new();
+    for conduit in conduits {
+        let mut ends = conduit.split(" -> ").map(|end| {
+            let (port, operator) = end.split_once(' ').unwrap();
+            let (instance, port) = port.split_once('.').unwrap();
+            let at = names.iter().position(|name| name == instance).unwrap_or_else(|| {
+                names.push(instance.to_owned());
+                ports.push(Vec::new());
+                names.len() - 1
+            });
+            let (port, slot) = match port.split_once('[') {
+                Some((port, slot)) => (port, Some(slot.trim_end_matches(']').parse().unwrap())),
+                None => (port, None),
+            };
+            ports[at].push(Port { name: port.into(), operator: operator.into(), guessed: false });
+            End { instance: InstanceId(at as u32), port: port.into(), slot }
+        });
+        let (from, to) = (ends.next().unwrap(), ends.next().unwrap());
+        drop(ends);
+        let (filters, medium) = (Vec::new(), None);
+        planned.push(Conduit { from, to, filters, buffer_messages: 4, buffer_bytes: 1000, medium });
+    }
+    let start = |name: &str| {
+        let found = foreign.iter().find(|(other, _)| *other == name);
+        found.map_or(Start::Program(Program::default()), |(_, start)| start.clone())
+    };
+    let instances = names.iter().zip(ports).map(|(name, ports)| Planned {
+        name: name.clone(),
+        component: name.split('[').next().unwrap().to_owned(),
+        start: start(name),
+        cores: 1,
+        ports,
+        settings: BTreeMap::new(),
+        scale: None,
+        end: None,
+        stage_in: Vec::new(),
+        stage_out: Vec::new(),
+        alternates: Vec::new(),
+    });
+    Plan { model: "demo".into(), instances: instances.collect(), conduits: planned, ..Plan::default() }
+}
+
+/// The classic pair: macro calls micro.
+const PAIR: [&str; 2] = ["macro.out o_i -> micro.in f_init", "micro.final o_f -> macro.back s"];
+
+impl Rig {
+    fn new(plan: Plan) -> Self {
+        let crowded = PerInstance::make(plan.instances.len(), |_| false);
+        let manager = Manager::new(Arc::new(plan), HOST, crowded);
+        let mut rig = Rig {
+            manager,
+            now: Duration::ZERO,
+            begun: Vec::new(),
+            told: BTreeMap::new(),
+            signals: Vec::new(),
+            hosts: Vec::new(),
+            watches: Vec::new(),
+            closed: Vec::new(),
+            logs: Vec::new(),
+            finished: false,
+        };
+        let actions = rig.manager.begin(rig.now);
+        rig.take(actions);
+        for id in rig.begun.clone() {
+            rig.event(Event::Started(id, 100 + id.0));
+        }
+        rig
+    }
+
+    /// The pair, with both programs started and joined.
+    fn pair() -> Self {
+        let mut rig = Rig::new(plan(&PAIR, &[]));
+        rig.join("macro");
+        rig.join("micro");
+        rig.told.clear();
+        rig
+    }
+
+    fn take(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            assert!(!self.finished, "nothing may follow the end, but {action:?} did");
+            match action {
+                Action::Tell(link, message) => self.told.entry(link).or_default().push(message),
+                Action::Close(link) => self.closed.push(link),
+                Action::Start(id) => self.begun.push(id),
+                Action::Signal(id, signal) => self.signals.push((self.manager.name(id).to_owned(), signal)),
+                Action::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
+                Action::Watch(pid) => self.watches.push(pid),
+                Action::Record(record) => self.logs.push((record.level, record.text)),
+                Action::Keep(_) => {}
+                Action::Finish => self.finished = true,
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let actions = self.manager.handle(self.now, event);
+        self.take(actions);
+    }
+
+    fn id(&self, name: &str) -> InstanceId {
+        self.manager.names[name]
+    }
+
+    fn link(&self, name: &str) -> LinkId {
+        LinkId(self.id(name).0.into())
+    }
+
+    fn registration(&self, name: &str) -> Registration {
+        let id = self.manager.names.get(name).copied();
+        Registration {
+            instance: name.into(),
+            endpoint: EndpointId(7),
+            addresses: Vec::new(),
+            pid: 100 + id.map_or(99, |id| id.0),
+            host: HOST.into(),
+            ports: None,
+            language: "rust".into(),
+            release: "0.1.0".into(),
+        }
+    }
+
+    fn join(&mut self, name: &str) {
+        let link = self.link(name);
+        self.event(Event::Opened(link));
+        let registration = self.registration(name);
+        self.say(link, ToManager::Register(registration));
+    }
+
+    /// Joins with these ports, written `out o_i` or `out[] o_i`; returns the refusal, if it is one.
+    fn join_with(&mut self, name: &str, ports: &[&str]) -> Option<String> {
+        let link = self.link(name);
+        let declare = |port: &&str| {
+            let (name, operator) = port.split_once(' ').unwrap();
+            let vector = name.ends_with("[]");
+            PortDeclaration { name: name.trim_end_matches("[]").into(), operator: operator.into(), vector }
+        };
+        let ports = Some(ports.iter().map(declare).collect());
+        let registration = Registration { ports, ..self.registration(name) };
+        self.event(Event::Opened(link));
+        self.say(link, ToManager::Register(registration));
+        self.refusal(link)
+    }
+
+    fn refusal(&mut self, link: LinkId) -> Option<String> {
+        self.told.remove(&link)?.into_iter().find_map(|message| match message {
+            ToProgram::Refused { text, .. } => Some(text),
+            _ => None,
+        })
+    }
+
+    fn say(&mut self, link: LinkId, message: ToManager) {
+        self.event(Event::Said(link, Box::new(message)));
+    }
+
+    fn done(&mut self, name: &str) {
+        self.say(self.link(name), ToManager::Done { instance: name.into() });
+    }
+
+    fn fail(&mut self, name: &str, text: &str, echo: bool) {
+        self.say(self.link(name), ToManager::Failed { instance: name.into(), text: text.into(), echo });
+    }
+
+    fn lose(&mut self, name: &str) {
+        self.event(Event::Lost(self.link(name), "connection reset".into()));
+    }
+
+    fn exit(&mut self, name: &str, exit: Exit) {
+        self.event(Event::Ended(self.id(name), exit));
+    }
+
+    /// The usual end: done, link closed, exit code 0.
+    fn leave(&mut self, name: &str) {
+        self.done(name);
+        self.lose(name);
+        self.exit(name, Exit::Code(0));
+    }
+
+    /// Lets time pass, handing in a tick at every deadline on the way, as the shell does.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while !self.finished && self.manager.deadline() <= end {
+            self.now = self.now.max(self.manager.deadline());
+            self.event(Event::Tick);
+        }
+        self.now = end;
+    }
+
+    /// What the run failed by, as everybody was told.
+    fn failure(&self) -> Option<String> {
+        let failure = self.manager.course.failure()?;
+        Some(self.manager.line(failure))
+    }
+
+    fn phase(&self, name: &str) -> Phase {
+        self.manager.standings()[self.id(name).index()].phase
+    }
+
+    fn was_told_of_failure(&self, name: &str) -> bool {
+        let told = self.told.get(&self.link(name)).map_or(&[][..], Vec::as_slice);
+        told.iter().any(|message| matches!(message, ToProgram::RunFailed { .. }))
+    }
+
+    /// The run is over, well or not, and nothing of it is left: no process, no doubt, no pending question.
+    fn assert_over(&self, well: bool) {
+        assert!(self.finished, "the run goes on: {:?}", self.manager.standings());
+        let outcome = self.manager.outcome().expect("it is over");
+        assert_eq!(matches!(outcome, Outcome::Done), well, "{outcome:?}");
+        for (name, &id) in &self.manager.names {
+            let member = &self.manager.members[id];
+            assert!(!matches!(member.process, Process::Starting | Process::Running(_)), "{name} still runs");
+            assert_eq!(member.doubt, None, "{name} is still in doubt");
+            if well {
+                assert!(matches!(member.seat, Seat::Done), "{name} is not done");
+            }
+        }
+        assert!(self.manager.waits.is_idle(), "a deadlock is still being looked for");
+    }
+}
+
+#[test]
+fn a_pair_runs_to_its_end() {
+    let mut rig = Rig::pair();
+    assert_eq!(rig.phase("macro"), Phase::Running);
+    rig.leave("micro");
+    assert!(!rig.finished);
+    assert_eq!(rig.phase("micro"), Phase::Done);
+    rig.leave("macro");
+    rig.assert_over(true);
+    assert!(rig.signals.is_empty());
+}
+
+#[test]
+fn an_empty_model_is_over_at_once() {
+    Rig::new(plan(&[], &[])).assert_over(true);
+}
+
+#[test]
+fn programs_that_are_not_ours_end_the_run_by_being_done() {
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand), ("micro", Start::Hosted)]));
+    assert!(rig.begun.is_empty());
+    assert_eq!(rig.phase("macro"), Phase::Awaited);
+    rig.join("macro");
+    rig.join("micro");
+    rig.done("macro");
+    assert!(!rig.finished);
+    rig.done("micro");
+    rig.assert_over(true);
+}
+
+#[test]
+fn signs_of_life_go_to_every_link() {
+    let mut rig = Rig::pair();
+    rig.pass(Duration::from_secs(7));
+    for name in ["macro", "micro"] {
+        let beats = rig.told[&rig.link(name)].iter().filter(|message| **message == ToProgram::Heartbeat {});
+        assert_eq!(beats.count(), 2);
+    }
+}
+
+#[test]
+fn the_log_and_the_position_of_an_instance_are_kept() {
+    let mut rig = Rig::pair();
+    let link = rig.link("macro");
+    let text = "first\nsecond".to_owned();
+    rig.say(
+        link,
+        ToManager::Log { instance: "macro".into(), level: 30, time: 5.0, simulated: Some(0.5), text },
+    );
+    assert!(rig.logs.contains(&(Level::Warning, "first\nsecond".into())));
+    assert_eq!(rig.manager.members[rig.id("macro")].recent, ["first", "second"]);
+    let progress = titin_wire::control::Progress {
+        instance: "macro".into(),
+        simulated: Some(2.0),
+        messages: 3,
+        bytes: 24,
+        end: None,
+    };
+    rig.say(link, ToManager::Progress(progress.clone()));
+    assert_eq!(rig.manager.standings()[0].position, Some(progress));
+    // Nobody speaks for another.
+    rig.done("macro");
+    rig.say(rig.link("macro"), ToManager::Done { instance: "micro".into() });
+    assert_eq!(rig.phase("micro"), Phase::Running);
+    assert!(
+        rig.logs.iter().any(|(level, text)| *level == Level::Warning && text.contains("spoke for micro"))
+    );
+}

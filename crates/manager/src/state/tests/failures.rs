@@ -1,0 +1,307 @@
+//! Every way to fail, with the news of it in every order.
+
+use super::*;
+
+const KILLED: Exit = Exit::Signal(9, false);
+
+/// Ends everything that is left, as programs do that have been told.
+fn wind_up(rig: &mut Rig) {
+    for name in ["macro", "micro"] {
+        if !matches!(rig.manager.members[rig.id(name)].process, Process::Ended(_)) {
+            rig.fail(name, "peer lost", true);
+            rig.lose(name);
+            rig.exit(name, Exit::Code(1));
+        }
+    }
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_program_that_dies_before_it_joins_is_noticed_at_once() {
+    for exit in [Exit::Code(0), Exit::Code(2), KILLED] {
+        let mut rig = Rig::new(plan(&PAIR, &[]));
+        rig.join("macro");
+        rig.exit("micro", exit);
+        let expected = format!("micro {exit} before it had joined the run");
+        assert_eq!(rig.failure(), Some(expected));
+        assert!(rig.was_told_of_failure("macro"));
+        wind_up(&mut rig);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_fails_the_run_and_ends_those_that_have_not_joined() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.event(Event::NotStarted(rig.id("micro"), "./micro: no such file".into()));
+    assert_eq!(rig.failure().unwrap(), "micro could not be started: ./micro: no such file");
+    assert_eq!(rig.signals, [("macro".to_owned(), Signal::Terminate)]);
+    rig.exit("macro", Exit::Signal(15, false));
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_kill_is_named_whatever_comes_first() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut rig = Rig::pair();
+        for step in order {
+            rig.pass(ms(5));
+            match step {
+                0 => rig.exit("macro", KILLED),
+                1 => rig.lose("macro"),
+                _ => rig.fail("micro", "lost macro", true),
+            }
+        }
+        let failure = rig.failure().expect("both signs of the death are there");
+        assert!(failure.starts_with("macro was ended by SIGKILL"), "{order:?}: {failure}");
+        assert!(rig.was_told_of_failure("micro"));
+        wind_up(&mut rig);
+    }
+}
+
+#[test]
+fn a_forked_child_that_keeps_the_link_open_delays_the_news_only_a_little() {
+    let mut rig = Rig::pair();
+    rig.exit("macro", KILLED);
+    assert_eq!(rig.failure(), None);
+    rig.pass(ms(50));
+    assert!(rig.failure().unwrap().starts_with("macro was ended by SIGKILL"));
+    wind_up(&mut rig);
+}
+
+#[test]
+fn leaving_without_closing_is_a_failure_even_with_exit_code_0() {
+    let mut rig = Rig::pair();
+    rig.lose("macro");
+    assert_eq!(rig.failure(), None, "the exit may explain it");
+    rig.exit("macro", Exit::Code(0));
+    assert!(rig.failure().unwrap().contains("without closing its instance"), "{:?}", rig.failure());
+    wind_up(&mut rig);
+}
+
+#[test]
+fn the_word_that_all_is_done_may_come_after_the_exit() {
+    let mut rig = Rig::pair();
+    rig.exit("macro", Exit::Code(0));
+    rig.pass(ms(500));
+    rig.done("macro");
+    rig.lose("macro");
+    assert_eq!(rig.failure(), None);
+    rig.leave("micro");
+    rig.assert_over(true);
+}
+
+#[test]
+fn the_error_of_an_exception_is_told_even_if_the_exit_comes_first() {
+    let mut rig = Rig::pair();
+    rig.exit("macro", Exit::Code(1));
+    rig.pass(ms(10));
+    rig.fail("macro", "ValueError: negative mass", false);
+    assert_eq!(rig.failure().unwrap(), "macro reported an error: ValueError: negative mass");
+    wind_up(&mut rig);
+}
+
+#[test]
+fn a_bad_exit_after_the_end_of_the_coupling_is_a_failure() {
+    let mut rig = Rig::pair();
+    rig.done("macro");
+    rig.lose("macro");
+    rig.exit("macro", Exit::Code(3));
+    assert_eq!(rig.failure().unwrap(), "macro ended with exit code 3 after it had finished its coupling");
+    wind_up(&mut rig);
+}
+
+#[test]
+fn an_echo_is_only_believed_when_nobody_else_has_failed() {
+    let mut rig = Rig::pair();
+    rig.fail("micro", "lost macro", true);
+    rig.lose("micro");
+    rig.exit("micro", Exit::Code(1));
+    assert_eq!(rig.failure(), None, "macro may be dying");
+    rig.pass(ms(900));
+    rig.lose("macro");
+    rig.pass(ms(100));
+    assert!(rig.failure().unwrap().starts_with("macro lost its link"), "{:?}", rig.failure());
+    wind_up(&mut rig);
+
+    let mut rig = Rig::pair();
+    rig.fail("micro", "lost macro", true);
+    rig.pass(Duration::from_secs(1));
+    assert_eq!(rig.failure().unwrap(), "micro reported an error: lost macro");
+    wind_up(&mut rig);
+}
+
+#[test]
+fn a_lost_link_of_a_living_process_is_a_failure_after_a_while() {
+    let mut rig = Rig::pair();
+    rig.lose("macro");
+    rig.pass(ms(999));
+    assert_eq!(rig.failure(), None);
+    rig.pass(ms(1));
+    assert!(rig.failure().unwrap().contains("connection reset"));
+    wind_up(&mut rig);
+}
+
+#[test]
+fn a_program_behind_a_script_is_named_with_what_the_script_says() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.join("macro");
+    rig.event(Event::Opened(rig.link("micro")));
+    let registration = Registration { pid: 5000, ..rig.registration("micro") };
+    rig.say(rig.link("micro"), ToManager::Register(registration));
+    rig.event(Event::Watching(5000));
+    rig.lose("micro");
+    rig.event(Event::Gone(5000));
+    assert_eq!(rig.failure(), None);
+    rig.exit("micro", Exit::Code(137));
+    assert!(rig.failure().unwrap().contains("SIGKILL in a shell"), "{:?}", rig.failure());
+    wind_up(&mut rig);
+}
+
+#[test]
+fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.join("macro");
+    rig.event(Event::Opened(rig.link("micro")));
+    let registration = Registration { pid: 5000, ..rig.registration("micro") };
+    rig.say(rig.link("micro"), ToManager::Register(registration));
+    rig.event(Event::Watching(5000));
+    rig.event(Event::Gone(5000));
+    rig.pass(Duration::from_secs(3));
+    assert!(rig.failure().unwrap().contains("without closing its instance"), "{:?}", rig.failure());
+    wind_up(&mut rig);
+}
+
+#[test]
+fn a_program_started_by_hand_that_dies_is_named() {
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand), ("micro", Start::ByHand)]));
+    rig.join("macro");
+    rig.event(Event::Watching(100));
+    rig.join("micro");
+    rig.event(Event::Watching(101));
+    rig.lose("macro");
+    assert_eq!(rig.failure(), None);
+    rig.event(Event::Gone(100));
+    assert!(rig.failure().unwrap().starts_with("macro ended"), "{:?}", rig.failure());
+    assert!(!rig.finished, "micro is told and may end by itself");
+    rig.fail("micro", "lost macro", true);
+    rig.assert_over(false);
+}
+
+#[test]
+fn whoever_does_not_end_is_asked_and_then_killed() {
+    let mut rig = Rig::pair();
+    rig.lose("macro");
+    rig.exit("macro", KILLED);
+    rig.pass(ms(4999));
+    assert!(rig.signals.is_empty(), "programs have the grace period");
+    rig.pass(ms(1));
+    assert_eq!(rig.signals, [("micro".to_owned(), Signal::Terminate)]);
+    rig.pass(ms(2000));
+    assert_eq!(rig.signals[1], ("micro".to_owned(), Signal::Kill));
+    rig.exit("micro", KILLED);
+    rig.assert_over(false);
+}
+
+#[test]
+fn what_even_sigkill_does_not_end_is_left_in_the_end() {
+    let mut rig = Rig::pair();
+    rig.lose("macro");
+    rig.exit("macro", KILLED);
+    rig.pass(Duration::from_secs(30));
+    assert!(rig.logs.iter().any(|(_, text)| text.contains("not even by SIGKILL")));
+    rig.assert_over(false);
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_a_second_one_at_once() {
+    let mut rig = Rig::pair();
+    rig.event(Event::Interrupted("SIGINT".into()));
+    assert_eq!(rig.failure().unwrap(), "the user ended the run (SIGINT)");
+    assert!(rig.was_told_of_failure("macro") && rig.was_told_of_failure("micro"));
+    rig.event(Event::Interrupted("SIGINT".into()));
+    assert_eq!(rig.signals.len(), 2);
+    assert!(rig.signals.iter().all(|(_, signal)| *signal == Signal::Kill));
+    rig.exit("macro", KILLED);
+    rig.exit("micro", KILLED);
+    rig.assert_over(false);
+}
+
+#[test]
+fn the_loss_of_the_guard_ends_the_run_without_its_reports() {
+    let mut rig = Rig::pair();
+    rig.event(Event::GuardLost("was ended by SIGKILL".into()));
+    assert!(rig.failure().unwrap().starts_with("the guard was ended by SIGKILL"));
+    rig.assert_over(false);
+}
+
+#[test]
+fn trouble_of_the_manager_ends_the_run() {
+    let mut rig = Rig::pair();
+    rig.event(Event::Trouble("the run directory is full".into()));
+    assert_eq!(rig.failure().unwrap(), "the run directory is full");
+    rig.event(Event::Trouble("it still is".into()));
+    assert_eq!(rig.failure().unwrap(), "the run directory is full");
+    wind_up(&mut rig);
+}
+
+#[test]
+fn whoever_comes_after_the_failure_is_told_and_refused() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.exit("micro", Exit::Code(2));
+    rig.event(Event::Opened(rig.link("macro")));
+    assert!(rig.was_told_of_failure("macro"));
+    let registration = rig.registration("macro");
+    rig.say(rig.link("macro"), ToManager::Register(registration));
+    let text = rig.refusal(rig.link("macro")).unwrap();
+    assert!(text.contains("micro ended with exit code 2"), "{text}");
+    rig.exit("macro", Exit::Signal(15, false));
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
+    // Both are ours: their processes are seen.
+    let mut rig = Rig::pair();
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.failure(), None);
+    let silent = rig.logs.iter().filter(|(_, text)| text.contains("its process lives"));
+    assert_eq!(silent.count(), 2, "said once each");
+
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand)]));
+    rig.join("macro");
+    rig.event(Event::Opened(rig.link("micro")));
+    let registration = Registration { host: "elsewhere".into(), ..rig.registration("micro") };
+    rig.say(rig.link("micro"), ToManager::Register(registration));
+    rig.pass(Duration::from_secs(15));
+    assert!(rig.failure().unwrap().starts_with("micro was silent for 1"), "{:?}", rig.failure());
+    assert_eq!(rig.closed, [rig.link("micro")]);
+    rig.lose("macro");
+    rig.exit("macro", Exit::Code(1));
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_hosted_instance_that_does_not_return_ends_its_host() {
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::Hosted)]));
+    rig.join("macro");
+    rig.join("micro");
+    rig.event(Event::Watching(101));
+    rig.lose("macro");
+    rig.exit("macro", KILLED);
+    rig.pass(ms(5000));
+    assert_eq!(rig.hosts, [(101, Signal::Terminate)]);
+    rig.event(Event::Gone(101));
+    rig.lose("micro");
+    rig.assert_over(false);
+}
+
+#[test]
+fn links_and_messages_of_strangers_are_passed_over() {
+    let mut rig = Rig::pair();
+    rig.event(Event::Lost(LinkId(900), "reset".into()));
+    rig.say(LinkId(900), ToManager::Done { instance: "macro".into() });
+    rig.event(Event::Gone(4));
+    rig.event(Event::Watching(4));
+    assert_eq!(rig.failure(), None);
+    assert_eq!(rig.phase("macro"), Phase::Running);
+}

@@ -1,0 +1,187 @@
+//! Who comes when, and who is let in.
+
+use super::*;
+
+#[test]
+fn whoever_comes_is_told_of_those_before_and_after() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.join("macro");
+    let told = rig.told.remove(&rig.link("macro")).unwrap();
+    let [ToProgram::Registered(welcome)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(welcome.wires.len(), 2);
+    assert_eq!((welcome.wires[0].sends, welcome.wires[0].peer.as_str()), (true, "micro"));
+    assert_eq!(welcome.ports[1].operator, "s");
+    assert!((welcome.heartbeat - 10.0 / 3.0).abs() < 1e-9);
+
+    rig.join("micro");
+    let told = &rig.told[&rig.link("micro")];
+    assert!(matches!(&told[1], ToProgram::Peers { peers } if peers[0].instance == "macro"));
+    let told = &rig.told[&rig.link("macro")];
+    assert!(matches!(&told[0], ToProgram::Peers { peers } if peers[0].instance == "micro"));
+}
+
+#[test]
+fn whoever_is_done_tells_its_peers_early_and_late() {
+    let mut rig = Rig::new(plan(&["a.out o_f -> b.in f_init", "a.side o_f -> c.in f_init"], &[]));
+    rig.join("a");
+    rig.join("b");
+    rig.told.clear();
+    rig.done("a");
+    let finished = vec![ToProgram::Finished { instance: "a".into() }];
+    assert_eq!(rig.told[&rig.link("a")], finished);
+    assert_eq!(rig.told[&rig.link("b")], finished);
+    rig.join("c");
+    assert_eq!(rig.told[&rig.link("c")][1..], finished);
+}
+
+#[test]
+fn several_instances_share_the_link_of_their_process() {
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::Hosted), ("micro", Start::Hosted)]));
+    let link = LinkId(40);
+    rig.event(Event::Opened(link));
+    for name in ["macro", "micro"] {
+        let registration = rig.registration(name);
+        rig.say(link, ToManager::Register(registration));
+    }
+    rig.say(link, ToManager::Done { instance: "macro".into() });
+    let finished = ToProgram::Finished { instance: "macro".into() };
+    assert_eq!(rig.told[&link].iter().filter(|message| **message == finished).count(), 1);
+    rig.say(link, ToManager::Done { instance: "micro".into() });
+    rig.assert_over(true);
+}
+
+#[test]
+fn a_name_that_is_not_in_the_model_is_refused() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    let link = LinkId(50);
+    rig.event(Event::Opened(link));
+    let registration = rig.registration("mirco");
+    rig.say(link, ToManager::Register(registration));
+    let text = rig.refusal(link).unwrap();
+    assert!(text.contains("no instance mirco; did you mean micro?"), "{text}");
+    let registration = rig.registration("");
+    rig.say(link, ToManager::Register(registration));
+    assert!(rig.refusal(link).unwrap().contains("TITIN_INSTANCE"));
+    assert_eq!(rig.failure(), None);
+}
+
+#[test]
+fn joining_twice_is_refused_and_explains_the_exit_that_follows() {
+    let mut rig = Rig::pair();
+    let link = LinkId(60);
+    rig.event(Event::Opened(link));
+    let registration = Registration { pid: 4711, ..rig.registration("macro") };
+    rig.say(link, ToManager::Register(registration));
+    let text = rig.refusal(link).unwrap();
+    assert!(
+        text.contains("process 100 on here") && text.contains("4711") && text.contains("rank 0"),
+        "{text}"
+    );
+    assert_eq!(rig.failure(), None);
+
+    rig.done("macro");
+    let registration = rig.registration("macro");
+    rig.say(link, ToManager::Register(registration));
+    assert!(rig.refusal(link).unwrap().contains("closed already"));
+}
+
+#[test]
+fn a_port_misspelt_in_the_program_fails_the_run_before_anybody_waits() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    assert_eq!(rig.join_with("macro", &["out o_i", "back s", "extra o_f"]), None);
+    assert!(rig.logs.iter().any(|(_, text)| text.contains("a port extra")), "{:?}", rig.logs);
+    let text = rig.join_with("micro", &["in f_init", "finale o_f"]).unwrap();
+    assert!(text.contains("micro.final") && text.contains("it has finale"), "{text}");
+    assert!(rig.failure().unwrap().starts_with("micro was not let in: "), "{:?}", rig.failure());
+    assert!(rig.was_told_of_failure("macro"));
+    rig.exit("micro", Exit::Code(1));
+    rig.lose("macro");
+    rig.exit("macro", Exit::Code(1));
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_program_started_by_hand_may_try_again() {
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand)]));
+    assert!(
+        rig.join_with("micro", &["in s", "final o_f"])
+            .unwrap()
+            .contains("as S, but in the description it is F_INIT")
+    );
+    rig.lose("micro");
+    assert_eq!(rig.failure(), None);
+    assert_eq!(rig.join_with("micro", &["in f_init", "final o_f"]), None);
+    assert_eq!(rig.phase("micro"), Phase::Running);
+}
+
+#[test]
+fn vector_ports_are_declared_on_both_sides_or_by_the_model() {
+    let many = ["boss.out[0] o_i -> crew[0].in f_init", "boss.out[1] o_i -> crew[1].in f_init"];
+    let mut rig = Rig::new(plan(&many, &[]));
+    assert!(rig.join_with("boss", &["out o_i"]).unwrap().contains("out[]"));
+    let mut rig = Rig::new(plan(&many, &[]));
+    assert_eq!(rig.join_with("boss", &["out[] o_i"]), None);
+
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    assert_eq!(rig.join_with("macro", &["out[] o_i", "back s"]), None);
+    let text = rig.join_with("micro", &["in f_init", "final o_f"]).unwrap();
+    assert!(text.contains("micro.in and macro.out[] are joined"), "{text}");
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.event(Event::Opened(rig.link("macro")));
+    rig.join("micro");
+    assert_eq!(rig.join_with("macro", &["out o_i", "back s"]), None);
+}
+
+#[test]
+fn one_that_comes_a_minute_late_is_waited_for_and_one_that_never_comes_is_not() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.join("macro");
+    rig.pass(Duration::from_secs(60));
+    rig.say(rig.link("macro"), ToManager::Heartbeat {});
+    rig.join("micro");
+    assert_eq!(rig.failure(), None);
+
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.join("macro");
+    rig.pass(Duration::from_secs(301));
+    assert!(
+        rig.failure().unwrap().starts_with("micro did not join the run within 300 s"),
+        "{:?}",
+        rig.failure()
+    );
+    assert_eq!(rig.signals[0], ("micro".to_owned(), Signal::Terminate));
+    rig.exit("micro", Exit::Signal(15, false));
+    rig.lose("macro");
+    rig.exit("macro", Exit::Code(1));
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_process_that_the_guard_did_not_start_is_watched() {
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand)]));
+    rig.join("macro");
+    assert_eq!(rig.watches, [100]);
+    rig.event(Event::Opened(rig.link("micro")));
+    let registration = Registration { pid: 5000, ..rig.registration("micro") };
+    rig.say(rig.link("micro"), ToManager::Register(registration));
+    assert_eq!(rig.watches, [100, 5000], "a program behind a script is not the script");
+    let mut rig = Rig::pair();
+    assert!(rig.watches.is_empty());
+    rig.leave("macro");
+    rig.leave("micro");
+    rig.assert_over(true);
+}
+
+#[test]
+fn the_port_for_settings_needs_no_declaration() {
+    let conduits = ["driver.out o_i -> micro.muscle_settings_in f_init", "micro.final o_f -> driver.back s"];
+    let mut rig = Rig::new(plan(&conduits, &[]));
+    assert_eq!(rig.join_with("driver", &["out o_i", "back s"]), None);
+    rig.event(Event::Opened(rig.link("micro")));
+    let final_port = PortDeclaration { name: "final".into(), operator: "o_f".into(), vector: false };
+    let registration = Registration { ports: Some(vec![final_port]), ..rig.registration("micro") };
+    rig.say(rig.link("micro"), ToManager::Register(registration));
+    let told = &rig.told[&rig.link("micro")];
+    let ToProgram::Registered(welcome) = &told[0] else { panic!("{told:?}") };
+    assert_eq!(welcome.ports[1].name, "muscle_settings_in");
+}

@@ -1,0 +1,309 @@
+//! Processes, links and signs of life, and when something counts as a failure.
+//!
+//! News of one death comes by several ways at once: the guard reports an exit, the link ends, the program may have
+//! said why, and its peers complain. They come in any order, so a sign that could still be explained by another is
+//! held as a *doubt* for a short while; what is certain fails the run at once. The end of a link alone is not the
+//! end of a process, and its lasting is no proof of life: a forked child keeps sockets open.
+
+use std::fmt;
+use std::time::Duration;
+
+use titin_transport::LinkId;
+use titin_wire::control::ToProgram;
+
+use super::{Cause, Link, Manager, Process, Seat};
+use crate::event::{Action, Exit, Level};
+use crate::plan::InstanceId;
+
+/// For the last words of a process that has ended badly, while its link seems to last.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// For a process that has ended well, or in a way unknown, to have said that it is done. Being wrong would fail a
+/// good run, so this is long; it only passes when a child keeps the link open.
+const LATE_WORDS: Duration = Duration::from_secs(3);
+
+/// For a lost link to be explained by the exit of its process.
+const EXPLANATION: Duration = Duration::from_secs(1);
+
+/// Why an instance counts as failed. Printed, it follows the instance's name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// Its program could not be started.
+    NotStarted(String),
+    /// Its process ended before it had joined.
+    BeforeJoining(Exit),
+    /// Its process ended while it took part.
+    WithoutClosing(Exit),
+    /// Its process ended badly after it was done.
+    AfterDone(Exit),
+    /// Its process, which is not ours, ended while it took part.
+    Gone,
+    /// It said so itself.
+    Said(String),
+    /// It was not let in.
+    Refused(String),
+    /// Its link was lost, though its process lives or cannot be seen.
+    LinkLost(String),
+    /// Nothing was heard of it for this long.
+    Silent(Duration),
+    /// It did not join within this time.
+    Late(Duration),
+    /// It was made to end with the run.
+    Stopped,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Fault::BeforeJoining(exit) => write!(f, "{exit} before it had joined the run"),
+            Fault::WithoutClosing(exit @ Exit::Code(0)) => {
+                write!(f, "{exit}, but without closing its instance, so its peers were left waiting")
+            }
+            Fault::WithoutClosing(exit) => write!(f, "{exit}"),
+            Fault::AfterDone(exit) => write!(f, "{exit} after it had finished its coupling"),
+            Fault::Gone => write!(f, "ended (how is not known) without closing its instance"),
+            Fault::Said(text) => write!(f, "reported an error: {text}"),
+            Fault::Refused(text) => write!(f, "was not let in: {text}"),
+            Fault::LinkLost(why) => write!(f, "lost its link to the manager: {why}"),
+            Fault::Silent(time) => write!(f, "was silent for {} s", time.as_secs_f64().round()),
+            Fault::Late(time) => write!(
+                f,
+                "did not join the run within {} s: does its program open an instance? The time can be set with \
+                 `titin: {{register_timeout: ...}}`",
+                time.as_secs_f64()
+            ),
+            Fault::Stopped => write!(f, "was made to end"),
+        }
+    }
+}
+
+impl Manager {
+    pub(super) fn opened(&mut self, link: LinkId) {
+        self.links.insert(link, Link { heard: self.now, silent: false, members: Vec::new() });
+        if let Some(message) = self.course.failure().map(|failure| self.run_failed(failure)) {
+            self.tell(link, message);
+        }
+    }
+
+    pub(super) fn lost(&mut self, link: LinkId, why: &str) {
+        let Some(state) = self.links.remove(&link) else { return };
+        for id in state.members {
+            self.waits.forget(id);
+            let member = &mut self.members[id];
+            if let Seat::Taken(_) = member.seat {
+                member.seat = Seat::Lost(why.to_owned());
+                self.judge(id);
+            }
+        }
+    }
+
+    pub(super) fn started(&mut self, id: InstanceId, pid: u32) {
+        if self.members[id].process == Process::Starting {
+            self.members[id].process = Process::Running(pid);
+            self.members[id].since = self.now;
+            self.log(Level::Debug, Some(id), format!("started as process {pid}"));
+            self.press_newcomer(id);
+        }
+    }
+
+    pub(super) fn not_started(&mut self, id: InstanceId, why: String) {
+        self.members[id].process = Process::Never;
+        self.fault(id, Fault::NotStarted(why));
+    }
+
+    pub(super) fn ended(&mut self, id: InstanceId, exit: Exit) {
+        self.members[id].process = Process::Ended(exit);
+        self.log(Level::Debug, Some(id), format!("its process {exit}"));
+        if self.members[id].stopped {
+            self.fault(id, Fault::Stopped);
+        }
+        self.judge(id);
+    }
+
+    pub(super) fn watching(&mut self, pid: u32) {
+        for id in self.joined_by(pid) {
+            self.members[id].watched = true;
+        }
+    }
+
+    pub(super) fn gone(&mut self, pid: u32) {
+        for id in self.joined_by(pid) {
+            self.members[id].gone = true;
+            self.judge(id);
+        }
+    }
+
+    pub(super) fn guard_lost(&mut self, why: String) {
+        // Its programs are ended by the shell, as orphans; nobody will report their exits.
+        for member in self.members.iter_mut() {
+            if matches!(member.process, Process::Starting | Process::Running(_)) {
+                member.process = Process::Never;
+            }
+        }
+        self.fail(Cause::Guard(why));
+    }
+
+    pub(super) fn failed(&mut self, id: InstanceId, text: String, echo: bool) {
+        self.remember(id, &text);
+        self.waits.forget(id);
+        let member = &mut self.members[id];
+        if member.said.is_none() {
+            member.said = Some((text, echo));
+            self.judge(id);
+        }
+    }
+
+    pub(super) fn done(&mut self, id: InstanceId) {
+        self.waits.forget(id);
+        self.waits.search_soon(self.now);
+        let member = &mut self.members[id];
+        let Some(link) = member.joined().map(|joined| joined.link) else { return };
+        (member.seat, member.doubt) = (Seat::Done, None);
+        self.log(Level::Info, Some(id), "done");
+        let mut links = vec![link];
+        links.extend(self.peers[id].iter().filter_map(|&peer| Some(self.members[peer].joined()?.link)));
+        links.sort_unstable();
+        links.dedup();
+        for link in links {
+            self.tell(link, ToProgram::Finished { instance: self.name(id).to_owned() });
+        }
+        self.judge(id);
+    }
+
+    /// Decides whether what is known about an instance is a failure: now, or unless it is explained.
+    fn judge(&mut self, id: InstanceId) {
+        let member = &self.members[id];
+        if member.fault.is_some() {
+            return;
+        }
+        let now = Duration::ZERO;
+        let verdict = match (&member.said, member.process, &member.seat) {
+            // Somebody else failed, and that one's death is about to be known.
+            (Some((text, true)), ..) => Some((EXPLANATION, Fault::Said(text.clone()))),
+            (Some((text, false)), ..) => Some((now, Fault::Said(text.clone()))),
+            (None, Process::Ended(exit), Seat::Empty) => Some(match &member.refused {
+                Some(text) => (now, Fault::Refused(text.clone())),
+                None => (now, Fault::BeforeJoining(exit)),
+            }),
+            (None, Process::Ended(exit), Seat::Taken(_)) => {
+                let wait = if exit.is_success() { LATE_WORDS } else { LAST_WORDS };
+                Some((wait, Fault::WithoutClosing(exit)))
+            }
+            (None, Process::Ended(exit), Seat::Lost(_)) => Some((now, Fault::WithoutClosing(exit))),
+            (None, Process::Ended(exit), Seat::Done) if !exit.is_success() => {
+                Some((now, Fault::AfterDone(exit)))
+            }
+            // What had started it may know how it ended.
+            (None, Process::Running(_), Seat::Lost(_)) if member.gone => Some((LAST_WORDS, Fault::Gone)),
+            (None, _, Seat::Lost(_)) if member.gone => Some((now, Fault::Gone)),
+            (None, _, Seat::Taken(_)) if member.gone => Some((LATE_WORDS, Fault::Gone)),
+            (None, Process::Running(_) | Process::Starting, Seat::Lost(why)) => {
+                Some((EXPLANATION, Fault::LinkLost(why.clone())))
+            }
+            (None, _, Seat::Lost(why)) if member.watched => Some((EXPLANATION, Fault::LinkLost(why.clone()))),
+            (None, _, Seat::Lost(why)) => Some((now, Fault::LinkLost(why.clone()))),
+            _ => None,
+        };
+        match verdict {
+            Some((wait, fault)) if wait.is_zero() || self.course.failure().is_some() => self.fault(id, fault),
+            Some((wait, fault)) => {
+                let until = self.now + wait;
+                let member = &mut self.members[id];
+                // A doubt may be sharpened but not put off.
+                let until = member.doubt.as_ref().map_or(until, |doubt| doubt.0.min(until));
+                member.doubt = Some((until, fault));
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn settle_doubts(&mut self) {
+        let due = |id: &InstanceId| self.members[*id].doubt.as_ref().is_some_and(|doubt| doubt.0 <= self.now);
+        let Some(first) = self.ids().find(due) else { return };
+        // An echo is the least likely cause: whatever else is in doubt goes before it.
+        let echo = |id: &InstanceId| self.members[*id].said.is_some();
+        let other = self.ids().find(|id| self.members[*id].doubt.is_some() && !echo(id));
+        let id = if echo(&first) { other.unwrap_or(first) } else { first };
+        // The other doubts are settled by that: they are consequences.
+        if let Some((_, fault)) = self.members[id].doubt.take() {
+            self.fault(id, fault);
+        }
+    }
+
+    /// The instance has failed: as the first, or as a consequence.
+    pub(super) fn fault(&mut self, id: InstanceId, fault: Fault) {
+        let member = &mut self.members[id];
+        member.doubt = None;
+        if member.fault.is_some() {
+            return;
+        }
+        member.fault = Some(fault.clone());
+        if self.course.failure().is_none() {
+            self.fail(Cause::Instance(id, fault));
+        } else {
+            let level = if fault == Fault::Stopped { Level::Info } else { Level::Debug };
+            self.log(level, Some(id), fault.to_string());
+        }
+    }
+
+    /// When an instance that has not joined counts as late.
+    pub(super) fn late_at(&self, id: InstanceId) -> Option<Duration> {
+        let member = &self.members[id];
+        let awaited = matches!(member.seat, Seat::Empty)
+            && matches!(member.process, Process::Running(_) | Process::Foreign)
+            && member.fault.is_none()
+            && self.course.failure().is_none();
+        awaited.then_some(member.since + self.plan.terms.patience)
+    }
+
+    pub(super) fn check_lateness(&mut self) {
+        for id in self.ids() {
+            if self.late_at(id).is_some_and(|at| at <= self.now) {
+                self.fault(id, Fault::Late(self.plan.terms.patience));
+            }
+        }
+    }
+
+    /// Tells everybody that we live, and looks for those who have stopped saying so.
+    pub(super) fn beat_all(&mut self) {
+        let limit = self.plan.terms.heartbeat;
+        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        for link in links {
+            self.tell(link, ToProgram::Heartbeat {});
+            let state = &self.links[&link];
+            let silence = self.now.saturating_sub(state.heard);
+            if silence < limit || state.silent {
+                continue;
+            }
+            // A process that we can see is alive: a debugger holds it, or the machine is very busy.
+            let seen = !state.members.is_empty() && state.members.iter().all(|&id| self.is_seen(id));
+            if seen {
+                let id = state.members[0];
+                let text = format!("silent for {} s, but its process lives; waiting", silence.as_secs());
+                self.log(Level::Warning, Some(id), text);
+                self.links.get_mut(&link).expect("it is in the list").silent = true;
+            } else {
+                let members = state.members.clone();
+                self.actions.push(Action::Close(link));
+                self.links.remove(&link);
+                for id in members {
+                    if let Seat::Taken(_) = self.members[id].seat {
+                        self.waits.forget(id);
+                        self.members[id].seat = Seat::Lost(format!("silent for {} s", silence.as_secs()));
+                        self.fault(id, Fault::Silent(silence));
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_seen(&self, id: InstanceId) -> bool {
+        let member = &self.members[id];
+        member.watched && !member.gone || matches!(member.process, Process::Running(_))
+    }
+
+    fn joined_by(&self, pid: u32) -> Vec<InstanceId> {
+        self.ids().filter(|&id| self.members[id].local == Some(pid)).collect()
+    }
+}
