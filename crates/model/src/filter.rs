@@ -140,7 +140,7 @@ pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
         Some((name, rest)) => {
             let inside =
                 rest.strip_suffix(')').ok_or_else(|| (format!("\"{word}\" lacks its \")\""), None))?;
-            (name, Some(inside.split(',').map(str::trim).collect::<Vec<_>>()))
+            (name, Some(arguments_in(inside)))
         }
     };
     let kind = kind(name, arguments.as_deref())?;
@@ -150,6 +150,14 @@ pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
         return Err((format!("\"{name}\" knows its side of the wire and cannot be pinned"), None));
     }
     Ok(Filter { kind, side })
+}
+
+/// Numbers and names with commas or blanks between them: in a list on one line a comma would end the item.
+fn arguments_in(text: &str) -> Vec<&str> {
+    if text.contains(',') {
+        return text.split(',').map(str::trim).collect();
+    }
+    text.split_whitespace().collect()
 }
 
 fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, Option<String>)> {

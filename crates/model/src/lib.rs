@@ -45,6 +45,8 @@
 
 mod check;
 mod description;
+mod dump;
+mod emit;
 mod extras;
 mod filter;
 mod flatten;

@@ -284,7 +284,7 @@ fn scalar_type(text: &str, plain: bool, tag: Option<&str>) -> Type {
     }
 }
 
-fn plain_type(text: &str) -> Type {
+pub(crate) fn plain_type(text: &str) -> Type {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Type::Null,
         "true" | "True" | "TRUE" => return Type::Bool(true),

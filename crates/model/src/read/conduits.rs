@@ -60,6 +60,13 @@ fn add(
             continue;
         }
         let Some(written) = text(node, "a receiver", problems) else { continue };
+        if written.matches('(').count() != written.matches(')').count() {
+            let what = format!("the parentheses in \"{}\" do not match", shorten(&written));
+            let why = "each \"(\" needs its \")\"; in a list on one line a comma ends the item";
+            let hint = "write a blank, as in scale(2.0 0.5), or quotes around the whole".to_string();
+            problems.error_hint(node.at, Code::Filter, what, why, hint);
+            continue;
+        }
         let mut words = filter::words(&written);
         let Some(receiver) = words.pop() else {
             problems.error(node.at, Code::BadValue, "a conduit without a receiver", "write \"a.out: b.in\"");

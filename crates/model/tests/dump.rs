@@ -1,0 +1,170 @@
+//! A description that is written and read again is the same description.
+
+use titin_model::{LoadOptions, Start, load_texts};
+
+const EVERYTHING: &str = r#"
+ymmsl_version: v0.2
+description: |
+  All of it.
+
+  In one file.
+models:
+  inner:
+    description: used by outer
+    ports: {f_init: a_in, o_f: b_out}
+    supported_settings: {k: float how fast, tab: [[float]]}
+    components:
+      core:
+        description: "the core: of it"
+        ports:
+          f_init: a_in
+          o_f: b_out
+          timeline fast:
+            o_i: probe_out
+            s: probe_in
+        implementation: core_prog
+        multiplicity: [2, 3]
+      probe:
+        description: looks
+        ports: {f_init: a, o_f: b}
+        optional: true
+    conduits:
+      a_in: core.a_in
+      core.b_out: b_out
+  outer:
+    components:
+      macro:
+        description: slow
+        ports: {o_i: out out2 out3, s: in in2, o_f: final}
+        implementation: macro_prog
+      micro:
+        description: nested
+        ports: {f_init: a_in, o_f: b_out}
+        implementation: inner
+      rec:
+        description: records
+        ports: {f_init: in extra more}
+        implementation: titin.sink
+      twin:
+        description: beside macro
+        ports: {o_i: out, s: in}
+        implementation: macro_prog
+    matching_timelines: {macro: twin}
+    conduits:
+      macro.out: zstd micro.a_in
+      macro.out2: twin.in
+      twin.out: macro.in2
+      macro.out3: [last scale(2.0 0.5)@sender rec.extra, 'last scale(1.0, -0.5) rec.more']
+      micro.b_out: macro.in
+      macro.final: mine rec.in
+programs:
+  macro_prog:
+    description: in C
+    supported_settings: {dt: float, "mode": "str how"}
+    executable: ./macro
+    args: [-v, "a b", "on"]
+    modules: gcc/13 openmpi/4.1
+    virtual_env: /opt/venv
+    env: {OMP: 4, +PATH: ":/opt"}
+    base_env: clean
+    keeps_state_for_next_use: no
+    can_share_resources: false
+  core_prog:
+    execution_model: openmpi
+    script: |
+      #!/bin/bash
+      mpirun core
+custom_implementations: {outer.micro.probe: null}
+settings:
+  dt: 10 ms
+  macro.dt: 1e-3
+  "micro.core[1].k": 3
+  mode: "yes"
+  list: [1, 2]
+  floats: [1.0, 2.5e-9]
+  table: [[1.0, 2.0], [3.0, 4.0]]
+  on: true
+resources:
+  outer.macro: {threads: 4}
+  outer.micro.core: {mpi_processes: 8, threads_per_mpi_process: 2}
+checkpoints:
+  at_end: true
+  simulation_time: [{every: 10.0, start: 0.0, stop: 100.0}, {at: [5.0, 7.5]}]
+resume: {outer.macro: snapshots/macro_1.pack}
+titin:
+  scales: {macro: {dt: 1 h, total: 3 days, dx: 2.5 km, extent: [10 km, 20 km]}}
+  stage: {macro: {in: [a.nc], out: ["*.npy", b]}}
+  progress: {macro: t_max, micro.core: 10 s}
+  filters: {mine: {python: "filters.own:f", side: sender}, native: {library: ./f.so, symbol: f}}
+  buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}
+  medium: {rec.in: tcp}
+  grace: 5 s
+  required: {macro_prog: [out]}
+  links: {site: {streams: 4, pacing: 10 MB}}
+"#;
+
+#[test]
+fn what_is_written_reads_the_same() {
+    let options = LoadOptions { model: Some("outer".into()), ..LoadOptions::default() };
+    let first = load_texts(&[("a", EVERYTHING)], &options).unwrap_or_else(|e| panic!("{e}"));
+    let written = first.to_ymmsl();
+    let second = load_texts(&[("b", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));
+    assert_eq!(second.to_ymmsl(), written);
+    assert_eq!(second.settings.value("mode"), first.settings.value("mode"));
+    assert_eq!(second.settings.len(), first.settings.len());
+    assert_eq!(second.extras.scales["macro"].dt, first.extras.scales["macro"].dt);
+    assert_eq!(second.programs["macro_prog"].env["OMP"], "4");
+}
+
+#[test]
+fn a_network_is_written_flat_and_runs_the_same() {
+    let options = LoadOptions { model: Some("outer".into()), ..LoadOptions::default() };
+    let first = load_texts(&[("a", EVERYTHING)], &options).unwrap().network(Some("outer")).unwrap();
+    let written = first.to_ymmsl();
+    let description =
+        load_texts(&[("b", &written)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}\n{written}"));
+    let second = description.network(None).unwrap();
+    let names: Vec<_> = first.instances().collect();
+    assert_eq!(names, second.instances().collect::<Vec<_>>());
+    assert_eq!(names.len(), 9);
+    for name in &names {
+        let wires = |n: &titin_model::Network| {
+            let mut wires = n.wiring(name).unwrap().wires;
+            wires.sort_by_key(|w| (w.port.clone(), w.peer.clone(), w.peer_port.clone()));
+            wires
+                .into_iter()
+                .map(|w| (w.port, w.slot, w.peer, w.peer_slot, w.filters, w.buffer, w.medium))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(wires(&first), wires(&second));
+    }
+    for (a, b) in first.components.iter().zip(&second.components) {
+        assert_eq!((&a.timeline, a.need), (&b.timeline, b.need));
+    }
+}
+
+#[test]
+fn v01_is_written_as_v02() {
+    let old = "
+ymmsl_version: v0.1
+model:
+  name: old
+  components:
+    macro: {implementation: a, ports: {o_i: out, s: in}}
+    micro: {implementation: b, multiplicity: 3, ports: {f_init: in, o_f: out}}
+  conduits:
+    macro.out: micro.in
+    micro.out: macro.in
+implementations:
+  a: {executable: ./a}
+  b: 'echo b'
+resources: {macro: {threads: 2}, micro: {threads: 1}}
+settings: {micro.x: 1}
+";
+    let description = load_texts(&[("old", old)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let written = description.to_ymmsl();
+    assert!(written.starts_with("ymmsl_version: v0.2\n"), "{written}");
+    assert!(written.contains("old.macro"), "{written}");
+    let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
+    load_texts(&[("new", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));
+}
