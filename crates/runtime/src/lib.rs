@@ -1,1 +1,51 @@
-//! Runtime.
+//! What is linked into a submodel: an instance with its ports, messages, settings and filters.
+//!
+//! A program opens an [`Instance`], which joins the run that its environment names, and then sends and receives on
+//! ports in the order of the submodel execution loop. Everything waits at the instance's one doorbell; one background
+//! thread per process moves bytes. The crate never prints, never exits, installs no signal handler and links no MPI.
+//!
+//! ```no_run
+//! use titin_runtime::{Instance, Options, Patience, Payload};
+//!
+//! let instance = Instance::open(Options::default().ports("f_init: initial_state; o_f: final_state")?)?;
+//! let (initial, final_) = (instance.port("initial_state")?, instance.port("final_state")?);
+//! while instance.reuse()? {
+//!     let k = instance.setting("k")?.as_f64()?;
+//!     let message = instance.receive(initial, None, Patience::Forever)?;
+//!     let (layout, bytes) = message.array()?;
+//!     let scaled: Vec<u8> =
+//!         bytes.chunks_exact(8).flat_map(|b| (k * f64::from_le_bytes(b.try_into().unwrap())).to_le_bytes()).collect();
+//!     instance.send(final_, None, &Payload::array(layout, &scaled), message.timestamp, None, None)?;
+//! }
+//! instance.close()?;
+//! # Ok::<(), titin_runtime::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod filter;
+mod instance;
+mod message;
+mod options;
+mod port;
+mod process;
+mod profile;
+mod sel;
+mod setting;
+mod wait;
+
+pub use error::{Error, Kind, Result};
+pub use filter::{Function, Functions, Mapped};
+pub use instance::{Instance, Patience, PortId};
+pub use message::{Message, Payload};
+pub use options::Options;
+pub use port::PortInfo;
+pub use process::fork_child;
+pub use profile::Region;
+pub use setting::SettingValue;
+pub use titin_model::Operator;
+pub use titin_wire::control::Scale;
+pub use titin_wire::meta::{Content, Dtype, Layout, Order};
+pub use titin_wire::settings::{Overlay, Setting};
+pub use titin_wire::structure;

@@ -38,6 +38,10 @@ impl Loop {
         Loop { checked, ..Loop::default() }
     }
 
+    pub(crate) fn checked(&self) -> bool {
+        self.checked
+    }
+
     pub(crate) fn uncheck(&mut self) {
         self.checked = false;
     }
@@ -78,7 +82,11 @@ impl Loop {
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
         }
-        self.phase = self.phase.max(Some(call.operator)).filter(|_| call.operator != Operator::OI).or(Some(call.operator));
+        self.phase = self
+            .phase
+            .max(Some(call.operator))
+            .filter(|_| call.operator != Operator::OI)
+            .or(Some(call.operator));
         self.stamps.insert(call.end, call.timestamp);
         self.now = Some(self.now.map_or(call.timestamp, |now| now.max(call.timestamp)));
         Ok(())
@@ -89,7 +97,10 @@ impl Loop {
         let what = if operator.sends() { "send on" } else { "receive on" };
         let wrong = |why: &str, todo: &str| Err(format!("{what} {operator} port '{port}' {why}; {todo}"));
         if !self.used {
-            return wrong("before the first reuse()", "call reuse() at the beginning of every use, as in `while instance.reuse()`");
+            return wrong(
+                "before the first reuse()",
+                "call reuse() at the beginning of every use, as in `while instance.reuse()`",
+            );
         }
         match (operator, self.phase) {
             (Operator::FInit, Some(phase)) if phase != Operator::FInit => {

@@ -86,10 +86,14 @@ impl<'a> Outgoing<'a> {
         Outgoing { head, meta, parts, supersedes: false, shared: OnceLock::new() }
     }
 
-    /// The same message along another conduit; a copy of the payload, once made, serves both.
-    pub fn along(&mut self, head: Head, meta: &'a Meta) {
-        self.head = head;
-        self.meta = meta;
+    /// Hands over a copy of the payload that was made before, for another receiver.
+    pub fn share(&self, copy: Arc<Buffer>) {
+        let _ = self.shared.set(copy);
+    }
+
+    /// The copy of the payload, if one was made.
+    pub fn copied(&self) -> Option<Arc<Buffer>> {
+        self.shared.get().cloned()
     }
 
     /// Bytes of payload.

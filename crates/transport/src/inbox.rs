@@ -144,16 +144,19 @@ impl Inbox {
     }
 
     /// Drops everything that has arrived and whatever will, so that the sender is not held up by a receiver that is
-    /// done; returns how many messages were not taken.
-    pub fn discard(&self) -> u64 {
+    /// done.
+    pub fn discard(&self) {
         let mut state = self.lock();
-        let dropped = state.queue.len() as u64;
         state.discards = true;
         state.supersede_all();
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
-        dropped
+    }
+
+    /// Messages that have arrived and were not taken.
+    pub fn waiting(&self) -> usize {
+        self.lock().queue.len()
     }
 
     /// Whether a message could be taken now.
@@ -175,6 +178,25 @@ impl Inbox {
     /// Why the sender is gone, if it went before its end.
     pub fn lost(&self) -> Option<Lost> {
         self.lock().lost.clone()
+    }
+
+    /// Messages that were taken, or dropped by a filter.
+    pub fn consumed(&self) -> u64 {
+        self.lock().ack.consumed
+    }
+
+    /// Tells the sender how far we are, though less than a quarter of the buffer was consumed since it was last told.
+    pub fn settle(&self) {
+        let mut state = self.lock();
+        let behind = state.told != state.ack;
+        let answer = state.answer(behind);
+        drop(state);
+        self.tell(answer);
+    }
+
+    /// The head of the oldest message, if one is there.
+    pub fn peek(&self) -> Option<Head> {
+        self.lock().queue.front().map(|message| message.head)
     }
 
     /// Messages that have arrived.

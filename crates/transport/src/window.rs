@@ -97,6 +97,12 @@ impl Window {
         self.lock().sent
     }
 
+    /// Messages and bytes that the receiver has not taken yet.
+    pub fn ahead(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.sent - state.ack.consumed, state.sent_bytes.saturating_sub(state.ack.bytes))
+    }
+
     /// How often the limit was raised.
     pub fn raised(&self) -> u64 {
         self.lock().raised

@@ -1,0 +1,649 @@
+//! An instance: what a program holds while it takes part in a run.
+
+mod receive;
+mod send;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::ThreadId;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use titin_model::{InstanceName, Operator, Settings};
+use titin_transport::{Carrier, Doorbell, InboxOptions, Lost, Window};
+use titin_wire::ConduitId;
+use titin_wire::control::{
+    ConduitProfile, Event, Profile, Progress, Registration, Scale, ToManager, WaitOn, Welcome,
+};
+use titin_wire::settings::{Overlay, Setting};
+
+use crate::filter::Chain;
+use crate::port::{End, Inlet, InletState, Outlet, Port};
+use crate::process::{Process, forked, forked_error, host};
+use crate::profile::{Region, Trace};
+use crate::sel::Loop;
+use crate::{Error, Kind, Options, PortInfo, Result, SettingValue};
+
+pub use receive::Patience;
+
+/// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
+const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
+
+/// A port of an instance: looked up once by name, then used in calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortId(pub(crate) usize);
+
+/// One running copy of a program, as it takes part in a run.
+///
+/// Calls on different ports may run in different threads at once. Dropping an instance that was not closed fails the
+/// run: a program that ends in the middle must not look as if it were done.
+pub struct Instance {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) path: InstanceName,
+    pub(crate) process: Arc<Process>,
+    pub(crate) bell: Arc<Doorbell>,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) cycle: Mutex<Loop>,
+    /// Settings of the description, and the overlay in force with its number.
+    settings: Settings,
+    pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
+    pub(crate) overlays: AtomicU32,
+    scale: Option<Scale>,
+    end: Option<f64>,
+    pub(crate) trace: Trace,
+    pub(crate) simulated: AtomicU64,
+    progress: Mutex<(u64, u64, u64)>,
+    pub(crate) interrupt: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    pub(crate) waits: AtomicU64,
+    pub(crate) waiting: Mutex<Option<u64>>,
+    caller: OnceLock<ThreadId>,
+    pub(crate) threaded: AtomicBool,
+    pub(crate) turn: AtomicU64,
+    sending: AtomicU64,
+    over: AtomicBool,
+    first_error: Mutex<Option<Error>>,
+}
+
+impl Instance {
+    /// Joins the run as the instance that the options or the environment name, and waits until the manager has
+    /// answered.
+    ///
+    /// # Errors
+    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Filter`] if a filter of the user's cannot be found.
+    pub fn open(options: Options) -> Result<Self> {
+        let (name, run) = (options.find_instance()?, options.find_run()?);
+        let process = Process::join(&run)?;
+        let welcome = process.register(Registration {
+            instance: name.clone(),
+            endpoint: titin_wire::EndpointId(0),
+            addresses: Vec::new(),
+            pid: std::process::id(),
+            host: host(),
+            ports: options.ports.clone(),
+            language: options.language.clone(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+        })?;
+        let built = Inner::build(&name, &options, &process, &welcome);
+        let inner = Arc::new(built.inspect_err(|error| {
+            process.tell(&ToManager::Failed {
+                instance: name.clone(),
+                text: error.text.clone(),
+                echo: false,
+            });
+        })?);
+        process.admit(&inner, &welcome);
+        let instance = Instance { inner };
+        if options.unchecked {
+            instance.log(20, "the order of calls is not checked, as the program has asked");
+        }
+        Ok(instance)
+    }
+
+    /// Its name, as users write it: `macro[3]`.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// All its ports.
+    pub fn ports(&self) -> Vec<PortInfo> {
+        self.inner.ports.iter().map(Port::info).collect()
+    }
+
+    /// The port of this name.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if there is none; the text names those that there are.
+    pub fn port(&self, name: &str) -> Result<PortId> {
+        let bare = name.strip_suffix("[]").unwrap_or(name);
+        self.inner.ports.iter().position(|port| port.name == bare).map(PortId).ok_or_else(|| {
+            let known: Vec<&str> = self.inner.ports.iter().map(|port| port.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Error::new(
+                Kind::Usage,
+                format!("{} has no port '{name}'; its ports are: {known}", self.inner.name),
+            )
+        })
+    }
+
+    /// What is known of a port.
+    pub fn info(&self, port: PortId) -> PortInfo {
+        self.inner.ports[port.0].info()
+    }
+
+    /// Sets the number of slots of a sending port whose slots are counted at run time. Receivers learn of it with the
+    /// next message.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for ports whose number of slots is fixed, or that receive.
+    pub fn set_slots(&self, port: PortId, slots: u32) -> Result<()> {
+        let port = &self.inner.ports[port.0];
+        let free = port.vector && (port.resizable || !port.connected()) && port.operator.sends();
+        if !free {
+            let why = match (port.vector, port.operator.sends()) {
+                (false, _) => "it is no vector port",
+                (true, false) => "it receives, and learns their number from the sender",
+                (true, true) => "the multiplicity of its peers sets it",
+            };
+            let text = format!("the number of slots of port '{}' cannot be set: {why}", port.name);
+            return Err(Error::new(Kind::Usage, text));
+        }
+        port.set_slots(slots);
+        Ok(())
+    }
+
+    /// A setting: from the overlay in force, else from the description; the most specific one.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if there is none of this name; the text names a similar one.
+    pub fn setting(&self, name: &str) -> Result<SettingValue> {
+        let inner = &self.inner;
+        let missing = || {
+            let known =
+                inner.settings.iter().map(|(path, _)| path.as_str().rsplit('.').next().unwrap_or_default());
+            let hint = titin_model::nearest(name, known).map(|near| format!(" (did you mean '{near}'?)"));
+            let text = format!(
+                "setting '{name}' is not set for {}{}; set it under `settings:`, or give a default in the program",
+                inner.name,
+                hint.unwrap_or_default()
+            );
+            Error::new(Kind::Setting, text)
+        };
+        let value = self.find_setting(name).ok_or_else(missing)?;
+        Ok(SettingValue { name: name.to_owned(), value })
+    }
+
+    /// A setting's value if it is set.
+    pub fn find_setting(&self, name: &str) -> Option<Setting> {
+        let inner = &self.inner;
+        let overlay = inner.overlay.lock().expect("never poisoned").1.clone();
+        let mut over = Settings::default();
+        overlay.iter().for_each(|(path, value)| over.set(path.as_str(), value.clone()));
+        over.find(&inner.path, name).or_else(|| inner.settings.find(&inner.path, name)).cloned()
+    }
+
+    /// All settings that are known for this instance: full names and values, with those of the overlay in force.
+    pub fn settings(&self) -> Overlay {
+        let inner = &self.inner;
+        let mut all: Overlay =
+            inner.settings.iter().map(|(path, value)| (path.as_str().to_owned(), value.clone())).collect();
+        let overlay = inner.overlay.lock().expect("never poisoned").1.clone();
+        all.extend(overlay.iter().map(|(path, value)| (path.clone(), value.clone())));
+        all
+    }
+
+    /// The overlay in force, as fixed by the last [`Instance::reuse`].
+    pub fn overlay(&self) -> Arc<Overlay> {
+        self.inner.overlay.lock().expect("never poisoned").1.clone()
+    }
+
+    /// The scales that the description gives for this component.
+    pub fn scale(&self) -> Option<&Scale> {
+        self.inner.scale.as_ref()
+    }
+
+    /// Switches the check of the order of calls off from here on. The reason is kept in the run's log.
+    pub fn skip_checks(&self, reason: &str) {
+        self.inner.cycle().uncheck();
+        self.log(20, &format!("the order of calls is not checked: {reason}"));
+    }
+
+    /// Sends a record to the run's log. Levels are those of Python's `logging`: 10 debug, 20 info, 30 warning, 40
+    /// error, 50 critical.
+    pub fn log(&self, level: u8, text: &str) {
+        self.inner.log(level, text);
+    }
+
+    /// Has `interrupted` asked whenever a signal ends a sleep, and at least ten times a second while a call waits; once
+    /// it says true the call returns [`Kind::Interrupted`]. It runs on the thread that waits. Can be set once.
+    pub fn on_interrupt(&self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.inner.interrupt.set(Box::new(interrupted));
+    }
+
+    /// Begins a region of the user's own in the profile.
+    pub fn begin_region(&self, name: &str) -> Region {
+        Region { name: name.to_owned(), start: self.inner.trace.now() }
+    }
+
+    /// Ends a region.
+    pub fn end_region(&self, region: Region) {
+        let inner = &self.inner;
+        let stop = inner.trace.now();
+        inner.trace.region(&region.name, (stop - region.start) as f64 * 1e-9);
+        if inner.trace.on {
+            inner.row(event(&region.name, region.start, stop));
+        }
+    }
+
+    /// Fails the run, with this instance as the culprit. The instance is closed.
+    pub fn fail(&self, text: &str) {
+        self.inner.fail(&Error::new(Kind::Closed, text));
+    }
+
+    /// Keeps the first error of a program that may not look at what calls return: [`Instance::close`] fails with it.
+    pub fn note(&self, error: &Error) {
+        self.inner.first_error.lock().expect("never poisoned").get_or_insert_with(|| error.clone());
+    }
+
+    /// Ends the instance's part in the run. Waits until the receivers hold all that was sent, or have finished.
+    ///
+    /// # Errors
+    /// The first error that was noted; [`Kind::CallOrder`] if messages were never taken; [`Kind::PeerLost`] if the run
+    /// has failed. With an error the run fails.
+    pub fn close(&self) -> Result<()> {
+        let inner = &self.inner;
+        if forked() || inner.over.load(Ordering::Acquire) {
+            return inner.first_error.lock().expect("never poisoned").clone().map_or(Ok(()), Err);
+        }
+        let noted = inner.first_error.lock().expect("never poisoned").clone();
+        let outcome = noted.map_or_else(|| inner.finish(), Err);
+        match &outcome {
+            Ok(()) => inner.leave(),
+            // An interrupted close may be tried again.
+            Err(error) if error.kind == Kind::Interrupted => {}
+            Err(error) => inner.fail(error),
+        }
+        outcome
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if !forked() && !self.inner.over.load(Ordering::Acquire) {
+            self.inner
+                .fail(&Error::new(Kind::Closed, "the program let go of the instance without closing it"));
+        }
+    }
+}
+
+impl Inner {
+    fn build(name: &str, options: &Options, process: &Arc<Process>, welcome: &Welcome) -> Result<Self> {
+        let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
+        let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
+        let bell = Arc::new(Doorbell::default());
+        let mut ports = Vec::new();
+        let mut places = HashMap::new();
+        for declared in &welcome.ports {
+            let operator = Operator::from_key(&declared.operator)
+                .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
+            places.insert(declared.name.as_str(), ports.len());
+            ports.push(Port::new(declared.name.clone(), operator, declared.vector));
+        }
+        for wire in &welcome.wires {
+            let index =
+                *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
+            let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
+            let port: &mut Port = &mut ports[index];
+            let place = port.place(wire);
+            let latest = chain.last;
+            let end = End::new(wire, chain);
+            let limits = (wire.buffer_messages, wire.buffer_bytes);
+            if wire.sends {
+                // What a receiver drops for newer messages must not hold the sender up.
+                let (messages, bytes) = if latest { (u64::MAX, u64::MAX) } else { limits };
+                let window = Arc::new(Window::new(bell.clone(), messages, bytes));
+                process.exchange.open_window(wire.conduit, window.clone());
+                port.outlets[place].push(Outlet { end, window, told: Mutex::default() });
+            } else {
+                let inbox = process.exchange.inbox(wire.conduit);
+                port.inlets[place] =
+                    Some(Inlet { end, inbox, limits, state: Mutex::<InletState>::default() });
+            }
+        }
+        let mut settings = Settings::default();
+        welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
+        let end = welcome
+            .end
+            .as_ref()
+            .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
+        Ok(Inner {
+            name: name.to_owned(),
+            path,
+            process: process.clone(),
+            bell,
+            ports,
+            cycle: Mutex::new(Loop::new(!options.unchecked)),
+            settings,
+            overlay: Mutex::default(),
+            overlays: AtomicU32::new(0),
+            scale: welcome.scale.clone(),
+            end,
+            trace: Trace::new(welcome.trace),
+            simulated: AtomicU64::new(f64::NAN.to_bits()),
+            progress: Mutex::default(),
+            interrupt: OnceLock::new(),
+            waits: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            caller: OnceLock::new(),
+            threaded: AtomicBool::new(false),
+            turn: AtomicU64::new(0),
+            sending: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            first_error: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn cycle(&self) -> MutexGuard<'_, Loop> {
+        self.cycle.lock().expect("nothing panics while the loop's state is locked")
+    }
+
+    pub(crate) fn tell(&self, message: &ToManager) {
+        self.process.tell(message);
+    }
+
+    /// The failure that every call of this instance now returns, if there is one.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.process.check()
+    }
+
+    /// What every call on a port begins with.
+    pub(crate) fn enter(&self) -> Result<()> {
+        if forked() {
+            return Err(forked_error());
+        }
+        if self.over.load(Ordering::Acquire) {
+            let text = format!("{} is closed: no call follows close()", self.name);
+            return Err(Error::new(Kind::Closed, text));
+        }
+        let me = std::thread::current().id();
+        if *self.caller.get_or_init(|| me) != me {
+            self.threaded.store(true, Ordering::Relaxed);
+        }
+        self.check()
+    }
+
+    /// All conduit ends, and whether each receives.
+    pub(crate) fn ends(&self, mut visit: impl FnMut(&End, bool)) {
+        for port in &self.ports {
+            port.outlets.iter().flatten().for_each(|outlet| visit(&outlet.end, false));
+            port.inlets.iter().flatten().for_each(|inlet| visit(&inlet.end, true));
+        }
+    }
+
+    fn outlets(&self) -> impl Iterator<Item = &Outlet> {
+        self.ports.iter().flat_map(|port| port.outlets.iter().flatten())
+    }
+
+    fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
+        self.ports.iter().flat_map(|port| port.inlets.iter().flatten().map(move |inlet| (port, inlet)))
+    }
+
+    /// Gives the ends of conduits with this peer their carrier.
+    pub(crate) fn route(&self, peer: &str, carrier: &Arc<dyn Carrier>) {
+        let medium = carrier.medium().name();
+        self.ends(|end, _| {
+            if let Some(pinned) = end.pinned.as_deref().filter(|pinned| end.peer == peer && *pinned != medium)
+            {
+                let text = format!(
+                    "{} is pinned to {pinned}, which {peer} does not share; {medium} is used",
+                    end.label
+                );
+                self.log(30, &text);
+            }
+        });
+        for outlet in self.outlets().filter(|outlet| outlet.end.peer == peer) {
+            let _ = outlet.end.carrier.set(carrier.clone());
+        }
+        for (_, inlet) in self.inlets().filter(|(_, inlet)| inlet.end.peer == peer) {
+            let _ = inlet.end.carrier.set(carrier.clone());
+            let (messages, bytes) = inlet.limits;
+            let options = InboxOptions { latest: inlet.end.chain.last, messages, bytes };
+            inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);
+        }
+        self.bell.ring();
+    }
+
+    /// A peer takes no more messages.
+    pub(crate) fn peer_finished(&self, peer: &str) {
+        self.outlets()
+            .filter(|outlet| outlet.end.peer == peer)
+            .for_each(|outlet| outlet.window.lose(Lost::Closed));
+        self.bell.ring();
+    }
+
+    /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
+    pub(crate) fn counts(&self, conduits: &[ConduitId]) -> (Option<u64>, Vec<(ConduitId, u64)>) {
+        let wait = *self.waiting.lock().expect("never poisoned");
+        let count = |conduit: &ConduitId| {
+            let sent = self
+                .outlets()
+                .find(|outlet| outlet.end.conduit == *conduit)
+                .map(|outlet| outlet.window.sent());
+            let taken = || {
+                self.inlets()
+                    .find(|(_, inlet)| inlet.end.conduit == *conduit)
+                    .map(|(_, i)| i.inbox.consumed())
+            };
+            sent.or_else(taken).map(|count| (*conduit, count))
+        };
+        (wait, conduits.iter().filter_map(count).collect())
+    }
+
+    /// What a wait for this end looks like to the manager.
+    pub(crate) fn wait_on(
+        &self,
+        end: &End,
+        window: Option<&Window>,
+        inbox: Option<&titin_transport::Inbox>,
+    ) -> WaitOn {
+        let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
+        WaitOn {
+            conduit: end.conduit,
+            port: end.label.clone(),
+            peer: end.peer.clone(),
+            peer_port: end.peer_port.clone(),
+            sends: window.is_some(),
+            count: window.map(Window::sent).or(inbox.map(|inbox| inbox.consumed())).unwrap_or(0),
+            ahead,
+            ahead_bytes,
+        }
+    }
+
+    /// Tells senders how far we are, which may give them room that they wait for.
+    pub(crate) fn flush_acknowledgements(&self) {
+        self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+    }
+
+    pub(crate) fn log(&self, level: u8, text: &str) {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        self.tell(&ToManager::Log {
+            instance: self.name.clone(),
+            level,
+            time,
+            simulated: self.simulated(),
+            text: text.to_owned(),
+        });
+    }
+
+    fn simulated(&self) -> Option<f64> {
+        Some(f64::from_bits(self.simulated.load(Ordering::Relaxed))).filter(|time| !time.is_nan())
+    }
+
+    /// Keeps the simulated time for those who look.
+    pub(crate) fn at(&self, timestamp: f64) {
+        self.simulated.store(timestamp.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Reports simulated time and traffic, if they have changed.
+    pub(crate) fn report_progress(&self) {
+        let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
+            self.outlets().map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
+        };
+        let messages = count(|outlet| &outlet.end.meter.messages);
+        let bytes = count(|outlet| &outlet.end.meter.bytes);
+        let now = (self.simulated.load(Ordering::Relaxed), messages, bytes);
+        if std::mem::replace(&mut *self.progress.lock().expect("never poisoned"), now) == now {
+            return;
+        }
+        let simulated = self.simulated();
+        self.tell(&ToManager::Progress(Progress {
+            instance: self.name.clone(),
+            simulated,
+            messages,
+            bytes,
+            end: self.end,
+        }));
+    }
+
+    /// Counts the time of a send, which stands for so many.
+    pub(crate) fn sent_for(&self, time: Duration, times: u64) {
+        self.sending.fetch_add(time.as_nanos() as u64 * times, Ordering::Relaxed);
+    }
+
+    pub(crate) fn row(&self, event: Event) {
+        if let Some(events) = self.trace.row(event) {
+            self.tell(&ToManager::Profile(Profile {
+                instance: self.name.clone(),
+                events,
+                ..Profile::default()
+            }));
+        }
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.check()?;
+        self.all_taken()?;
+        self.inlets().for_each(|(_, inlet)| inlet.inbox.discard());
+        for outlet in self.outlets() {
+            if let Some(carrier) = self.carrier(outlet)? {
+                carrier.end(outlet.end.conduit, outlet.window.sent());
+            }
+        }
+        for outlet in self.outlets() {
+            let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
+            self.wait(None, on, || match outlet.window.settled() || outlet.window.lost().is_some() {
+                true => Ok(Some(())),
+                false => self.reachable(&outlet.end).map(|()| None),
+            })?;
+        }
+        self.report_progress();
+        self.tell(&ToManager::Profile(self.profile()));
+        self.tell(&ToManager::Done { instance: self.name.clone() });
+        self.wait(None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
+    }
+
+    /// Refuses to close while messages wait that the program never took.
+    fn all_taken(&self) -> Result<()> {
+        if !self.cycle().checked() {
+            return Ok(());
+        }
+        let wrong = |text: String| Err(Error::new(Kind::CallOrder, text));
+        if let Some(text) = self.cycle().untaken() {
+            return wrong(text);
+        }
+        for (port, inlet) in self.inlets() {
+            let state = inlet.state.lock().expect("never poisoned");
+            let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
+            let chooses = inlet.end.chain.last || inlet.end.chain.repeat || inlet.end.chain.pad;
+            let waiting = stashed + inlet.inbox.waiting();
+            if waiting > 0 && !chooses {
+                let todo = match port.operator {
+                    Operator::FInit => "call reuse() until it returns false, and receive in every use",
+                    _ => "receive as often as the sender sends, or put the filter `last` on the conduit",
+                };
+                return wrong(format!(
+                    "{waiting} message{} from {} on {} port '{}' never taken; {todo}",
+                    if waiting == 1 { " was" } else { "s were" },
+                    inlet.end.other(),
+                    port.operator,
+                    inlet.end.label
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn profile(&self) -> Profile {
+        let report = |end: &End, receives: bool| {
+            let carrier = end.carrier.get();
+            ConduitProfile {
+                conduit: end.conduit.0,
+                port: end.label.clone(),
+                sends: !receives,
+                medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
+                messages: end.meter.messages.load(Ordering::Relaxed),
+                bytes: end.meter.bytes.load(Ordering::Relaxed),
+                copied: end.meter.copied.load(Ordering::Relaxed),
+                waiting: end.meter.waiting(),
+                raised: 0,
+            }
+        };
+        let mut conduits = Vec::new();
+        self.ends(|end, receives| conduits.push(report(end, receives)));
+        for (profile, outlet) in conduits.iter_mut().filter(|profile| profile.sends).zip(self.outlets()) {
+            profile.raised = outlet.window.raised();
+        }
+        let sum = |sends: bool| conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum();
+        Profile {
+            instance: self.name.clone(),
+            start: self.trace.start(),
+            stop: self.trace.now() as f64 * 1e-9,
+            waiting: sum(false),
+            sending: self.sending.load(Ordering::Relaxed) as f64 * 1e-9,
+            blocked: sum(true),
+            conduits,
+            events: self.trace.take_rows(),
+            regions: self.trace.regions(),
+        }
+    }
+
+    fn fail(&self, error: &Error) {
+        if self.over.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.note_failure(error);
+        self.tell(&ToManager::Profile(self.profile()));
+        let text = error.text.clone();
+        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
+        self.process.dismiss(self);
+    }
+
+    fn note_failure(&self, error: &Error) {
+        self.first_error.lock().expect("never poisoned").get_or_insert_with(|| error.clone());
+    }
+
+    fn leave(&self) {
+        self.over.store(true, Ordering::Release);
+        self.process.dismiss(self);
+    }
+}
+
+/// A row of the trace without a port.
+pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
+    Event {
+        kind: kind.to_owned(),
+        start,
+        stop,
+        port: None,
+        operator: None,
+        slots: None,
+        slot: None,
+        conduit: None,
+        number: None,
+        size: None,
+        timestamp: None,
+    }
+}

@@ -1,0 +1,294 @@
+//! Sending.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::time::Instant;
+
+use titin_transport::{Buffer, Carrier, Outgoing, Room};
+use titin_wire::control::Event;
+use titin_wire::frame::Head;
+use titin_wire::meta::Meta;
+use titin_wire::settings::{Overlay, encode_overlay};
+
+use super::{Inner, Instance, PortId, event};
+use crate::filter::{Mapped, no_memory};
+use crate::port::{End, Outlet, Port};
+use crate::sel::Call;
+use crate::{Error, Kind, Payload, Result};
+
+/// One call in so many is timed: a clock costs a tenth of a small message.
+const SAMPLE: u64 = 64;
+
+impl Instance {
+    /// Sends a message. Returns when the caller may change the payload's memory; waits only while the conduit's buffer
+    /// is full, or until the receiver has come. On a port that nothing is connected to it does nothing.
+    ///
+    /// `settings` is the overlay to go with the message; `None` is the one in force.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold together;
+    /// [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if the receiver has finished;
+    /// [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    pub fn send(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        payload: &Payload<'_>,
+        timestamp: f64,
+        next_timestamp: Option<f64>,
+        settings: Option<&Overlay>,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let number = port.0;
+        let port = &inner.ports[number];
+        if !port.operator.sends() {
+            let text = format!(
+                "send on {} port '{}': {} receives; send on O_I and O_F ports",
+                port.operator, port.name, port.operator
+            );
+            return Err(Error::new(Kind::CallOrder, text));
+        }
+        let _busy = port.enter()?;
+        let (place, slot) = port.find(slot)?;
+        payload.check()?;
+        if let Some(next) = next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
+            let text = format!("the next timestamp on port '{}' is {next}, before {timestamp}", port.name);
+            return Err(Error::new(Kind::Usage, text));
+        }
+        let call = Call { port: &port.name, end: (number, slot), operator: port.operator, timestamp };
+        inner
+            .cycle()
+            .call(&call)
+            .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)))?;
+        inner.at(timestamp);
+
+        let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
+        let overlay = match settings {
+            None => inner.overlay.lock().expect("never poisoned").clone(),
+            Some(overlay) => inner.number(overlay.clone()),
+        };
+        let turn = inner.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let clock =
+            (inner.trace.on || turn.is_multiple_of(SAMPLE)).then(|| (Instant::now(), inner.trace.now()));
+        let mut message = Message { payload, timestamp, next_timestamp, slot, overlay, copy: None };
+        for outlet in outlets {
+            let sent = inner.send_along(port, outlet, &mut message)?;
+            if let Some((_, start)) = clock.filter(|_| inner.trace.on) {
+                inner.row(traced("SEND", port, slot, &outlet.end, start, inner.trace.now(), sent, timestamp));
+            }
+        }
+        if let Some((start, _)) = clock {
+            inner.sent_for(start.elapsed(), if inner.trace.on { 1 } else { SAMPLE });
+        }
+        Ok(())
+    }
+}
+
+/// What goes out by every conduit of a slot.
+struct Message<'a> {
+    payload: &'a Payload<'a>,
+    timestamp: f64,
+    next_timestamp: Option<f64>,
+    slot: u32,
+    overlay: (u32, Arc<Overlay>),
+    /// The payload as filters and several receivers share it.
+    copy: Option<Arc<Buffer>>,
+}
+
+impl Inner {
+    /// An overlay with a number of its own.
+    pub(crate) fn number(&self, overlay: Overlay) -> (u32, Arc<Overlay>) {
+        if overlay.is_empty() {
+            return (0, Arc::default());
+        }
+        let mut current = self.overlay.lock().expect("never poisoned").clone();
+        if *current.1 != overlay {
+            let number = self.overlays.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            current = (number, Arc::new(overlay));
+        }
+        current
+    }
+
+    /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
+    pub(crate) fn carrier(&self, outlet: &Outlet) -> Result<Option<Arc<dyn Carrier>>> {
+        if let Some(carrier) = outlet.end.carrier.get() {
+            return Ok(Some(carrier.clone()));
+        }
+        let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
+        self.wait(None, on, || {
+            if let Some(carrier) = outlet.end.carrier.get() {
+                return Ok(Some(Some(carrier.clone())));
+            }
+            if self.process.finished(&outlet.end.peer) {
+                return Ok(Some(None));
+            }
+            self.reachable(&outlet.end).map(|()| None)
+        })
+    }
+
+    /// Fails once it is sure that the other end cannot be reached.
+    pub(crate) fn reachable(&self, end: &End) -> Result<()> {
+        match self.process.unreachable(&end.peer) {
+            Some(why) => {
+                let text =
+                    format!("{}: the connection to {} ({}) is lost: {why}", self.name, end.peer, end.other());
+                Err(Error::new(Kind::PeerLost, text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Sends along one conduit; the message's number and size.
+    fn send_along(&self, port: &Port, outlet: &Outlet, message: &mut Message<'_>) -> Result<(u64, u64)> {
+        let Some(carrier) = self.carrier(outlet)? else { return self.refuse(outlet) };
+        let mut meta = Meta {
+            content: message.payload.content.clone(),
+            slot: port.resizable.then(|| (message.slot, port.slots())),
+            overlay: message.overlay.0,
+            ..Meta::default()
+        };
+        let mut stamps = (message.timestamp, message.next_timestamp);
+        let mapped = if outlet.end.chain.is_empty() {
+            None
+        } else {
+            Some(self.map(outlet, message, &mut meta, &mut stamps)?)
+        };
+        let whole;
+        let parts: &[IoSlice<'_>] = match &mapped {
+            None => &message.payload.parts,
+            Some(body) => {
+                whole = [IoSlice::new(body)];
+                &whole
+            }
+        };
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        let Some(sequence) = self.claim(outlet, length)? else { return self.refuse(outlet) };
+
+        let mut told = outlet.told.lock().expect("never poisoned");
+        if message.overlay.0 != 0 && told.0 != message.overlay.0 {
+            meta.definition = Some(encode_overlay(&message.overlay.1));
+            *told = message.overlay.clone();
+        }
+        drop(told);
+        let head = Head {
+            conduit: outlet.end.conduit,
+            source: 0,
+            destination: 0,
+            tag: 0,
+            sequence,
+            timestamp: stamps.0,
+            next_timestamp: stamps.1,
+        };
+        let mut outgoing = Outgoing::new(head, &meta, parts);
+        outgoing.supersedes = outlet.end.chain.last;
+        if let (None, Some(copy)) = (&mapped, &message.copy) {
+            outgoing.share(copy.clone());
+        }
+        match carrier.send(&outgoing) {
+            Ok(sent) => outlet.end.meter.count(length, sent.copied),
+            Err(_) => {
+                // The link is gone. The manager says why, unless the receiver had finished.
+                let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
+                self.wait(None, on, || match self.process.finished(&outlet.end.peer) {
+                    true => Ok(Some(())),
+                    false => self.reachable(&outlet.end).map(|()| None),
+                })?;
+                return self.refuse(outlet);
+            }
+        }
+        if mapped.is_none() {
+            message.copy = outgoing.copied();
+        }
+        Ok((sequence, length))
+    }
+
+    /// Runs the filters before the wire.
+    fn map(
+        &self,
+        outlet: &Outlet,
+        message: &mut Message<'_>,
+        meta: &mut Meta,
+        stamps: &mut (f64, Option<f64>),
+    ) -> Result<Arc<Buffer>> {
+        let body = match &message.copy {
+            Some(copy) => copy.clone(),
+            None => {
+                let copy = Arc::new(Buffer::gather(&message.payload.parts).map_err(no_memory)?);
+                message.copy.insert(copy).clone()
+            }
+        };
+        let mapped = Mapped {
+            content: message.payload.content.clone(),
+            body,
+            timestamp: message.timestamp,
+            next_timestamp: message.next_timestamp,
+        };
+        let (mapped, codings) = outlet.end.chain.apply(mapped)?;
+        meta.content = mapped.content;
+        meta.codings = codings;
+        *stamps = (mapped.timestamp, mapped.next_timestamp);
+        Ok(mapped.body)
+    }
+
+    /// Waits for room in the conduit's buffer; `None` if the receiver has finished.
+    fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
+        if let Room::Free(sequence) = outlet.window.claim(length) {
+            return Ok(Some(sequence));
+        }
+        let start = Instant::now();
+        let on = || {
+            let mut on = self.wait_on(&outlet.end, Some(&outlet.window), None);
+            on.ahead_bytes += length;
+            vec![on]
+        };
+        let claimed = self.wait(None, on, || match outlet.window.claim(length) {
+            Room::Free(sequence) => Ok(Some(Some(sequence))),
+            Room::Full => self.reachable(&outlet.end).map(|()| None),
+            Room::Lost(_) => Ok(Some(None)),
+        });
+        outlet.end.meter.waited(start.elapsed());
+        claimed
+    }
+
+    /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
+    fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
+        if outlet.end.chain.last {
+            return Ok((outlet.window.sent(), 0));
+        }
+        let text = format!(
+            "{} sends on '{}', but {} has finished and takes no more messages from {}: one side makes more steps than \
+             the other",
+            self.name,
+            outlet.end.label,
+            outlet.end.peer,
+            outlet.end.other()
+        );
+        Err(Error::new(Kind::PortClosed, text))
+    }
+}
+
+/// A row of the trace about a message.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn traced(
+    kind: &str,
+    port: &Port,
+    slot: u32,
+    end: &End,
+    start: i64,
+    stop: i64,
+    (number, size): (u64, u64),
+    timestamp: f64,
+) -> Event {
+    Event {
+        port: Some(port.name.clone()),
+        operator: Some(port.operator.key().to_owned()),
+        slots: port.vector.then(|| port.slots()),
+        slot: port.vector.then_some(slot),
+        conduit: Some(end.conduit.0),
+        number: Some(number),
+        size: Some(size),
+        timestamp: Some(timestamp),
+        ..event(kind, start, stop)
+    }
+}

@@ -1,0 +1,117 @@
+//! Messages as programs see them: what is sent, and what was received.
+
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use titin_transport::Buffer;
+use titin_wire::meta::{Content, Layout};
+use titin_wire::settings::Overlay;
+use titin_wire::structure::{self, Encoded, Value};
+
+use crate::{Error, Kind, Result};
+
+/// What to send. The memory stays the caller's, who may change it once the call has returned.
+pub struct Payload<'a> {
+    pub(crate) content: Content,
+    pub(crate) parts: Vec<IoSlice<'a>>,
+}
+
+impl<'a> Payload<'a> {
+    /// Nothing.
+    pub fn nil() -> Self {
+        Payload { content: Content::Nil, parts: Vec::new() }
+    }
+
+    /// A contiguous array: its elements in the order that the layout says, little-endian.
+    pub fn array(layout: &Layout, elements: &'a [u8]) -> Self {
+        Payload { content: Content::Array(layout.clone()), parts: vec![IoSlice::new(elements)] }
+    }
+
+    /// A structure, encoded by [`structure::encode`].
+    pub fn structure(encoded: &'a Encoded<'a>) -> Self {
+        let parts = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
+        Payload { content: Content::Structure, parts }
+    }
+
+    /// Checks that an array's elements fill its shape.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Content::Array(layout) = &self.content else { return Ok(()) };
+        let length: u64 = self.parts.iter().map(|part| part.len() as u64).sum();
+        if layout.shape.len() > titin_wire::meta::MAX_RANK {
+            let text =
+                format!("an array of rank {}, at most {}", layout.shape.len(), titin_wire::meta::MAX_RANK);
+            return Err(Error::new(Kind::Usage, text));
+        }
+        if !layout.names.is_empty() && layout.names.len() != layout.shape.len() {
+            let text =
+                format!("{} index names for an array of rank {}", layout.names.len(), layout.shape.len());
+            return Err(Error::new(Kind::Usage, text));
+        }
+        if layout.bytes() != Some(length) {
+            let text = format!("{length} bytes for an array of {:?} {}", layout.shape, layout.dtype.name());
+            return Err(Error::new(Kind::Usage, text));
+        }
+        Ok(())
+    }
+}
+
+/// A message that was received. Its data are a view that lives as long as this, past `close()` and past the sender.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// Simulated time of the data.
+    pub timestamp: f64,
+    /// Simulated time of the next message, where the sender knows it.
+    pub next_timestamp: Option<f64>,
+    /// What the data are.
+    pub content: Content,
+    /// The settings overlay that came with it, if there is one.
+    pub settings: Option<Arc<Overlay>>,
+    pub(crate) body: Arc<Buffer>,
+}
+
+impl Message {
+    /// A message without data.
+    pub(crate) fn nil(timestamp: f64) -> Self {
+        let body = Arc::default();
+        Message { timestamp, next_timestamp: None, content: Content::Nil, settings: None, body }
+    }
+
+    /// The array and its elements.
+    ///
+    /// # Errors
+    /// [`Kind::TypeMismatch`] if the data are something else.
+    pub fn array(&self) -> Result<(&Layout, &[u8])> {
+        match &self.content {
+            Content::Array(layout) => Ok((layout, &self.body)),
+            Content::Nil => Err(Error::new(Kind::TypeMismatch, "expected an array, the message carries nil")),
+            Content::Structure => {
+                Err(Error::new(Kind::TypeMismatch, "expected an array, the message carries a structure"))
+            }
+        }
+    }
+
+    /// The structure; arrays and bytes in it are ranges of [`Message::bytes`]. An array is a structure of its own.
+    ///
+    /// # Errors
+    /// [`Kind::TypeMismatch`] if the sender's encoding is damaged.
+    pub fn structure(&self) -> Result<Value<Range<usize>>> {
+        match &self.content {
+            Content::Nil => Ok(Value::Nil),
+            Content::Array(layout) => Ok(Value::Array(layout.clone(), 0..self.body.len())),
+            Content::Structure => structure::decode(&self.body).map_err(|error| {
+                Error::new(Kind::TypeMismatch, format!("the structure cannot be read: {error}"))
+            }),
+        }
+    }
+
+    /// The payload, aligned to 64 bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Shared ownership of the payload, for views that outlive the message.
+    pub fn buffer(&self) -> Arc<Buffer> {
+        self.body.clone()
+    }
+}

@@ -1,0 +1,151 @@
+//! How a program opens an instance.
+
+use titin_model::Operator;
+use titin_wire::connection;
+use titin_wire::connection::Connection;
+use titin_wire::control::PortDeclaration;
+
+use crate::filter::Functions;
+use crate::{Error, Kind, Result};
+
+/// What a program says when it opens an instance. By default everything comes from the environment.
+#[derive(Default)]
+pub struct Options {
+    pub(crate) instance: Option<String>,
+    pub(crate) manager: Option<String>,
+    pub(crate) ports: Option<Vec<PortDeclaration>>,
+    pub(crate) unchecked: bool,
+    pub(crate) language: String,
+    pub(crate) functions: Functions,
+}
+
+impl Options {
+    /// The instance to be, in place of `TITIN_INSTANCE`; for several instances in one process.
+    pub fn instance(mut self, name: impl Into<String>) -> Self {
+        self.instance = Some(name.into());
+        self
+    }
+
+    /// The run to join, in place of `TITIN_MANAGER`: a connection file's path, or `tcp:host:port`.
+    pub fn manager(mut self, manager: impl Into<String>) -> Self {
+        self.manager = Some(manager.into());
+        self
+    }
+
+    /// Declares a port; `name[]` is a vector port. Without any, the ports are those of the description.
+    pub fn port(mut self, name: &str, operator: Operator) -> Self {
+        let declaration = PortDeclaration {
+            name: name.strip_suffix("[]").unwrap_or(name).to_owned(),
+            operator: operator.key().to_owned(),
+            vector: name.ends_with("[]"),
+        };
+        self.ports.get_or_insert_default().push(declaration);
+        self
+    }
+
+    /// Declares ports as text: `"f_init: a, b; o_f: c"`.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if the text is not of that form.
+    pub fn ports(mut self, text: &str) -> Result<Self> {
+        let wrong = |part: &str| {
+            let text = format!(
+                "ports are declared as \"f_init: a, b; o_i: c; s: d; o_f: e\" with identifiers as names; found \"{}\"",
+                part.trim()
+            );
+            Error::new(Kind::Usage, text)
+        };
+        for group in text.split(';').filter(|group| !group.trim().is_empty()) {
+            let (key, names) = group.split_once(':').ok_or_else(|| wrong(group))?;
+            let operator = Operator::from_key(key.trim()).ok_or_else(|| wrong(group))?;
+            for name in names.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty()) {
+                if !titin_model::is_identifier(name.strip_suffix("[]").unwrap_or(name)) {
+                    return Err(wrong(group));
+                }
+                self = self.port(name, operator);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Switches the check of the order of calls off. The reason is kept in the run's log.
+    pub fn unchecked(mut self) -> Self {
+        self.unchecked = true;
+        self
+    }
+
+    /// The language that the program is written in, for the log.
+    pub fn language(mut self, language: &str) -> Self {
+        self.language = language.to_owned();
+        self
+    }
+
+    /// How the user's own filters are called.
+    pub fn functions(mut self, functions: Functions) -> Self {
+        self.functions = functions;
+        self
+    }
+
+    /// The instance to be: as given, else from the environment.
+    pub(crate) fn find_instance(&self) -> Result<String> {
+        self.instance.clone().or_else(|| variable(&connection::INSTANCE)).ok_or_else(|| {
+            Error::new(
+                Kind::Connection,
+                "this program does not know which instance it is: TITIN_INSTANCE is not set; start it with `titin run`, \
+                 or set TITIN_INSTANCE and TITIN_MANAGER as `titin manager` prints them",
+            )
+        })
+    }
+
+    /// The run to join: as given, else from the environment.
+    pub(crate) fn find_run(&self) -> Result<Connection> {
+        let wrong = |text: String| Error::new(Kind::Connection, text);
+        let manager = self.manager.clone().or_else(|| variable(&connection::MANAGER)).ok_or_else(|| {
+            wrong(
+                "this program does not know its run: TITIN_MANAGER is not set; start it with `titin run`, or by hand \
+                 beside `titin manager`, which prints what to set"
+                    .to_owned(),
+            )
+        })?;
+        if manager.starts_with("tcp:") {
+            let secret = std::env::var(connection::SECRET).map_err(|_| {
+                wrong(format!(
+                    "TITIN_MANAGER is {manager}, so TITIN_SECRET must hold the run's secret, and is not set"
+                ))
+            })?;
+            let secret = secret.parse().map_err(|error| wrong(format!("TITIN_SECRET: {error}")))?;
+            let found = Connection::from_addresses(&manager, secret);
+            return found.ok_or_else(|| wrong(format!("TITIN_MANAGER is {manager}, expected tcp:host:port")));
+        }
+        let text = std::fs::read_to_string(&manager).map_err(|error| {
+            wrong(format!(
+                "cannot read the run's connection file {manager} (from TITIN_MANAGER): {error}; the run may be over, \
+                 or this host does not share the file system: then set TITIN_MANAGER to tcp:host:port and TITIN_SECRET"
+            ))
+        })?;
+        Connection::from_json(&text)
+            .map_err(|error| wrong(format!("{manager} (from TITIN_MANAGER): {error}")))
+    }
+}
+
+/// The first of these environment variables that is set and not empty.
+fn variable(names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_declared_as_text() {
+        let options = Options::default().ports("f_init: a b[]; o_f: c,").unwrap();
+        let ports = options.ports.unwrap();
+        let found: Vec<_> = ports.iter().map(|p| (p.name.as_str(), p.operator.as_str(), p.vector)).collect();
+        assert_eq!(found, [("a", "f_init", false), ("b", "f_init", true), ("c", "o_f", false)]);
+        for wrong in ["f_int: a", "a, b", "o_i: 1a"] {
+            let error = Options::default().ports(wrong).err().unwrap();
+            assert!(error.text.contains(wrong), "{error}");
+        }
+    }
+}

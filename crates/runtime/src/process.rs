@@ -1,0 +1,540 @@
+//! The part of the runtime that a process has once: its sockets, its control link, and who is where.
+//!
+//! Whoever of two processes has the smaller endpoint id dials the other, once both know of each other; so there is
+//! one link between them. Messages of this module's [`Handler`] come on the background thread: they change the
+//! tables here, hand carriers to conduit ends, and ring the doorbells.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use titin_transport::{
+    Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Reactor, Wake, descriptors,
+};
+use titin_wire::connection::Connection;
+use titin_wire::control::{self, Greeting, Peer, Registration, ToManager, ToProgram, Welcome};
+use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::{Address, EndpointId, Secret};
+
+use crate::instance::Inner;
+use crate::{Error, Kind, Result};
+
+/// The tag of the link to the manager. No endpoint has it: their ids are random.
+const MANAGER: u128 = 0;
+
+/// How often progress is reported while instances are open.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long the manager is given to explain why a link to a peer broke.
+const EXPLANATION: Duration = Duration::from_secs(2);
+
+/// Set in a forked child: its instances belong to the parent.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The runs that this process takes part in. One but for programs that run one coupled model after the other.
+static PROCESSES: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
+
+/// Keeps the mark by which another copy of the runtime would see that this one is there.
+static MARK: OnceLock<std::os::fd::OwnedFd> = OnceLock::new();
+
+/// To be called in the child after a fork; gives the descriptors that the child is to close.
+///
+/// Takes no lock and allocates nothing, so it may run in a `pthread_atfork` handler.
+pub fn fork_child() -> impl Iterator<Item = i32> {
+    FORKED.store(true, Ordering::SeqCst);
+    descriptors::take_all()
+}
+
+/// Whether this process is a child forked from one that uses titin.
+pub(crate) fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+pub(crate) struct Process {
+    id: EndpointId,
+    secret: Secret,
+    pub(crate) exchange: Arc<Exchange>,
+    inproc: Arc<Inproc>,
+    reactor: OnceLock<Arc<Reactor>>,
+    addresses: OnceLock<Vec<Address>>,
+    bell: Doorbell,
+    failed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    manager: Option<Arc<Link>>,
+    heard: Option<Instant>,
+    heartbeat: f64,
+    told: Option<Instant>,
+    outbox: Vec<Vec<u8>>,
+    instances: HashMap<String, Arc<Inner>>,
+    answers: HashMap<String, Result<Welcome>>,
+    /// Where instances are that we have a conduit with.
+    locations: HashMap<String, EndpointId>,
+    residents: HashMap<EndpointId, Vec<String>>,
+    routes: HashMap<EndpointId, Route>,
+    /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
+    unrouted: HashMap<String, Vec<Arc<Inner>>>,
+    finished: HashSet<String>,
+    failure: Option<Error>,
+}
+
+enum Route {
+    Dialling,
+    Up(Arc<Link>),
+    Broken(Instant, Lost),
+    Given(Lost),
+}
+
+impl Process {
+    /// The process's part in a run: the one that it has, or a new one.
+    pub(crate) fn join(connection: &Connection) -> Result<Arc<Self>> {
+        if forked() {
+            return Err(forked_error());
+        }
+        let mut processes = PROCESSES.lock().expect("never poisoned");
+        mark()?;
+        processes.retain(|process| process.strong_count() > 0);
+        let known =
+            processes.iter().filter_map(Weak::upgrade).find(|process| process.secret == connection.secret);
+        if let Some(process) = known.filter(|process| !process.failed.load(Ordering::Relaxed)) {
+            return Ok(process);
+        }
+        let process = Self::start(connection)?;
+        processes.push(Arc::downgrade(&process));
+        Ok(process)
+    }
+
+    fn start(connection: &Connection) -> Result<Arc<Self>> {
+        let system = |error: std::io::Error| {
+            Error::new(Kind::Connection, format!("titin cannot open its sockets: {error}"))
+        };
+        let exchange = Arc::new(Exchange::default());
+        let process = Arc::new(Process {
+            id: EndpointId::random(),
+            secret: connection.secret.clone(),
+            inproc: Arc::new(Inproc::new(exchange.clone())),
+            exchange: exchange.clone(),
+            reactor: OnceLock::new(),
+            addresses: OnceLock::new(),
+            bell: Doorbell::default(),
+            failed: AtomicBool::new(false),
+            state: Mutex::default(),
+        });
+        let handler = Arc::new(Events(Arc::downgrade(&process)));
+        let reactor = Reactor::with_exchange(connection.secret.clone(), handler, exchange).map_err(system)?;
+        let ip = if connection.spans_hosts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+        let Address::Tcp(_, port) = reactor.listen(IpAddr::V4(ip)).map_err(system)? else {
+            unreachable!("a tcp listener has a tcp address")
+        };
+        let hosts = if connection.spans_hosts { interfaces() } else { vec![ip.to_string()] };
+        let addresses = hosts.into_iter().map(|host| Address::Tcp(host, port)).collect();
+        process.addresses.set(addresses).expect("set once");
+        reactor
+            .dial(&connection.addresses, Purpose::Control, MANAGER)
+            .map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))?;
+        process.reactor.set(reactor).ok().expect("set once");
+        Ok(process)
+    }
+
+    /// Registers an instance and waits for the manager's answer.
+    pub(crate) fn register(&self, mut registration: Registration) -> Result<Welcome> {
+        let name = registration.instance.clone();
+        registration.endpoint = self.id;
+        registration.addresses = self.addresses.get().cloned().unwrap_or_default();
+        if self.lock().instances.contains_key(&name) {
+            let text =
+                format!("instance {name} is open in this process already; close it first, or open another");
+            return Err(Error::new(Kind::Usage, text));
+        }
+        self.tell(&ToManager::Register(registration));
+        loop {
+            let rings = self.bell.rings();
+            if let Some(answer) = self.lock().answers.remove(&name) {
+                return answer;
+            }
+            self.check()?;
+            while self.bell.wait(rings, None) != Wake::Rung {}
+        }
+    }
+
+    /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
+    pub(crate) fn admit(&self, inner: &Arc<Inner>, welcome: &Welcome) {
+        let mut state = self.lock();
+        state.heartbeat = welcome.heartbeat;
+        state.instances.insert(inner.name.clone(), inner.clone());
+        let peers: HashSet<&str> = welcome.wires.iter().map(|wire| wire.peer.as_str()).collect();
+        for peer in peers {
+            state.unrouted.entry(peer.to_owned()).or_default().push(inner.clone());
+            self.settle(&mut state, peer);
+        }
+        drop(state);
+        self.reactor().tick();
+    }
+
+    /// Lets an instance go.
+    pub(crate) fn dismiss(&self, inner: &Inner) {
+        let mut state = self.lock();
+        state.instances.remove(&inner.name);
+        state.unrouted.values_mut().for_each(|waiting| waiting.retain(|other| other.name != inner.name));
+        inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
+    }
+
+    /// Sends a message to the manager, once the link to it is up.
+    pub(crate) fn tell(&self, message: &ToManager) {
+        let body = control::encode(message);
+        let mut state = self.lock();
+        match &state.manager {
+            None => state.outbox.push(body),
+            Some(link) => {
+                let link = link.clone();
+                state.told = Some(Instant::now());
+                drop(state);
+                link.tell(&body);
+            }
+        }
+    }
+
+    /// The failure of the run, if it has failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(self.lock().failure.clone().expect("set before the flag"))
+    }
+
+    /// Whether an instance has finished in good order.
+    pub(crate) fn finished(&self, instance: &str) -> bool {
+        self.lock().finished.contains(instance)
+    }
+
+    /// Why an instance cannot be reached, once it is sure that nobody explains it better.
+    pub(crate) fn unreachable(&self, instance: &str) -> Option<Lost> {
+        let state = self.lock();
+        match state.routes.get(state.locations.get(instance)?)? {
+            Route::Given(why) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
+    fn reactor(&self) -> &Arc<Reactor> {
+        self.reactor.get().expect("set before the process is handed out")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while the process's tables are locked")
+    }
+
+    /// Gives the ends that wait for this peer their carrier, if there is one; else sees to it that there will be.
+    fn settle(&self, state: &mut State, peer: &str) {
+        let Some(endpoint) = state.locations.get(peer).copied() else { return };
+        let carrier: Arc<dyn Carrier> = if endpoint == self.id {
+            self.inproc.clone()
+        } else if let Some(Route::Up(link)) = state.routes.get(&endpoint) {
+            link.clone()
+        } else {
+            return;
+        };
+        for inner in state.unrouted.remove(peer).unwrap_or_default() {
+            inner.route(peer, &carrier);
+        }
+    }
+
+    fn found(&self, peers: Vec<Peer>) {
+        let mut state = self.lock();
+        for Peer { instance, endpoint, addresses } in peers {
+            state.locations.insert(instance.clone(), endpoint);
+            let residents = state.residents.entry(endpoint).or_default();
+            if !residents.contains(&instance) {
+                residents.push(instance.clone());
+            }
+            // The smaller id dials.
+            if self.id < endpoint && !state.routes.contains_key(&endpoint) {
+                let route = match self.reactor().dial(&addresses, Purpose::Data, endpoint.0) {
+                    Ok(()) => Route::Dialling,
+                    Err(why) => Route::Given(why),
+                };
+                state.routes.insert(endpoint, route);
+            }
+            self.settle(&mut state, &instance);
+        }
+    }
+
+    fn up(&self, endpoint: EndpointId, link: &Arc<Link>) {
+        let mut state = self.lock();
+        state.routes.insert(endpoint, Route::Up(link.clone()));
+        for resident in state.residents.get(&endpoint).cloned().unwrap_or_default() {
+            self.settle(&mut state, &resident);
+        }
+    }
+
+    fn down(&self, endpoint: EndpointId, why: Lost) {
+        let mut state = self.lock();
+        // The manager watches the process at the other end and knows best why the link broke.
+        state.routes.insert(endpoint, Route::Broken(Instant::now(), why));
+        drop(state);
+        self.ring_all();
+    }
+
+    /// Gives up on links that nobody has explained.
+    fn give_up(&self) {
+        let mut state = self.lock();
+        let mut given = false;
+        for route in state.routes.values_mut() {
+            if let Route::Broken(since, why) = route
+                && since.elapsed() >= EXPLANATION
+            {
+                *route = Route::Given(why.clone());
+                given = true;
+            }
+        }
+        drop(state);
+        if given {
+            self.ring_all();
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        let mut state = self.lock();
+        state.failure.get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
+        drop(state);
+        self.ring_all();
+    }
+
+    fn ring_all(&self) {
+        self.bell.ring();
+        let instances: Vec<Arc<Inner>> = self.lock().instances.values().cloned().collect();
+        instances.iter().for_each(|inner| inner.bell.ring());
+    }
+
+    fn instance(&self, name: &str) -> Option<Arc<Inner>> {
+        self.lock().instances.get(name).cloned()
+    }
+
+    fn told(&self, message: ToProgram) {
+        match message {
+            ToProgram::Registered(welcome) => {
+                self.lock().answers.insert(welcome.instance.clone(), Ok(welcome));
+                self.bell.ring();
+            }
+            ToProgram::Refused { instance, text } => {
+                self.lock().answers.insert(instance, Err(Error::new(Kind::Connection, text)));
+                self.bell.ring();
+            }
+            ToProgram::Peers { peers } => self.found(peers),
+            ToProgram::Probe { instance, probe, conduits } => {
+                if let Some(inner) = self.instance(&instance) {
+                    let (wait, counts) = inner.counts(&conduits);
+                    self.tell(&ToManager::Counts { instance, probe, wait, counts });
+                }
+            }
+            ToProgram::RaiseBuffer { instance, conduit, messages, bytes } => {
+                if let Some(window) = self.instance(&instance).and_then(|_| self.exchange.window(conduit)) {
+                    window.raise(messages, bytes);
+                }
+            }
+            ToProgram::Finished { instance } => {
+                let instances: Vec<Arc<Inner>> = {
+                    let mut state = self.lock();
+                    state.finished.insert(instance.clone());
+                    state.instances.values().cloned().collect()
+                };
+                instances.iter().for_each(|inner| inner.peer_finished(&instance));
+            }
+            ToProgram::RunFailed { culprit, text, deadlock } => {
+                let kind = if deadlock { Kind::Deadlock } else { Kind::PeerLost };
+                let text =
+                    if deadlock { text } else { format!("the run has failed because of {culprit}: {text}") };
+                self.fail(Error::new(kind, text));
+            }
+            ToProgram::Heartbeat {} => {}
+        }
+    }
+
+    /// Signs of life, progress, and what has been broken for too long; when to come back.
+    fn beat(&self) -> Option<Duration> {
+        self.give_up();
+        let (instances, manager, heartbeat, told) = {
+            let state = self.lock();
+            let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
+            (
+                instances,
+                state.heard,
+                Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default(),
+                state.told,
+            )
+        };
+        if instances.is_empty() {
+            return None;
+        }
+        instances.iter().for_each(|inner| inner.report_progress());
+        if heartbeat.is_zero() {
+            return Some(TICK);
+        }
+        if told.is_none_or(|told| told.elapsed() >= heartbeat) {
+            self.tell(&ToManager::Heartbeat {});
+        }
+        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) {
+            let text = format!("the run's manager has given no sign of life for {:?}", 3 * heartbeat);
+            self.fail(Error::new(Kind::Connection, text));
+        }
+        Some(TICK.min(heartbeat))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(reactor) = self.reactor.get().filter(|_| !forked()) {
+            reactor.stop();
+        }
+    }
+}
+
+/// What the reactor calls. It does not keep the process alive.
+struct Events(Weak<Process>);
+
+impl Events {
+    fn with<T: Default>(&self, act: impl FnOnce(&Process) -> T) -> T {
+        self.0.upgrade().map(|process| act(&process)).unwrap_or_default()
+    }
+
+    fn is_manager(process: &Process, link: LinkId) -> bool {
+        process.lock().manager.as_ref().is_some_and(|manager| manager.id() == link)
+    }
+}
+
+impl Handler for Events {
+    fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        self.with(|process| match link.tag() {
+            Some(MANAGER) => {
+                let mut state = process.lock();
+                state.manager = Some(link.clone());
+                state.heard = Some(Instant::now());
+                let outbox = std::mem::take(&mut state.outbox);
+                drop(state);
+                outbox.iter().for_each(|body| link.tell(body));
+            }
+            Some(endpoint) => {
+                let to = EndpointId(endpoint);
+                link.tell(&control::encode(&Greeting { endpoint: process.id, to }));
+                process.up(to, link);
+            }
+            // A peer that has come to us says who it is.
+            None => {}
+        });
+    }
+
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        self.with(|process| {
+            if Self::is_manager(process, link.id()) {
+                process.lock().heard = Some(Instant::now());
+                match control::decode(body) {
+                    Ok(message) => process.told(message),
+                    Err(error) => process.fail(Error::new(
+                        Kind::Connection,
+                        format!("the manager sent what this release of titin cannot read: {error}"),
+                    )),
+                }
+                return;
+            }
+            match control::decode::<Greeting>(body) {
+                Ok(greeting) if greeting.to == process.id => process.up(greeting.endpoint, link),
+                _ => link.close(),
+            }
+        });
+    }
+
+    fn lost(&self, link: &Arc<Link>, why: Lost) {
+        self.with(|process| {
+            if Self::is_manager(process, link.id()) {
+                let text = format!("the connection to the run's manager is lost: {why}; the run is over");
+                return process.fail(Error::new(Kind::Connection, text));
+            }
+            let endpoint = process.lock().routes.iter().find_map(|(endpoint, route)| match route {
+                Route::Up(up) if up.id() == link.id() => Some(*endpoint),
+                _ => None,
+            });
+            endpoint.inspect(|endpoint| process.down(*endpoint, why));
+        });
+    }
+
+    fn unreachable(&self, tag: u128, why: Lost) {
+        self.with(|process| match tag {
+            MANAGER => {
+                let text = format!(
+                    "the run's manager cannot be reached: {why}; the run may be over, or TITIN_MANAGER is stale"
+                );
+                process.fail(Error::new(Kind::Connection, text));
+            }
+            endpoint => process.down(EndpointId(endpoint), why),
+        });
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        self.with(Process::beat)
+    }
+
+    fn broken(&self, text: String) {
+        self.with(|process| {
+            let text = format!("titin's background thread has failed: {text}; please report this");
+            process.fail(Error::new(Kind::Internal, text));
+        });
+    }
+}
+
+pub(crate) fn forked_error() -> Error {
+    Error::new(
+        Kind::Forked,
+        "this process was forked from one that uses titin: the instance stays with the parent; open instances after \
+         forking, or start the child as a new program (multiprocessing: the \"spawn\" method)",
+    )
+}
+
+/// Refuses a second copy of the runtime in one process: each would think that it is the instance.
+///
+/// The mark is a named memory file, which any copy finds among the process's descriptors.
+fn mark() -> Result<()> {
+    if MARK.get().is_some() {
+        return Ok(());
+    }
+    let name = format!("titin-runtime-{}", std::process::id());
+    let wanted = format!("/memfd:{name}");
+    let taken = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().any(|entry| {
+        std::fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().starts_with(&wanted))
+    });
+    if taken {
+        return Err(Error::new(
+            Kind::Usage,
+            "another copy of titin's library is in use in this process; link only one libtitin.so (see `titin config \
+             --libs`), the one that the Python package brings, and no static copy beside it",
+        ));
+    }
+    if let Ok(descriptor) = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC) {
+        let _ = MARK.set(descriptor);
+    }
+    Ok(())
+}
+
+/// Addresses under which other hosts may reach this one.
+fn interfaces() -> Vec<String> {
+    let mut found: Vec<String> = std::net::ToSocketAddrs::to_socket_addrs(&(host().as_str(), 0))
+        .into_iter()
+        .flatten()
+        .map(|address| address.ip())
+        .filter(IpAddr::is_ipv4)
+        .map(|ip| ip.to_string())
+        .collect();
+    found.push(Ipv4Addr::LOCALHOST.to_string());
+    found.dedup();
+    found
+}
+
+/// The host's name.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

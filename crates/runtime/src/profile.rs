@@ -1,0 +1,100 @@
+//! What an instance counts by default, and the event rows that it keeps when the run is traced.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use titin_wire::control::Event;
+
+/// Counters of one end of a conduit.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    pub(crate) messages: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) copied: AtomicU64,
+    waiting: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn count(&self, bytes: u64, copied: u64) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.copied.fetch_add(copied, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waiting.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waiting(&self) -> f64 {
+        self.waiting.load(Ordering::Relaxed) as f64 * 1e-9
+    }
+}
+
+/// Rows kept before they are handed to the manager.
+const BATCH: usize = 4096;
+
+/// The clock and rows of one instance.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// Whether rows are kept.
+    pub(crate) on: bool,
+    origin: Instant,
+    epoch: i64,
+    rows: Mutex<Vec<Event>>,
+    regions: Mutex<BTreeMap<String, (u64, f64)>>,
+}
+
+impl Trace {
+    pub(crate) fn new(on: bool) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Trace {
+            on,
+            origin: Instant::now(),
+            epoch: since.as_nanos() as i64,
+            rows: Mutex::default(),
+            regions: Mutex::default(),
+        }
+    }
+
+    /// Seconds since the Unix epoch at which the instance began.
+    pub(crate) fn start(&self) -> f64 {
+        self.epoch as f64 * 1e-9
+    }
+
+    /// Now, in nanoseconds since the Unix epoch, on a clock that does not jump.
+    pub(crate) fn now(&self) -> i64 {
+        self.epoch + self.origin.elapsed().as_nanos() as i64
+    }
+
+    /// Keeps a row; the full batch, when it is time to hand it over.
+    pub(crate) fn row(&self, event: Event) -> Option<Vec<Event>> {
+        let mut rows = self.rows.lock().expect("never poisoned");
+        rows.push(event);
+        (rows.len() >= BATCH).then(|| std::mem::take(&mut *rows))
+    }
+
+    pub(crate) fn take_rows(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.rows.lock().expect("never poisoned"))
+    }
+
+    pub(crate) fn region(&self, name: &str, seconds: f64) {
+        let mut regions = self.regions.lock().expect("never poisoned");
+        let entry = regions.entry(name.to_owned()).or_default();
+        entry.0 += 1;
+        entry.1 += seconds;
+    }
+
+    pub(crate) fn regions(&self) -> Vec<(String, u64, f64)> {
+        let regions = self.regions.lock().expect("never poisoned");
+        regions.iter().map(|(name, (uses, seconds))| (name.clone(), *uses, *seconds)).collect()
+    }
+}
+
+/// A region of the user's own, from its beginning to [`crate::Instance::end_region`].
+#[derive(Debug)]
+pub struct Region {
+    pub(crate) name: String,
+    pub(crate) start: i64,
+}

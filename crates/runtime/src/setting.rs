@@ -1,0 +1,151 @@
+//! Settings as a program reads them.
+
+use titin_wire::settings::Setting;
+
+use crate::{Error, Kind, Result};
+
+/// A setting's value and where it came from, to be read as the type that is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingValue {
+    pub(crate) name: String,
+    pub(crate) value: Setting,
+}
+
+impl SettingValue {
+    /// The value as it stands in the description or overlay.
+    pub fn value(&self) -> &Setting {
+        &self.value
+    }
+
+    /// A real number. A whole one serves too; a quantity with a unit is read in SI units.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_f64(&self) -> Result<f64> {
+        match &self.value {
+            Setting::Float(number) => Ok(*number),
+            Setting::Int(number) => Ok(*number as f64),
+            Setting::Str(text) => titin_model::quantity::parse(text)
+                .map(|quantity| quantity.value_si)
+                .map_err(|error| self.wrong("a number", &error.to_string())),
+            _ => Err(self.mismatch("a number")),
+        }
+    }
+
+    /// A quantity in this unit ("s", "km"); a number alone is in that unit already.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is no number or quantity, or measures something else.
+    pub fn in_unit(&self, unit: &str) -> Result<f64> {
+        self.value
+            .in_unit(unit)
+            .map_err(|error| self.wrong(&format!("a quantity in {unit}"), &error.to_string()))
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_i64(&self) -> Result<i64> {
+        match &self.value {
+            Setting::Int(number) => Ok(*number),
+            _ => Err(self.mismatch("a whole number")),
+        }
+    }
+
+    /// True or false.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_bool(&self) -> Result<bool> {
+        match &self.value {
+            Setting::Bool(flag) => Ok(*flag),
+            _ => Err(self.mismatch("true or false")),
+        }
+    }
+
+    /// Text.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_text(&self) -> Result<&str> {
+        match &self.value {
+            Setting::Str(text) => Ok(text),
+            _ => Err(self.mismatch("text")),
+        }
+    }
+
+    /// A list of whole numbers.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_ints(&self) -> Result<Vec<i64>> {
+        match &self.value {
+            Setting::Ints(list) => Ok(list.clone()),
+            Setting::Floats(list) if list.is_empty() => Ok(Vec::new()),
+            _ => Err(self.mismatch("a list of whole numbers")),
+        }
+    }
+
+    /// A list of real numbers.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_floats(&self) -> Result<Vec<f64>> {
+        match &self.value {
+            Setting::Floats(list) => Ok(list.clone()),
+            Setting::Ints(list) => Ok(list.iter().map(|number| *number as f64).collect()),
+            _ => Err(self.mismatch("a list of numbers")),
+        }
+    }
+
+    /// A table of real numbers, row by row.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if it is something else.
+    pub fn as_table(&self) -> Result<Vec<Vec<f64>>> {
+        match &self.value {
+            Setting::Table(rows) => Ok(rows.clone()),
+            Setting::Ints(list) if list.is_empty() => Ok(Vec::new()),
+            _ => Err(self.mismatch("a table of numbers")),
+        }
+    }
+
+    fn mismatch(&self, wanted: &str) -> Error {
+        self.wrong(wanted, &format!("it is of type {}", self.value.setting_type()))
+    }
+
+    fn wrong(&self, wanted: &str, why: &str) -> Error {
+        let SettingValue { name, value } = self;
+        let text =
+            format!("setting '{name}' is not {wanted}: {why} ({value}); correct it in the description");
+        Error::new(Kind::Setting, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(value: Setting) -> SettingValue {
+        SettingValue { name: "dt".into(), value }
+    }
+
+    #[test]
+    fn quantities_are_read_in_the_unit_asked_for() {
+        let hour = setting(Setting::Str("1 hour".into()));
+        assert_eq!(hour.in_unit("s").unwrap(), 3600.0);
+        assert_eq!(hour.in_unit("min").unwrap(), 60.0);
+        assert_eq!(hour.as_f64().unwrap(), 3600.0);
+        assert_eq!(setting(Setting::Float(0.5)).in_unit("s").unwrap(), 0.5);
+        assert!(hour.in_unit("km").unwrap_err().text.contains("dt"));
+    }
+
+    #[test]
+    fn a_wrong_type_names_the_setting_and_what_it_is() {
+        let error = setting(Setting::Bool(true)).as_i64().unwrap_err();
+        assert!(error.text.contains("'dt'") && error.text.contains("bool"), "{error}");
+        assert_eq!(setting(Setting::Int(3)).as_f64().unwrap(), 3.0);
+        assert_eq!(setting(Setting::Ints(vec![1])).as_floats().unwrap(), [1.0]);
+    }
+}

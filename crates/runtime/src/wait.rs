@@ -1,0 +1,76 @@
+//! How an instance waits: at its doorbell, looking each time whether what it needs is there.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use titin_transport::Wake;
+use titin_wire::control::{ToManager, WaitOn};
+
+use crate::instance::Inner;
+use crate::{Error, Kind, Result};
+
+/// A wait that lasts longer is reported to the manager, who looks for deadlocks.
+const REPORT_AFTER: Duration = Duration::from_millis(100);
+
+/// How long a sleep lasts at most where the host program wants to be asked about signals.
+const SLICE: Duration = Duration::from_millis(100);
+
+impl Inner {
+    /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes.
+    ///
+    /// `on` says what would end the wait, for the manager; waits with a deadline end by themselves and are not
+    /// reported.
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        on: impl Fn() -> Vec<WaitOn>,
+        mut poll: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        let start = Instant::now();
+        let mut reported = None;
+        let outcome = loop {
+            let rings = self.bell.rings();
+            match poll() {
+                Ok(None) => {}
+                Ok(Some(found)) => break Ok(found),
+                Err(error) => break Err(error),
+            }
+            if let Err(error) = self.check() {
+                break Err(error);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break Err(Error::new(Kind::Timeout, "the time given to the call is over"));
+            }
+            let silent = reported.is_some() || deadline.is_some();
+            let report = (!silent).then(|| (start + REPORT_AFTER).saturating_duration_since(Instant::now()));
+            let slice = self.interrupt.get().map(|_| SLICE);
+            let limit = [left, report, slice].into_iter().flatten().min();
+            let wake = self.bell.wait(rings, limit);
+            if wake != Wake::Rung && self.interrupt.get().is_some_and(|interrupted| interrupted()) {
+                break Err(Error::new(Kind::Interrupted, "a signal has interrupted the call"));
+            }
+            if wake == Wake::Timeout && !silent && start.elapsed() >= REPORT_AFTER {
+                self.flush_acknowledgements();
+                reported = self.report(on());
+            }
+        };
+        if let Some(wait) = reported {
+            *self.waiting.lock().expect("never poisoned") = None;
+            self.tell(&ToManager::Proceed { instance: self.name.clone(), wait });
+        }
+        outcome
+    }
+
+    /// Tells the manager of a wait; `None` if the instance is called by several threads, one of which may act while
+    /// the others wait.
+    fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
+        let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.threaded.load(Ordering::Relaxed) || on.is_empty() {
+            return Some(wait);
+        }
+        *self.waiting.lock().expect("never poisoned") = Some(wait);
+        self.tell(&ToManager::Waiting { instance: self.name.clone(), wait, on });
+        Some(wait)
+    }
+}
