@@ -33,7 +33,7 @@ class Examples:
             text=True,
             timeout=WATCHDOG,
         )
-        assert done.returncode == 0, f"{' '.join(done.args)} gave {done.returncode}:\n{done.stdout}"
+        assert done.returncode == 0, f"{' '.join(map(str, command))} gave {done.returncode}:\n{done.stdout}"
         return done.stdout
 
     def titin(self, *files, folder, run):

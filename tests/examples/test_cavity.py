@@ -1,6 +1,17 @@
 """The lid-driven cavity: divided or whole the same to the bit, and right by Ghia, Ghia and Shin (1982)."""
 
+import os
 import re
+from pathlib import Path
+
+
+def test_the_solver_alone_does_not_feel_a_division(examples, tmp_path):
+    source = Path(__file__).with_name("divided.cpp")
+    compiler = os.environ.get("CXX", "c++")
+    flags = "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I."
+    program = tmp_path / "divided"
+    examples.call(compiler, *flags, source, "lattice.cpp", "-o", program, folder="cavity")
+    examples.call(program, folder="cavity")
 
 
 def test_the_demo_agrees_with_itself_and_with_the_reference(examples):

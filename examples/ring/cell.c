@@ -1,0 +1,41 @@
+/* One piece of a ring that conducts heat: it knows its own temperature and those of its two neighbours. */
+
+#include <stdio.h>
+#include <titin.h>
+
+int main(void) {
+    titin_instance *instance;
+    if (titin_open("o_i: to_left to_right; s: from_left from_right", NULL, &instance)) return titin_explain(stderr);
+    titin_port *to_left = titin_port_find(instance, "to_left"), *from_left = titin_port_find(instance, "from_left");
+    titin_port *to_right = titin_port_find(instance, "to_right"), *from_right = titin_port_find(instance, "from_right");
+
+    int again;
+    while (titin_reuse(instance, &again) == 0 && again) {
+        /* F_INIT */
+        double u, a;
+        int64_t steps;
+        titin_setting_f64(instance, "u", &u);
+        titin_setting_f64(instance, "a", &a);
+        titin_setting_i64(instance, "steps", &steps);
+
+        for (int64_t step = 0; step < steps; ++step) {
+            /* O_I */
+            const double t = (double)step, next = t + 1.0;
+            titin_send(to_left, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &u, t, next);
+            titin_send(to_right, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &u, t, next);
+
+            /* S */
+            titin_message *left, *right;
+            if (titin_receive(from_left, TITIN_NO_SLOT, TITIN_WAIT, &left)) break;
+            if (titin_receive(from_right, TITIN_NO_SLOT, TITIN_WAIT, &right)) break;
+            const double *ul = titin_message_data(left), *ur = titin_message_data(right);
+            u += a * (*ul - 2.0 * u + *ur);
+            titin_message_free(left);
+            titin_message_free(right);
+        }
+
+        /* O_F */
+        printf("%.17g\n", u);
+    }
+    return titin_close(instance);
+}
