@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare runs of the cavity with one another, to the bit, and with Ghia, Ghia and Shin (1982); draw them.
 
-    python plot.py RUN_DIR... -o cavity.svg
+python plot.py RUN_DIR... -o cavity.svg
 """
 
 import argparse
@@ -71,10 +71,22 @@ def draw(whole, parts, lines, errors, out):
     flow.set_title(f"speed, {cells} × {cells} cells, {len(parts)} coupled block{'s' * (len(parts) > 1)}")
     figure.colorbar(speed, ax=flow, label="in units of the lid's", shrink=0.85)
 
-    for axes, name, at, line, across in ((along_y, "u", "y", u_line, "x = 0.5"), (along_x, "v", "x", v_line, "y = 0.5")):
+    for axes, name, at, line, across in (
+        (along_y, "u", "y", u_line, "x = 0.5"),
+        (along_x, "v", "x", v_line, "y = 0.5"),
+    ):
         where, value = reference(name)
         axes.plot(place, line, color="#1f5f8b", linewidth=1.5, label="coupled run")
-        axes.plot(where, value, "o", color="#d1495b", markersize=5, markerfacecolor="none", clip_on=False, label="Ghia et al. (1982)")
+        axes.plot(
+            where,
+            value,
+            "o",
+            color="#d1495b",
+            markersize=5,
+            markerfacecolor="none",
+            clip_on=False,
+            label="Ghia et al. (1982)",
+        )
         axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
         axes.set(xlim=(0, 1), xlabel=at, ylabel=name)
         axes.set_title(f"{name} on {across}, within {errors[name]:.3f} of the lid's speed")
@@ -99,7 +111,9 @@ def main():
         same = first.tobytes() == whole.tobytes()
         good &= same
         verdict = "the same to the bit" if same else f"DIFFERENT, by up to {np.abs(whole - first).max():.3g}"
-        print(f"{len(parts)} block{'s' * (len(parts) > 1)} ({run}): {verdict if whole is not first else 'the reference'}")
+        print(
+            f"{len(parts)} block{'s' * (len(parts) > 1)} ({run}): {verdict if whole is not first else 'the reference'}"
+        )
 
     lines = place, u_line, v_line = centre_lines(whole)
     errors = {}

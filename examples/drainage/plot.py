@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the split network with the whole one, and draw both.
 
-    python plot.py RUN_DIR_WHOLE RUN_DIR_SPLIT -o drainage.svg
+python plot.py RUN_DIR_WHOLE RUN_DIR_SPLIT -o drainage.svg
 """
 
 import argparse

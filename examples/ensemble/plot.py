@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the ensemble's mean and spread with those of the exact solution, and draw both.
 
-    python plot.py RUN_DIR -o ensemble.svg
+python plot.py RUN_DIR -o ensemble.svg
 """
 
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare runs of the pair with the same equations stepped in one program, and draw them.
 
-    python plot.py RUN_DIR... -o reaction-diffusion.svg
+python plot.py RUN_DIR... -o reaction-diffusion.svg
 """
 
 import argparse

@@ -29,7 +29,9 @@ def test_every_pair_of_languages_gives_the_direct_solution(examples, built, macr
 
 
 def test_the_front_moves_at_the_speed_of_fisher(built):
-    late, later = (np.interp(-0.5, -built.direct()[round(t / built.MACRO_DT)], np.arange(built.CELLS)) for t in (30, 40))
+    late, later = (
+        np.interp(-0.5, -built.direct()[round(t / built.MACRO_DT)], np.arange(built.CELLS)) for t in (30, 40)
+    )
     speed = (later - late) * built.DX / 10
     assert speed == pytest.approx(2 * np.sqrt(built.K * built.D), rel=0.05)
 

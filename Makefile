@@ -1,0 +1,74 @@
+# Everything a developer types. Each target first sets up what is missing, so `make demo` and `make test` are enough.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+# One profile for all that is built, so that nothing is compiled twice; `make PROFILE=release build` for speed.
+PROFILE ?= dev
+export PROFILE
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+VENV := $(CURDIR)/.venv
+PYTHON := $(VENV)/bin/python
+export PATH := $(VENV)/bin:$(PATH)
+
+# Test runners at once: as many as there are cores.
+JOBS ?= $(shell nproc)
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+setup: $(VENV)/.ready  ## what building needs: Debian packages, a Python environment in .venv
+
+build: setup  ## the package, in .venv
+	$(PYTHON) tools/wheel.py --profile $(PROFILE) --install
+
+wheel: setup  ## the wheel for other machines, in dist/
+	$(PYTHON) tools/wheel.py --profile release --portable
+
+demo: build  ## the main example: a lattice Boltzmann cavity, whole and in coupled pieces, against a reference
+	examples/cavity/run.sh
+
+test: test-rust test-python  ## every test of every language
+
+test-rust: setup
+	cargo test --workspace --locked --profile $(PROFILE)
+
+test-python: build
+	$(PYTHON) -m pytest tests -n $(JOBS)
+
+check: check-rust check-python check-tree  ## format, lints, types, licences
+
+check-rust: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --profile $(PROFILE) -- -D warnings
+
+check-python: setup
+	ruff format --check .
+	ruff check .
+	mypy
+
+check-tree: setup
+	$(PYTHON) tools/licences.py
+	$(PYTHON) tools/words.py
+
+bench: setup  ## the benchmarks, each beside its rival
+	$(MAKE) PROFILE=release build
+	benchmarks/run.sh
+
+fuzz:  ## the decoders against random bytes, 60 seconds each (needs a nightly Rust and cargo-fuzz)
+	tools/fuzz.sh
+
+clean:  ## removes what was built
+	rm -rf $(CARGO_TARGET_DIR) $(VENV) build dist
+	find examples -depth -name build -type d -exec rm -rf {} +
+	$(MAKE) -s clean-stage
+
+clean-stage:
+	rm -rf bindings/python/data bindings/python/titin/{include,lib,fortran}
+
+$(VENV)/.ready: tools/setup.sh requirements-dev.txt
+	tools/setup.sh $(VENV)
+	touch $@
+
+.PHONY: help setup build wheel demo test test-rust test-python check check-rust check-python check-tree bench fuzz clean clean-stage
