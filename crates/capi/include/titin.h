@@ -1,0 +1,469 @@
+/* titin: coupling of simulation codes, from C and from every language that can call C.
+ *
+ * A program opens an instance, which joins the run that its environment names (`titin run` sets it), and then sends
+ * and receives on ports in the order of the submodel execution loop:
+ *
+ *     titin_instance *instance;
+ *     if (titin_open("f_init: initial_state; o_f: final_state", NULL, &instance)) return titin_explain(stderr);
+ *     titin_port *in = titin_port_find(instance, "initial_state"), *out = titin_port_find(instance, "final_state");
+ *     int again;
+ *     while (titin_reuse(instance, &again) == 0 && again) {
+ *         titin_message *msg;
+ *         if (titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &msg)) break;
+ *         const int64_t n = titin_message_extent(msg, 0);
+ *         const double *u0 = titin_message_data(msg);
+ *         ...
+ *         titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, &n, u, t, TITIN_NO_NEXT);
+ *         titin_message_free(msg);
+ *     }
+ *     return titin_close(instance);
+ *
+ * Rules that hold for every call unless it says otherwise
+ *
+ * Errors. A call that returns int returns 0, or the number of an error; titin_error() has the text. On an error what
+ *     the call would have written is set to NULL, zero, or for real numbers NaN. A call that returns a pointer returns
+ *     NULL on an error. No call unwinds, exits, prints (but titin_explain) or installs a signal handler.
+ * Errors stick. A program need not look at each call: the first error stays with the instance; from then on the calls
+ *     that send, receive or reuse return it again at once, and titin_close returns it and fails the run with it.
+ *     A timeout, a closed port and an interruption do not stick. titin_recover forgets an error that was dealt with.
+ *     Bindings with exceptions switch this off (titin_options_exceptions).
+ * Memory. What a call hands out under `**` or as a plain pointer to an opaque type is the caller's to free with the
+ *     function named there. Pointers to const belong to what they were asked from and live as long as that.
+ *     What the caller hands in stays the caller's, and may be changed once the call has returned; two exceptions say so.
+ *     A NULL handle is an error, never a crash; freeing NULL does nothing.
+ * Threads. Any thread may call. Calls on different ports of an instance may run at once; two at once on one port are
+ *     an error that is detected. titin_close must be the last call on its instance and ports. Messages and values may
+ *     be read by many threads at once; a value must not be read while it is built.
+ * Waiting. Only titin_open, titin_reuse, titin_receive and its kin, titin_send and its kin, titin_close and titin_host
+ *     wait. They wait without using a core, and return with an error as soon as the run fails.
+ * Forks. In a forked child every instance of the parent is dead: calls say so (TITIN_ERROR_FORKED), frees are safe.
+ * Text is UTF-8 and ends with a NUL, unless a length goes with it.
+ */
+#ifndef TITIN_H
+#define TITIN_H
+
+#include <float.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define TITIN_VERSION_MAJOR 0
+#define TITIN_VERSION_MINOR 1
+#define TITIN_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An instance: one running copy of a program, as it takes part in a run. */
+typedef struct titin_instance titin_instance;
+/* A port of an instance. Belongs to the instance. */
+typedef struct titin_port titin_port;
+/* A message that was received. Counted: titin_message_retain, titin_message_free. */
+typedef struct titin_message titin_message;
+/* A tree of maps, lists, text, bytes, numbers, arrays and nil. */
+typedef struct titin_value titin_value;
+/* How to open an instance. */
+typedef struct titin_options titin_options;
+/* A region of the program's own in the profile. */
+typedef struct titin_region titin_region;
+/* What a filter makes of a message. */
+typedef struct titin_output titin_output;
+
+/* Errors. docs/errors.md says more about each. */
+enum {
+    TITIN_OK = 0,
+    TITIN_ERROR_USAGE = 1,          /* the call itself is wrong: an unknown port, a slot out of range */
+    TITIN_ERROR_CALL_ORDER = 2,     /* not in its place in the submodel execution loop */
+    TITIN_ERROR_SETTING = 3,        /* a setting is missing, or of another type or unit */
+    TITIN_ERROR_TYPE_MISMATCH = 4,  /* the data are not of the type or shape asked for */
+    TITIN_ERROR_TIMEOUT = 5,        /* the time given to the call is over (does not stick) */
+    TITIN_ERROR_PORT_CLOSED = 6,    /* the port's other end has finished (does not stick) */
+    TITIN_ERROR_PEER_LOST = 7,      /* another instance has failed, or cannot be reached */
+    TITIN_ERROR_DEADLOCK = 8,       /* instances wait for each other in a circle */
+    TITIN_ERROR_CONNECTION = 9,     /* the run cannot be joined, or its manager is gone */
+    TITIN_ERROR_NO_MEMORY = 10,     /* no memory for a message */
+    TITIN_ERROR_FORKED = 11,        /* the instance belongs to the process that this one was forked from */
+    TITIN_ERROR_INTERNAL = 12,      /* an error inside titin; please report it */
+    TITIN_ERROR_INTERRUPTED = 13,   /* the interrupt callback wants to deal with a signal (does not stick) */
+    TITIN_ERROR_FILTER = 14,        /* a filter has failed */
+    TITIN_ERROR_CLOSED = 15         /* the instance has failed before, or is closed */
+};
+
+/* Operators of the submodel execution loop. */
+enum { TITIN_F_INIT = 1, TITIN_O_I = 2, TITIN_S = 3, TITIN_O_F = 4 };
+
+/* Element types of arrays. Complex numbers are two reals, the real part first. Bool is one byte, 0 or 1. */
+enum {
+    TITIN_BOOL = 1,
+    TITIN_I8 = 2,
+    TITIN_I16 = 3,
+    TITIN_I32 = 4,
+    TITIN_I64 = 5,
+    TITIN_U8 = 6,
+    TITIN_U16 = 7,
+    TITIN_U32 = 8,
+    TITIN_U64 = 9,
+    TITIN_F16 = 10,
+    TITIN_F32 = 11,
+    TITIN_F64 = 12,
+    TITIN_C64 = 13,
+    TITIN_C128 = 14
+};
+
+/* Which index varies fastest in memory: the last, as in C, or the first, as in Fortran. */
+enum { TITIN_ORDER_C = 0, TITIN_ORDER_FORTRAN = 1 };
+
+/* What a value or a message is. A message is nil, an array, or any of the others. */
+enum {
+    TITIN_VALUE_NIL = 1,
+    TITIN_VALUE_BOOL = 2,
+    TITIN_VALUE_INT = 3,   /* fits int64_t */
+    TITIN_VALUE_UINT = 4,  /* above INT64_MAX */
+    TITIN_VALUE_FLOAT = 5,
+    TITIN_VALUE_TEXT = 6,
+    TITIN_VALUE_BYTES = 7,
+    TITIN_VALUE_ARRAY = 8,
+    TITIN_VALUE_LIST = 9,
+    TITIN_VALUE_MAP = 10
+};
+
+/* Types of settings. */
+enum {
+    TITIN_SETTING_NONE = 0, /* not set */
+    TITIN_SETTING_BOOL = 1,
+    TITIN_SETTING_INT = 2,
+    TITIN_SETTING_FLOAT = 3,
+    TITIN_SETTING_TEXT = 4, /* quantities with a unit too: "10 ms" */
+    TITIN_SETTING_INTS = 5,
+    TITIN_SETTING_FLOATS = 6,
+    TITIN_SETTING_TABLE = 7
+};
+
+/* Levels of log records, as in Python's logging. */
+enum {
+    TITIN_LOG_DEBUG = 10,
+    TITIN_LOG_INFO = 20,
+    TITIN_LOG_WARNING = 30,
+    TITIN_LOG_ERROR = 40,
+    TITIN_LOG_CRITICAL = 50
+};
+
+#define TITIN_NO_SLOT (-1)          /* for ports without slots */
+#define TITIN_MAX_RANK 32           /* most dimensions of an array */
+#define TITIN_WAIT DBL_MAX          /* a timeout: for ever */
+#define TITIN_NO_NEXT (-DBL_MAX)    /* a next timestamp: not known, or there is none */
+
+
+/* ---- Errors and version ---------------------------------------------------------------------------------------- */
+
+/* The text of the last error of a call in this thread; "" if there was none. Lives until this thread's next error. */
+const char *titin_error(void);
+/* The number of that error. */
+int titin_error_kind(void);
+/* The name of an error's number: "TITIN_ERROR_USAGE". */
+const char *titin_error_name(int kind);
+/* Writes "titin: " and that text as a line to a stream; returns its number, at least 1: `return titin_explain(stderr);` */
+int titin_explain(FILE *stream);
+/* For callbacks of yours that titin calls: the text that goes with the error that you return. */
+void titin_set_error(const char *text);
+/* Release of the library: "0.1.0". */
+const char *titin_version(void);
+
+
+/* ---- Options --------------------------------------------------------------------------------------------------- */
+
+/* New options, all as by default. Free with titin_options_free, after titin_open if you like. */
+titin_options *titin_options_new(void);
+void titin_options_free(titin_options *options);
+/* The instance to be, in place of TITIN_INSTANCE: "macro[3]". Needed if a process has several instances. */
+int titin_options_instance(titin_options *options, const char *name);
+/* The run to join, in place of TITIN_MANAGER: path of a connection file, or tcp:host:port. */
+int titin_options_manager(titin_options *options, const char *manager);
+/* Declares a port, as the text of titin_open does; `name[]` is a vector port. */
+int titin_options_port(titin_options *options, const char *name, int op);
+/* Switches the check of the order of calls off. The reason goes to the run's log. */
+int titin_options_unchecked(titin_options *options, const char *reason);
+/* The language of the program, for the log: "C" by default. */
+int titin_options_language(titin_options *options, const char *language);
+/* For bindings that raise every error: none sticks, the run fails only by titin_fail or if titin_close fails. */
+int titin_options_exceptions(titin_options *options);
+
+
+/* ---- Instances ------------------------------------------------------------------------------------------------- */
+
+/* Opens an instance: joins the run and waits for the manager's answer.
+ * `ports` declares ports: "f_init: a, b; o_i: c; s: d[]; o_f: e"; NULL with none in the options: the ports are those of
+ * the description. `options` may be NULL. End the instance with titin_close. */
+int titin_open(const char *ports, const titin_options *options, titin_instance **instance);
+
+/* Ends the instance's part in the run, waits until the receivers hold all that was sent, and frees the instance and its
+ * ports; messages live on. Returns the first error that stuck, or what went wrong at the end (messages never taken, a
+ * failed run); then the run fails.
+ * Only with TITIN_ERROR_INTERRUPTED the instance is still there: call it again, or titin_fail first. */
+int titin_close(titin_instance *instance);
+
+/* Fails the run, with this instance as the culprit and this text as the reason. Still call titin_close, which then
+ * does not wait, to free the instance. */
+int titin_fail(titin_instance *instance, const char *text);
+
+/* Begins the next use of the submodel: `*again` is 1 if there is one. Without connected F_INIT ports there is one use;
+ * else it waits for the F_INIT messages, and `*again` is 0 once their senders have finished. Settings change here. */
+int titin_reuse(titin_instance *instance, int *again);
+
+/* Forgets the error that has stuck: the program has dealt with it. */
+int titin_recover(titin_instance *instance);
+
+/* Name of the instance: "macro[3]". */
+const char *titin_instance_name(const titin_instance *instance);
+/* The directory that was current when the instance was opened; `titin run` starts each program in one of its own. */
+const char *titin_workdir(const titin_instance *instance);
+/* Scales that the description gives: a map with those known of "dt" and "total" (s, numbers), "dx" and "extent" (m,
+ * lists with a number per dimension). */
+const titin_value *titin_scale(const titin_instance *instance);
+/* Sends a record to the run's log; levels above. */
+int titin_log(titin_instance *instance, int level, const char *text);
+/* Switches the check of the order of calls off from here on. The reason goes to the run's log. */
+int titin_skip_checks(titin_instance *instance, const char *reason);
+
+/* Begins and ends a region in the profile. titin_region_end frees the region. Regions may nest and overlap. */
+titin_region *titin_region_begin(titin_instance *instance, const char *name);
+int titin_region_end(titin_instance *instance, titin_region *region);
+
+/* While a call waits, `interrupted` is asked whenever a signal came and at least ten times a second, in the thread
+ * that waits; once it returns nonzero the call returns TITIN_ERROR_INTERRUPTED. Can be set once. `data` must live until
+ * titin_close. */
+int titin_on_interrupt(titin_instance *instance, int (*interrupted)(void *data), void *data);
+
+/* Several instances in one process: opens an instance for each name, runs entry[i](instance, data[i]) in a thread of
+ * its own, closes the instance when it returns, and waits for all. The first instance runs in the calling thread.
+ * An entry returns 0, or anything else to fail the run (titin_set_error says why). `ports` (text as for titin_open)
+ * and `data` may be NULL, or hold NULLs. Returns the first error, not its echoes. */
+typedef int (*titin_entry)(titin_instance *instance, void *data);
+int titin_host(int count, const char *const *names, const char *const *ports, const titin_entry *entries,
+               void *const *data, const titin_options *options);
+
+
+/* ---- Settings -------------------------------------------------------------------------------------------------- */
+
+/* Type of a setting, TITIN_SETTING_NONE if it is not set; no error. For defaults: read only what is set. */
+int titin_setting_type(const titin_instance *instance, const char *name);
+/* A real number. A whole one serves too; a quantity with a unit is given in SI units. */
+int titin_setting_f64(titin_instance *instance, const char *name, double *value);
+/* A quantity in a unit: "10 ms" read in "s" is 0.01. A number alone is taken to be in the unit already. */
+int titin_setting_quantity(titin_instance *instance, const char *name, const char *unit, double *value);
+int titin_setting_i64(titin_instance *instance, const char *name, int64_t *value);
+/* 0 or 1. */
+int titin_setting_bool(titin_instance *instance, const char *name, int *value);
+/* The text lives until titin_close. */
+int titin_setting_text(titin_instance *instance, const char *name, const char **value);
+/* Lists, into the caller's memory. `*count` is the length; ask for it with `values` NULL. It is an error if
+ * `capacity` is smaller. */
+int titin_setting_f64s(titin_instance *instance, const char *name, double *values, int64_t capacity, int64_t *count);
+int titin_setting_i64s(titin_instance *instance, const char *name, int64_t *values, int64_t capacity, int64_t *count);
+/* A table whose rows are equally long, row by row; as for lists, with `capacity` in numbers. */
+int titin_setting_table(titin_instance *instance, const char *name, double *values, int64_t capacity, int64_t *rows,
+                        int64_t *columns);
+/* A setting of any type; lists and tables are lists. Free with titin_value_free. */
+int titin_setting_value(titin_instance *instance, const char *name, titin_value **value);
+/* All settings known for this instance, as a map from full names ("macro.dt") to values, with the overlay in force.
+ * Free with titin_value_free. */
+int titin_settings(titin_instance *instance, titin_value **settings);
+/* The overlay in force alone, as titin_reuse has fixed it. Free with titin_value_free. */
+int titin_overlay(titin_instance *instance, titin_value **settings);
+
+
+/* ---- Ports ----------------------------------------------------------------------------------------------------- */
+
+/* The port of this name. Look ports up once; the handle lives until titin_close. */
+titin_port *titin_port_find(titin_instance *instance, const char *name);
+/* All ports: how many, and the one at an index from 0. */
+int titin_port_count(const titin_instance *instance);
+titin_port *titin_port_at(titin_instance *instance, int index);
+
+const char *titin_port_name(const titin_port *port);
+/* TITIN_F_INIT, TITIN_O_I, TITIN_S or TITIN_O_F. */
+int titin_port_operator(const titin_port *port);
+/* 1 or 0: whether it has slots; whether their number is set at run time; whether anything is connected. */
+int titin_port_is_vector(const titin_port *port);
+int titin_port_is_resizable(const titin_port *port);
+int titin_port_is_connected(const titin_port *port);
+/* Number of slots now, 1 for a port without slots. A receiver of a resizable port learns it with each message. */
+int titin_port_slots(const titin_port *port);
+/* Sets the number of slots of a sending, resizable vector port. */
+int titin_port_set_slots(titin_port *port, int slots);
+
+
+/* ---- Sending --------------------------------------------------------------------------------------------------- */
+
+/* Every send returns when the memory handed in may be changed. It waits only while the conduit's buffer is full, or
+ * until the receiver has come. On a port that nothing is connected to it does nothing. */
+
+/* Sends an array that is contiguous in C order. `extents` may be NULL if `rank` is 0. */
+int titin_send(titin_port *port, int slot, int dtype, int rank, const int64_t *extents, const void *data,
+               double timestamp, double next_timestamp);
+
+/* Sends any array. `strides` are in bytes, one per dimension, negative ones too, from the element at all zeros, which
+ * `data` points to; NULL: contiguous in `order`. Arrays that are contiguous in C or Fortran order are sent as they lie;
+ * `order` decides where both hold; where neither does, the elements are packed in `order` first.
+ * `names` are index names, NULL for none. `settings` is a map, the settings overlay to go with the message, NULL for
+ * the one in force. */
+int titin_send_array(titin_port *port, int slot, int dtype, int rank, const int64_t *extents, const int64_t *strides,
+                     int order, const char *const *names, const void *data, double timestamp, double next_timestamp,
+                     const titin_value *settings);
+
+/* Sends a message without data, and a structure (an array or nil too). `settings` as above. */
+int titin_send_nil(titin_port *port, int slot, double timestamp, double next_timestamp, const titin_value *settings);
+int titin_send_value(titin_port *port, int slot, const titin_value *value, double timestamp, double next_timestamp,
+                     const titin_value *settings);
+
+
+/* ---- Receiving ------------------------------------------------------------------------------------------------- */
+
+/* Receives a message; waits until one is there, at most `timeout` seconds (TITIN_WAIT: for ever; 0: not at all).
+ * Free with titin_message_free. */
+int titin_receive(titin_port *port, int slot, double timeout, titin_message **message);
+
+/* Receives a message if one is there; else `*message` is NULL, and that is no error. */
+int titin_try_receive(titin_port *port, int slot, titin_message **message);
+
+/* Receives the next message of any of these ports, all slots of vector ports. Ports take turns; closed ones are passed
+ * over, and it is TITIN_ERROR_PORT_CLOSED when all are. `*index` is the port's place in `ports`, `*slot` the slot or
+ * TITIN_NO_SLOT. */
+int titin_receive_any(titin_port *const *ports, int count, double timeout, int *index, int *slot,
+                      titin_message **message);
+
+/* Receives an array into the caller's memory, whose dtype and shape must be those of the message. `strides` and `order`
+ * describe the memory as in titin_send_array; the element at an index stays at that index. `message` may be NULL; else
+ * the message is given too (for its timestamps). After TITIN_ERROR_TYPE_MISMATCH the message is lost. */
+int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, int rank, const int64_t *extents,
+                       const int64_t *strides, int order, void *data, titin_message **message);
+
+
+/* ---- Messages -------------------------------------------------------------------------------------------------- */
+
+/* One more owner of the message; each calls titin_message_free once. Returns the message. The data live until the last
+ * one has, past titin_close and past the sender's end. */
+titin_message *titin_message_retain(titin_message *message);
+void titin_message_free(titin_message *message);
+/* A message of one's own, such as a default for a port that nothing is connected to. */
+titin_message *titin_message_new(const titin_value *value, double timestamp, double next_timestamp);
+
+double titin_message_timestamp(const titin_message *message);
+/* 1 or 0; and the next timestamp, TITIN_NO_NEXT if there is none. */
+int titin_message_has_next(const titin_message *message);
+double titin_message_next_timestamp(const titin_message *message);
+
+/* What the data are: TITIN_VALUE_NIL, TITIN_VALUE_ARRAY or another kind. */
+int titin_message_kind(const titin_message *message);
+/* Of an array; for other data: 0, rank 0, extent 0, TITIN_ORDER_C, NULL. Strides are in bytes. Data are aligned to 64
+ * bytes and must not be changed. */
+int titin_message_dtype(const titin_message *message);
+int titin_message_rank(const titin_message *message);
+int64_t titin_message_extent(const titin_message *message, int dimension);
+int64_t titin_message_stride(const titin_message *message, int dimension);
+int titin_message_order(const titin_message *message);
+/* Name of an index, NULL if it has none. */
+const char *titin_message_index_name(const titin_message *message, int dimension);
+const void *titin_message_data(const titin_message *message);
+/* Number of elements, and of bytes. */
+int64_t titin_message_elements(const titin_message *message);
+int64_t titin_message_nbytes(const titin_message *message);
+/* The data as a value, of whatever kind. Arrays and bytes in it are not copied. */
+const titin_value *titin_message_value(const titin_message *message);
+/* The settings overlay that came with it, a map; NULL if none did. */
+const titin_value *titin_message_settings(const titin_message *message);
+
+
+/* ---- Values ---------------------------------------------------------------------------------------------------- */
+
+/* New values. Free with titin_value_free, unless they were put into a list or map, which frees them. */
+titin_value *titin_new_nil(void);
+titin_value *titin_new_bool(int flag);
+titin_value *titin_new_i64(int64_t number);
+titin_value *titin_new_u64(uint64_t number);
+titin_value *titin_new_f64(double number);
+/* `length` in bytes, or negative: up to the NUL. */
+titin_value *titin_new_text(const char *text, int64_t length);
+/* Bytes and arrays are copied, or with `borrow` 1 only pointed to: then they must live, and not change, until the value
+ * is freed. Arrays are described as for titin_send_array; those that are not contiguous are packed, thus copied. */
+titin_value *titin_new_bytes(const void *bytes, int64_t length, int borrow);
+titin_value *titin_new_array(int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
+                             const char *const *names, const void *data, int borrow);
+titin_value *titin_new_list(void);
+titin_value *titin_new_map(void);
+/* Put a value into a list or map, which owns it from then on, also if the call fails. A name that the map has already
+ * gets the new value. */
+int titin_list_append(titin_value *list, titin_value *item);
+int titin_map_set(titin_value *map, const char *name, titin_value *item);
+void titin_value_free(titin_value *value);
+
+/* TITIN_VALUE_NIL and so on; 0 for NULL. */
+int titin_value_kind(const titin_value *value);
+int titin_value_bool(const titin_value *value, int *flag);
+int titin_value_i64(const titin_value *value, int64_t *number);
+int titin_value_u64(const titin_value *value, uint64_t *number);
+/* Whole numbers serve too. */
+int titin_value_f64(const titin_value *value, double *number);
+/* Text, which may hold NULs; its length in bytes goes to `*length` if that is not NULL. */
+const char *titin_value_text(const titin_value *value, int64_t *length);
+/* Bytes; not NULL also if there are none. */
+const void *titin_value_bytes(const titin_value *value, int64_t *length);
+/* Number of entries of a list or map, else 0. */
+int64_t titin_value_size(const titin_value *value);
+/* Entry of a list or map at an index from 0; name of a map's entry; entry of a map by name, NULL without an error if
+ * there is none. */
+const titin_value *titin_value_item(const titin_value *value, int64_t index);
+const char *titin_value_name(const titin_value *value, int64_t index);
+const titin_value *titin_value_find(const titin_value *value, const char *name);
+/* Of an array, as for messages. */
+int titin_value_dtype(const titin_value *value);
+int titin_value_rank(const titin_value *value);
+int64_t titin_value_extent(const titin_value *value, int dimension);
+int64_t titin_value_stride(const titin_value *value, int dimension);
+int titin_value_order(const titin_value *value);
+const char *titin_value_index_name(const titin_value *value, int dimension);
+const void *titin_value_data(const titin_value *value);
+int64_t titin_value_elements(const titin_value *value);
+int64_t titin_value_nbytes(const titin_value *value);
+
+/* Bytes of an element, 0 if there is no such type; NumPy's name of it ("float64"), NULL if there is none; the type of
+ * this name, 0 if there is none. */
+int titin_dtype_size(int dtype);
+const char *titin_dtype_name(int dtype);
+int titin_dtype_find(const char *name);
+
+
+/* ---- Filters of one's own -------------------------------------------------------------------------------------- */
+
+/* A filter in a shared library, named in the description under `titin: filters`, is a function of this type with C
+ * linkage. It looks at `in` with the titin_message_ calls, says with the titin_output_ calls what becomes of it (what
+ * it does not mention stays), and returns 0, or anything else if it fails (titin_set_error says why). It runs in the
+ * thread that sends or receives, maybe in several at once. Neither pointer lives longer than the call.
+ * Link the library with `titin config --libs`. */
+typedef int (*titin_filter)(const titin_message *in, titin_output *out);
+
+/* Data that replace those of the message: memory for an array of this type and shape, contiguous in `order`, to be
+ * filled before the filter returns. Index names stay if the rank does. */
+void *titin_output_array(titin_output *out, int dtype, int rank, const int64_t *extents, int order);
+/* The same with a copy of a value of any kind. */
+int titin_output_value(titin_output *out, const titin_value *value);
+int titin_output_timestamp(titin_output *out, double timestamp, double next_timestamp);
+
+/* For bindings: how filters that the description names by a function of the language ("module:function" in Python) are
+ * found when an instance is opened, called, and let go. `find` sets `*filter` and returns 0, or returns an error
+ * (titin_set_error says why); `call` is as titin_filter; `drop` may be NULL. `data` must outlive the instance. */
+int titin_options_filters(titin_options *options, int (*find)(void *data, const char *name, void **filter),
+                          int (*call)(void *filter, const titin_message *in, titin_output *out),
+                          void (*drop)(void *filter), void *data);
+
+
+#ifdef TITIN_TESTING
+/* Panics inside the library, to show that no panic crosses the ABI. Returns TITIN_ERROR_INTERNAL. */
+int titin_test_panic(titin_instance *instance);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
