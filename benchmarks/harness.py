@@ -1,0 +1,196 @@
+"""What all benchmarks share: timing in turn, the statistics, the records and the table.
+
+A figure without its rival beside it is not a result. Each round times titin and then the rival (the order swaps every
+round), so that what else the machine does falls on both. The ratio is the median of the rounds' ratios, with its 95 %
+interval from order statistics (no assumption about the distribution).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PROGRAMS = ROOT / "benchmarks" / "programs"
+RIVALS = ROOT / "build" / "rivals"
+MUSCLE3 = "muscle3==0.11.0"
+
+
+@dataclass
+class Record:
+    """One answer: titin's figure, the rival's, and their ratio (below 1, titin is better)."""
+
+    question: str
+    case: str
+    size_bytes: int | None
+    titin: float
+    rival_name: str
+    rival: float
+    unit: str
+    ratio: float
+    target: float | None
+    rounds: int
+    spread: dict[str, list[float]] = field(default_factory=dict)
+
+
+def interval(samples: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the median, from order statistics."""
+    ordered = sorted(samples)
+    count = len(ordered)
+    reach = int(math.floor((count - 1.96 * math.sqrt(count)) / 2))
+    low = max(reach, 0)
+    return ordered[low], ordered[count - 1 - low]
+
+
+def compare(
+    question: str,
+    case: str,
+    pairs: Sequence[tuple[float, float]],
+    *,
+    rival: str,
+    unit: str,
+    size: int | None = None,
+    target: float | None = None,
+) -> Record:
+    """Makes a record of rounds, each titin's figure and the rival's."""
+    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
+    ratios = [a / b for a, b in pairs]
+    return Record(
+        question,
+        case,
+        size,
+        statistics.median(ours),
+        rival,
+        statistics.median(theirs),
+        unit,
+        statistics.median(ratios),
+        target,
+        len(pairs),
+        {
+            "titin": list(interval(ours)),
+            "rival": list(interval(theirs)),
+            "ratio": list(interval(ratios)),
+        },
+    )
+
+
+def alternate(
+    rounds: int, titin: Callable[[], float], rival: Callable[[], float]
+) -> list[tuple[float, float]]:
+    """Times both in every round, titin first in even ones."""
+    pairs = []
+    for number in range(rounds):
+        if number % 2 == 0:
+            ours = titin()
+            theirs = rival()
+        else:
+            theirs = rival()
+            ours = titin()
+        pairs.append((ours, theirs))
+        print(f"\r  round {number + 1}/{rounds}", end="", file=sys.stderr, flush=True)
+    print("\r" + " " * 30 + "\r", end="", file=sys.stderr, flush=True)
+    return pairs
+
+
+def rival_python() -> Path:
+    """Python of an environment that has the rivals, made when it is first asked for."""
+    python = RIVALS / "bin" / "python"
+    if not python.exists():
+        print("  setting up the rivals' Python environment", file=sys.stderr)
+        venv.create(RIVALS, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", MUSCLE3, "numpy"], check=True)
+    return python
+
+
+def run(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
+    """Runs a command to its end; its standard output. What it says is shown if it fails."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        words = " ".join(str(word) for word in command)
+        raise SystemExit(f"{words} failed ({done.returncode}):\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder for one run, on memory where there is some: a benchmark of messages is none of the disk."""
+    memory = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
+
+
+def machine() -> str:
+    """The machine, on one line."""
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    cores = len(os.sched_getaffinity(0))
+    return f"{model}, {cores} cores, Linux {platform.release()}"
+
+
+def save(name: str, records: Sequence[Record]) -> None:
+    """Writes the records of one question."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    data = {
+        "machine": machine(),
+        "date": date.today().isoformat(),
+        "records": [asdict(record) for record in records],
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+    for record in records:
+        print("  " + describe(record))
+
+
+def describe(record: Record) -> str:
+    """A record on one line."""
+    low, high = record.spread["ratio"]
+    target = f", target {record.target:g}" if record.target is not None else ""
+    return (
+        f"{record.case}: titin {record.titin:.4g} {record.unit}, {record.rival_name} "
+        f"{record.rival:.4g} {record.unit}, ratio {record.ratio:.3g} [{low:.3g}, {high:.3g}]{target}"
+    )
+
+
+def table() -> None:
+    """Writes the table of all results into benchmarks/README.md, between its marks."""
+    begin, end = "<!-- results -->\n", "<!-- end of results -->"
+    readme = ROOT / "benchmarks" / "README.md"
+    text = readme.read_text()
+    lines = []
+    for path in sorted(RESULTS.glob("*.json")):
+        data = json.loads(path.read_text())
+        records = [Record(**record) for record in data["records"]]
+        lines += [
+            f"\n**{records[0].question}** ({data['machine']}; {data['date']})\n",
+            "| case | titin | rival | | ratio [95 %] | target | rounds |",
+            "| --- | ---: | ---: | --- | ---: | ---: | ---: |",
+        ]
+        for record in records:
+            low, high = record.spread["ratio"]
+            target = "" if record.target is None else f"{record.target:g}"
+            lines.append(
+                f"| {record.case} | {record.titin:.4g} {record.unit} | {record.rival:.4g} {record.unit} "
+                f"| {record.rival_name} | {record.ratio:.3g} [{low:.3g}, {high:.3g}] | {target} | {record.rounds} |"
+            )
+    before, rest = text.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    readme.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
