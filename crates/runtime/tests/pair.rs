@@ -31,6 +31,9 @@ impl Handler for Ears {
     }
 }
 
+/// What an instance does.
+type Role = Box<dyn Fn(&Instance) -> Result<()> + Send>;
+
 /// A manager for hosted instances; the path of its connection file.
 struct Stage {
     manager: String,
@@ -153,7 +156,7 @@ impl Stage {
     /// Runs each instance on a thread of its own.
     fn play(
         &self,
-        roles: Vec<(&'static str, Box<dyn Fn(&Instance) -> Result<()> + Send>)>,
+        roles: Vec<(&'static str, Role)>,
     ) -> Vec<Result<()>> {
         let threads: Vec<_> = roles
             .into_iter()
@@ -323,7 +326,7 @@ fn a_failure_reaches_those_who_wait() {
 fn a_circle_of_receives_is_a_deadlock() {
     let stage =
         Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
-    let role = || -> Box<dyn Fn(&Instance) -> Result<()> + Send> {
+    let role = || -> Role {
         Box::new(|instance| {
             assert!(instance.reuse()?);
             instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
@@ -340,7 +343,7 @@ fn a_circle_of_receives_is_a_deadlock() {
 fn a_full_buffer_in_a_circle_is_raised() {
     let stage =
         Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
-    let role = || -> Box<dyn Fn(&Instance) -> Result<()> + Send> {
+    let role = || -> Role {
         Box::new(|instance| {
             assert!(instance.reuse()?);
             for step in 0..20 {

@@ -1,0 +1,103 @@
+"""How long it takes from the death of one instance until the last of the others knows, next to MUSCLE3."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.harness import PROGRAMS, Record, alternate, compare, rival_python, scratch
+from benchmarks.native import TITIN
+
+import sys
+
+PYTHON = Path(sys.executable)
+WAITER = PROGRAMS / "waiter.py"
+
+
+def model(python: Path, library: str, count: int, folder: Path) -> str:
+    """A ring of ``count`` instances, each of which waits for its neighbour for ever."""
+    lines = [
+        "ymmsl_version: v0.2",
+        "description: Everybody waits, until one dies.",
+        "models:",
+        "  ring:",
+        "    components:",
+    ]
+    for number in range(count):
+        lines += [
+            f"      c{number}:",
+            "        description: waits",
+            "        ports: {o_i: out, s: in}",
+            f"        implementation: p{number}",
+        ]
+    lines.append("    conduits:")
+    lines += [f"      c{number}.out: c{(number + 1) % count}.in" for number in range(count)]
+    if count == 2:
+        lines.append("    matching_timelines: {c0: c1}")
+    else:
+        lines.append("    matching_timelines:")
+        lines += [f"      c{number}: c{number + 1}" for number in range(count - 1)]
+    lines.append("programs:")
+    for number in range(count):
+        lines += [
+            f"  p{number}:",
+            f"    executable: {python}",
+            f"    args: [{WAITER}, {library}, {folder}/{number}]",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def kill_one(command: list[str | Path], folder: Path, count: int) -> float:
+    """Starts the ring, kills its first instance, and takes the time until the last of the others has its error."""
+    with subprocess.Popen(
+        [str(word) for word in command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as run:
+        while not all((folder / f"{number}.pid").exists() for number in range(count)):
+            if run.poll() is not None:
+                raise SystemExit(f"{command[0]} ended before the ring was complete, see {folder}")
+            time.sleep(0.01)
+        time.sleep(0.3)
+        victim = int((folder / "0.pid").read_text())
+        begin = time.time()
+        os.kill(victim, signal.SIGKILL)
+        run.wait()
+    ends = [float((folder / f"{number}.error").read_text()) for number in range(1, count)]
+    return max(ends) - begin
+
+
+def titin(count: int) -> float:
+    """Seconds until the last error in a ring of titin's."""
+    with scratch() as name:
+        folder = Path(name)
+        (folder / "ring.ymmsl").write_text(model(PYTHON, "titin", count, folder))
+        return kill_one([TITIN, "run", "ring.ymmsl", "--run-dir", folder / "run"], folder, count)
+
+
+def muscle3(count: int) -> float:
+    """The same for MUSCLE3."""
+    python = rival_python()
+    with scratch() as name:
+        folder = Path(name)
+        (folder / "run").mkdir()
+        (folder / "ring.ymmsl").write_text(model(python, "muscle3", count, folder))
+        manager = python.parent / "muscle_manager"
+        return kill_one([manager, "--start-all", "--run-dir", folder / "run", "ring.ymmsl"], folder, count)
+
+
+def main(quick: bool) -> list[Record]:
+    """With 2 and with 50 instances. 100 kills of titin's; MUSCLE3's slow starts allow fewer beside them."""
+    question = "From the kill -9 of an instance to the last error of the others"
+    records = []
+    for count, kills, beside in [(2, 100, 10), (50, 100, 3)]:
+        if quick:
+            kills, beside = 6, 2
+        rival: Callable[[], float] = lambda n=count: muscle3(n)  # type: ignore[misc]
+        pairs = alternate(beside, lambda n=count: titin(n), rival)  # type: ignore[misc]
+        theirs = sorted(b for _, b in pairs)[len(pairs) // 2]
+        more = [(titin(count), theirs) for _ in range(kills - beside)]
+        records.append(compare(question, f"{count} instances", pairs + more, rival="MUSCLE3 0.11", unit="s"))
+    return records

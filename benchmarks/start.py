@@ -1,0 +1,64 @@
+"""How long a small run takes from start to end, next to bare processes and to MUSCLE3."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from benchmarks import python_pair
+from benchmarks.harness import PROGRAMS, Record, alternate, compare, rival_python, run, scratch
+from benchmarks.native import PAIR, TITIN, build
+
+MESSAGES = 1000
+
+
+def native(program: Path) -> float:
+    """Seconds of a whole ``titin run``."""
+    with scratch() as name:
+        folder = Path(name)
+        (folder / "pair.ymmsl").write_text(PAIR.format(program=program, steps=MESSAGES // 2))
+        begin = time.perf_counter()
+        run([TITIN, "run", "pair.ymmsl", "--run-dir", folder / "run"], folder)
+        return time.perf_counter() - begin
+
+
+def bare() -> float:
+    """Seconds for two processes that do nothing."""
+    begin = time.perf_counter()
+    for process in [subprocess.Popen(["/bin/true"]) for _ in range(2)]:
+        process.wait()
+    return time.perf_counter() - begin
+
+
+def muscle3() -> float:
+    """Seconds of a whole MUSCLE3 run of two Python programs."""
+    python = rival_python()
+    with scratch() as name:
+        folder = Path(name)
+        (folder / "run").mkdir()
+        model = python_pair.MODEL.format(
+            python=python,
+            programs=PROGRAMS,
+            library="muscle3",
+            elements=0,
+            steps=MESSAGES // 2,
+            result=folder / "seconds",
+        )
+        (folder / "pair.ymmsl").write_text(model)
+        begin = time.perf_counter()
+        run([python.parent / "muscle_manager", "--start-all", "--run-dir", folder / "run", "pair.ymmsl"], folder)
+        return time.perf_counter() - begin
+
+
+def main(quick: bool) -> list[Record]:
+    """Against what the system takes by itself, and against MUSCLE3."""
+    program = build("pair")
+    question = f"A run of two native programs with {MESSAGES} empty messages, start to end"
+    rounds = 3 if quick else 15
+    spawned = alternate(rounds, lambda: native(program), bare)
+    coupled = alternate(rounds, lambda: native(program), muscle3)
+    return [
+        compare(question, "against two bare processes", spawned, rival="spawn of /bin/true", unit="s"),
+        compare(question, "against a coupler", coupled, rival="MUSCLE3 0.11, Python", unit="s"),
+    ]
