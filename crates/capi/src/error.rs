@@ -1,0 +1,156 @@
+//! Errors at the border: a number, a text per thread, and no panic across it.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use titin_runtime::{Error, Kind, Result};
+
+/// What a call returns if all is well.
+pub(crate) const OK: c_int = 0;
+
+/// Names of the errors, by their numbers.
+const NAMES: [&CStr; 16] = [
+    c"TITIN_OK",
+    c"TITIN_ERROR_USAGE",
+    c"TITIN_ERROR_CALL_ORDER",
+    c"TITIN_ERROR_SETTING",
+    c"TITIN_ERROR_TYPE_MISMATCH",
+    c"TITIN_ERROR_TIMEOUT",
+    c"TITIN_ERROR_PORT_CLOSED",
+    c"TITIN_ERROR_PEER_LOST",
+    c"TITIN_ERROR_DEADLOCK",
+    c"TITIN_ERROR_CONNECTION",
+    c"TITIN_ERROR_NO_MEMORY",
+    c"TITIN_ERROR_FORKED",
+    c"TITIN_ERROR_INTERNAL",
+    c"TITIN_ERROR_INTERRUPTED",
+    c"TITIN_ERROR_FILTER",
+    c"TITIN_ERROR_CLOSED",
+];
+
+thread_local! {
+    /// The last error of this thread, and its text as C reads it.
+    static LAST: RefCell<Option<(Error, CString)>> = const { RefCell::new(None) };
+}
+
+/// Keeps an error as this thread's last one; its number.
+pub(crate) fn keep(error: Error) -> c_int {
+    let kind = error.kind as c_int;
+    let text = c_text(&error.text);
+    LAST.with_borrow_mut(|last| *last = Some((error, text)));
+    kind
+}
+
+/// The last error of this thread.
+pub(crate) fn last() -> Option<Error> {
+    LAST.with_borrow(|last| last.as_ref().map(|(error, _)| error.clone()))
+}
+
+/// Runs a call's body. A panic becomes an error, whose text says where it was.
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let why = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a panic without text".to_owned());
+        Err(Error::new(Kind::Internal, format!("an error inside titin: {why}; please report this")))
+    })
+}
+
+/// A call that returns a status and has no instance for errors to stick to.
+pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
+    caught(body).map_or_else(keep, |()| OK)
+}
+
+/// A call that returns something, with this if it fails.
+pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
+    caught(body).unwrap_or_else(|error| {
+        keep(error);
+        fallback
+    })
+}
+
+/// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
+pub(crate) fn null(what: &str, maker: &str) -> Error {
+    last().unwrap_or_else(|| usage(format!("no {what}: NULL was given where {maker} gives one")))
+}
+
+pub(crate) fn usage(text: impl Into<String>) -> Error {
+    Error::new(Kind::Usage, text)
+}
+
+/// Text as C reads it; a NUL in it would end it early, so it is shown.
+pub(crate) fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "\\0")).expect("no NUL is left")
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_error() -> *const c_char {
+    let text = LAST.try_with(|last| last.borrow().as_ref().map(|(_, text)| text.as_ptr()));
+    text.ok().flatten().unwrap_or(c"".as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_error_kind() -> c_int {
+    LAST.try_with(|last| last.borrow().as_ref().map_or(OK, |(error, _)| error.kind as c_int)).unwrap_or(OK)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_error_name(kind: c_int) -> *const c_char {
+    usize::try_from(kind).ok().and_then(|kind| NAMES.get(kind)).map_or(std::ptr::null(), |name| name.as_ptr())
+}
+
+/// # Safety
+/// `stream` is NULL or open for writing.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_explain(stream: *mut libc::FILE) -> c_int {
+    if !stream.is_null() {
+        for text in [c"titin: ".as_ptr(), titin_error(), c"\n".as_ptr()] {
+            // SAFETY: the stream is open, as the caller promises; the texts end with a NUL and outlive the call.
+            unsafe { libc::fputs(text, stream) };
+        }
+    }
+    titin_error_kind().max(1)
+}
+
+/// # Safety
+/// `text` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_set_error(text: *const c_char) {
+    let text = if text.is_null() {
+        String::new()
+    } else {
+        // SAFETY: it ends with a NUL, as the caller promises.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    };
+    keep(Error::new(Kind::Filter, text));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_text() {
+        let kind = status(|| panic!("seven is not eight"));
+        assert_eq!(kind, Kind::Internal as c_int);
+        assert!(last().unwrap().text.contains("seven is not eight"));
+        assert_eq!(titin_error_kind(), kind);
+    }
+
+    #[test]
+    fn every_number_has_a_name() {
+        assert_eq!(NAMES.len(), Kind::Closed as usize + 1);
+        for kind in 0..NAMES.len() as c_int {
+            assert!(!titin_error_name(kind).is_null());
+        }
+        assert!(titin_error_name(16).is_null() && titin_error_name(-1).is_null());
+    }
+}
