@@ -1,0 +1,3 @@
+//! What the command can do.
+
+pub(crate) mod check;

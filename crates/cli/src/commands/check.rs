@@ -1,0 +1,214 @@
+//! `titin check`: what would go wrong.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use titin_model::{Description, Network, Problem, Report, Severity, Start};
+
+use crate::sources::Sources;
+use crate::terminal::{
+    self, BOLD, ERROR, FAINT, GOOD, PLACE, REFUSED, WARNING, complain, count, harmless, print,
+};
+
+/// Finds what is wrong with a description: names, ports, types, settings, time scales, deadlock
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    sources: Sources,
+    /// Print the problems as JSON
+    #[arg(long)]
+    json: bool,
+    /// Refuse components that exchange messages in each step unless the files say that their timelines match
+    #[arg(long)]
+    strict: bool,
+    /// The programs are started by hand: a component without a program is no problem
+    #[arg(long)]
+    by_hand: bool,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> ExitCode {
+        let start = if self.by_hand { Start::ByHand } else { Start::Programs };
+        let (report, network) = match self.sources.load(start, self.strict) {
+            Ok(description) => network(description, self.sources.model.as_deref()),
+            Err(report) => (report, None),
+        };
+        if self.json {
+            match serde_json::to_string_pretty(&report) {
+                Ok(text) => print(&(text + "\n")),
+                Err(error) => return complain(&format!("the problems cannot be written as JSON: {error}")),
+            }
+        } else {
+            print(&text(&report, network.as_ref(), terminal::width()));
+        }
+        if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
+    }
+}
+
+/// What flattening finds comes after the warnings, not in their place.
+fn network(description: Description, model: Option<&str>) -> (Report, Option<Network>) {
+    let made = description.network(model);
+    let mut report = description.warnings;
+    match made {
+        Ok(network) => (report, Some(network)),
+        Err(more) => {
+            report.problems.extend(more.problems);
+            report.left_out += more.left_out;
+            (report, None)
+        }
+    }
+}
+
+/// The problems, each with the line that it is about, then the sum.
+fn text(report: &Report, network: Option<&Network>, width: Option<usize>) -> String {
+    let mut sources = Excerpts::default();
+    let mut out = String::new();
+    for problem in &report.problems {
+        write_problem(&mut out, problem, &mut sources, width.unwrap_or(160));
+        out.push('\n');
+    }
+    if report.left_out > 0 {
+        let _ = writeln!(out, "{} more problems were found and left out here.\n", report.left_out);
+    }
+    let (errors, warnings) = (report.errors(), report.warnings());
+    let mut found = Vec::new();
+    if errors > 0 {
+        found.push(format!("{ERROR}{}{ERROR:#}", count(errors, "error")));
+    }
+    if warnings > 0 {
+        found.push(format!("{WARNING}{}{WARNING:#}", count(warnings, "warning")));
+    }
+    match network {
+        Some(network) if errors == 0 => {
+            let size = format!(
+                "{BOLD}{}{BOLD:#}: {}, {}, {}",
+                network.model,
+                count(network.components.len(), "component"),
+                count(network.instance_count() as usize, "instance"),
+                count(network.conduit_count() as usize, "conduit"),
+            );
+            let end =
+                if found.is_empty() { format!("{GOOD}nothing wrong{GOOD:#}") } else { found.join(", ") };
+            let _ = writeln!(out, "{size}; {end}");
+        }
+        _ => {
+            let _ = writeln!(out, "{}", found.join(", "));
+        }
+    }
+    out
+}
+
+fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, width: usize) {
+    if let Some(file) = &problem.file {
+        let _ = write!(out, "{PLACE}{}", harmless(file));
+        if let Some(line) = problem.line {
+            let _ = write!(out, ":{line}:{}", problem.column.unwrap_or(1));
+        }
+        let _ = write!(out, "{PLACE:#}: ");
+    }
+    let (style, word) = match problem.severity {
+        Severity::Error => (ERROR, "error"),
+        Severity::Warning => (WARNING, "warning"),
+    };
+    let _ = writeln!(out, "{style}{word}{style:#}: {BOLD}{}{BOLD:#}", harmless(&problem.what));
+    if let Some(excerpt) = sources.around(problem, width) {
+        let (number, blank) = (excerpt.line.to_string(), " ".repeat(excerpt.line.to_string().len()));
+        let _ = writeln!(out, "  {FAINT}{number} |{FAINT:#} {}", excerpt.text);
+        let _ =
+            writeln!(out, "  {FAINT}{blank} |{FAINT:#} {}{style}{}{style:#}", excerpt.indent, excerpt.marks);
+    }
+    for line in harmless(&problem.why).lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    for line in harmless(problem.hint.as_deref().unwrap_or_default()).lines() {
+        let _ = writeln!(out, "  {PLACE}{line}{PLACE:#}");
+    }
+}
+
+/// A line of a file, and what of it is meant.
+#[derive(Debug, PartialEq)]
+struct Excerpt {
+    line: u32,
+    text: String,
+    indent: String,
+    marks: String,
+}
+
+/// The lines of the files that problems are in; each file is read once.
+#[derive(Default)]
+struct Excerpts {
+    files: HashMap<String, Vec<String>>,
+}
+
+impl Excerpts {
+    /// The line of a problem, cut to `width` around its column.
+    fn around(&mut self, problem: &Problem, width: usize) -> Option<Excerpt> {
+        let (file, line, column) = (problem.file.as_ref()?, problem.line?, problem.column?);
+        let lines = self.files.entry(file.clone()).or_insert_with(|| {
+            std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+        });
+        let text = lines.get((line as usize).checked_sub(1)?)?;
+        Some(cut(text, line, (column as usize).checked_sub(1)?, width))
+    }
+}
+
+fn cut(text: &str, line: u32, column: usize, width: usize) -> Excerpt {
+    let letters: Vec<char> = harmless(&text.replace('\t', " ")).chars().collect();
+    let column = column.min(letters.len());
+    // The frame to the left of the text takes the number and five more.
+    let room = width.saturating_sub(line.to_string().len() + 5).max(20);
+    let first = if letters.len() <= room { 0 } else { (column + room / 3).saturating_sub(room) };
+    let last = letters.len().min(first + room);
+    let shown: String = letters[first..last].iter().collect();
+    let marked = word_length(&letters[column..]).min(last.saturating_sub(column)).max(1);
+    Excerpt { line, text: shown, indent: " ".repeat(column - first), marks: "^".repeat(marked) }
+}
+
+/// The length of the YAML key or value that begins here.
+fn word_length(letters: &[char]) -> usize {
+    if let Some(quote @ ('"' | '\'')) = letters.first() {
+        return letters.iter().skip(1).position(|c| c == quote).map_or(letters.len(), |end| end + 2);
+    }
+    let ends = |i: usize| {
+        let next_blank = letters.get(i + 1).is_none_or(|c| c.is_whitespace());
+        match letters[i] {
+            ',' | ']' | '}' | '[' | '{' => true,
+            ':' => next_blank,
+            c => c.is_whitespace(),
+        }
+    };
+    (0..letters.len()).find(|i| ends(*i)).unwrap_or(letters.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_that_is_meant_is_marked() {
+        let excerpt = cut("    cunduits: {a.b: c.d}", 7, 4, 80);
+        assert_eq!((excerpt.indent.len(), excerpt.marks.as_str()), (4, "^^^^^^^^"));
+        let excerpt = cut("  x: 'two words' # and more", 7, 5, 80);
+        assert_eq!(excerpt.marks.len(), "'two words'".len());
+        let excerpt = cut("  a.b: c.d:e, f", 7, 7, 80);
+        assert_eq!(excerpt.marks.len(), "c.d:e".len());
+        assert_eq!(cut("", 1, 9, 80).marks, "^");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_place() {
+        let text = format!("{}here{}", "x ".repeat(300), " y".repeat(300));
+        let excerpt = cut(&text, 1200, 600, 60);
+        assert!(excerpt.text.chars().count() <= 51, "{}", excerpt.text.len());
+        let at = excerpt.indent.len();
+        assert_eq!(&excerpt.text[at..at + 4], "here");
+        assert_eq!(excerpt.marks, "^^^^");
+    }
+
+    #[test]
+    fn nothing_from_a_file_reaches_the_terminal_as_a_command() {
+        assert_eq!(cut("a: \x1b[31mred", 1, 3, 80).text, "a: \u{fffd}[31mred");
+    }
+}

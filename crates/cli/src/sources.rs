@@ -1,0 +1,58 @@
+//! The description files that a command is given, and where their imports are looked for.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use titin_model::{Description, LoadOptions, Report, Start, load};
+
+/// The files of a description, and the model in them.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Sources {
+    /// yMMSL files, merged from left to right
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The model, where the files have several
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+}
+
+impl Sources {
+    /// Reads and checks the files.
+    pub(crate) fn load(&self, start: Start, strict_timelines: bool) -> Result<Description, Report> {
+        let options = LoadOptions {
+            search: variable_paths("YMMSL_PATH"),
+            site_packages: site_packages(),
+            model: self.model.clone(),
+            start,
+            strict_timelines,
+        };
+        load(&self.files, &options)
+    }
+}
+
+fn variable_paths(variable: &str) -> Vec<PathBuf> {
+    let value = std::env::var_os(variable).unwrap_or_default();
+    std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+/// Where Python packages may be, without asking Python: those of `PYTHONPATH`, of the active environment, and of the one that
+/// this command was installed into.
+fn site_packages() -> Vec<PathBuf> {
+    let mut found = variable_paths("PYTHONPATH");
+    let mut prefixes: Vec<PathBuf> =
+        ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
+    let command = std::env::current_exe().and_then(std::fs::canonicalize);
+    prefixes.extend(command.iter().filter_map(|path| path.parent()?.parent()).map(Path::to_path_buf));
+    for prefix in prefixes {
+        let Ok(entries) = std::fs::read_dir(prefix.join("lib")) else { continue };
+        let mut sites: Vec<PathBuf> = entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))
+            .map(|entry| entry.path().join("site-packages"))
+            .filter(|site| site.is_dir() && !found.contains(site))
+            .collect();
+        sites.sort();
+        found.extend(sites);
+    }
+    found
+}

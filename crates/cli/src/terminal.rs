@@ -1,0 +1,60 @@
+//! What is printed, and for whom: a person at a terminal, or another program.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Effects, Style};
+
+/// The exit code of a command that refuses its input.
+pub(crate) const REFUSED: u8 = 2;
+
+/// Text that leads the eye.
+pub(crate) const BOLD: Style = Style::new().effects(Effects::BOLD);
+/// Text that stands back.
+pub(crate) const FAINT: Style = Style::new().effects(Effects::DIMMED);
+/// What stops the run.
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+/// What may be wrong.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
+/// Where something stands, and what to do.
+pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
+/// All is well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().effects(Effects::BOLD);
+
+/// The width to fit output into; `None` if nobody reads it at a terminal.
+pub(crate) fn width() -> Option<usize> {
+    let out = std::io::stdout();
+    if !out.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&out).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns >= 20)
+}
+
+/// Writes to standard output, without colours where they would not be seen. A reader that has gone away, such as `head`, is no
+/// trouble.
+pub(crate) fn print(text: &str) {
+    let written = anstream::stdout().lock().write_all(text.as_bytes());
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        complain(&format!("cannot write to standard output: {error}"));
+    }
+}
+
+/// Tells on standard error what failed, and gives the exit code for it.
+pub(crate) fn complain(text: &str) -> ExitCode {
+    // There is nobody left to tell if this fails.
+    let _ = writeln!(anstream::stderr().lock(), "{ERROR}error:{ERROR:#} {}", harmless(text));
+    ExitCode::from(REFUSED)
+}
+
+/// Text from outside without anything that a terminal would obey.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// `1 error`, `2 errors`.
+pub(crate) fn count(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}

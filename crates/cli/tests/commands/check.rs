@@ -1,0 +1,108 @@
+use crate::{folder, root, titin};
+
+const WRONG: &str = "\
+ymmsl_version: v0.2
+models:
+  m:
+    components:
+      macro:
+        description: slow
+        ports: {o_i: state_out, s: state_in}
+        implementation: p
+      micro:
+        description: fast
+        ports: {f_init: initial, o_f: final}
+        implementation: p
+    cunduits: {}
+    conduits:
+      macro.state_ot: micro.initial
+      micro.final: macro.state_in
+programs:
+  p: {executable: ./p}
+";
+
+#[test]
+fn every_problem_is_told_with_its_place_its_line_and_a_caret() {
+    let folder = folder(WRONG);
+    let done = titin(folder.path(), &["check", "model.ymmsl"]);
+    assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+    assert!(done.out.contains("model.ymmsl:13:5: error: "), "{}", done.out);
+    assert!(done.out.contains("  13 |     cunduits: {}\n     |     ^^^^^^^^\n"), "{}", done.out);
+    assert!(done.out.contains("did you mean \"conduits\"?"), "{}", done.out);
+    assert!(done.out.contains("model.ymmsl:15:7: error: component \"macro\" has no port"), "{}", done.out);
+    assert!(done.out.contains("did you mean \"state_out\"?"), "{}", done.out);
+    assert!(done.out.lines().last().unwrap().ends_with("errors"), "{}", done.out);
+    assert!(!done.out.contains('\x1b'), "no colours in a pipe: {:?}", done.out);
+}
+
+#[test]
+fn problems_are_told_to_machines_too() {
+    let folder = folder(WRONG);
+    let done = titin(folder.path(), &["check", "--json", "model.ymmsl"]);
+    assert_eq!(done.code, Some(2));
+    let report: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    let problems = report["problems"].as_array().unwrap();
+    let typo = problems.iter().find(|p| p["code"] == "unknown-key").unwrap();
+    assert_eq!(
+        (&typo["file"], &typo["line"], &typo["column"]),
+        (&"model.ymmsl".into(), &13.into(), &5.into())
+    );
+    assert_eq!(report["left_out"], 0);
+}
+
+#[test]
+fn a_good_description_is_summed_up() {
+    let example = root().join("examples/reaction-diffusion");
+    let files = ["check", "model.ymmsl", "python/macro.ymmsl", "c/micro.ymmsl", "scales.ymmsl"];
+    let done = titin(&example, &files);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert_eq!(done.out, "reaction_diffusion: 3 components, 3 instances, 3 conduits; nothing wrong\n");
+}
+
+#[test]
+fn a_missing_program_is_no_problem_for_programs_started_by_hand() {
+    let example = root().join("examples/reaction-diffusion");
+    assert_eq!(titin(&example, &["check", "model.ymmsl"]).code, Some(2));
+    let done = titin(&example, &["check", "--by-hand", "model.ymmsl"]);
+    assert_eq!(done.code, Some(0), "{}", done.out);
+    assert!(done.out.contains("nothing wrong"), "{}", done.out);
+}
+
+#[test]
+fn a_peer_of_each_step_needs_matching_timelines_when_strict() {
+    let exchange = "\
+ymmsl_version: v0.2
+models:
+  m:
+    components:
+      a: {description: d, ports: {o_i: out, s: in}, implementation: p}
+      b: {description: d, ports: {o_i: out, s: in}, implementation: p}
+    conduits: {a.out: b.in, b.out: a.in}
+programs:
+  p: {executable: ./p}
+";
+    let folder = folder(exchange);
+    assert_eq!(titin(folder.path(), &["check", "model.ymmsl"]).code, Some(0));
+    let done = titin(folder.path(), &["check", "--strict", "model.ymmsl"]);
+    assert_eq!(done.code, Some(2), "{}", done.out);
+    assert!(done.out.contains("matching_timelines"), "{}", done.out);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let folder = folder("");
+    let done = titin(folder.path(), &["check", "nowhere.ymmsl"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.out.contains("nowhere.ymmsl: error: the file cannot be read"), "{}", done.out);
+}
+
+#[test]
+fn flags_are_explained() {
+    let folder = folder("");
+    let done = titin(folder.path(), &["check", "--help"]);
+    assert_eq!(done.code, Some(0));
+    for flag in ["--json", "--strict", "--model", "--by-hand"] {
+        assert!(done.out.contains(flag), "{}", done.out);
+    }
+    assert_eq!(titin(folder.path(), &["check"]).code, Some(2));
+}
