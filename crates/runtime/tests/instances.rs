@@ -56,8 +56,11 @@ impl Stage {
         let find =
             |name: &str| InstanceId(instances.iter().position(|(other, _)| *other == name).unwrap() as u32);
         let end = |text: &str| {
+            // `a.port[3]` is a slot of a vector port that follows from multiplicities.
             let (instance, port) = text.split_once('.').unwrap();
-            End { instance: find(instance), port: port.to_owned(), slot: None }
+            let (port, slot) = port.split_once('[').map_or((port, None), |(port, slot)| (port, Some(slot)));
+            let slot = slot.map(|slot| slot.trim_end_matches(']').parse().unwrap());
+            End { instance: find(instance), port: port.to_owned(), slot }
         };
         let plan = Plan {
             model: "test".into(),
@@ -75,7 +78,7 @@ impl Stage {
                             names.split_whitespace().map(move |name| (operator, name))
                         })
                         .map(|(operator, name)| Port {
-                            name: name.into(),
+                            name: name.trim_end_matches("[]").into(),
                             operator: operator.trim().into(),
                             guessed: false,
                         })
@@ -154,10 +157,7 @@ impl Stage {
     }
 
     /// Runs each instance on a thread of its own.
-    fn play(
-        &self,
-        roles: Vec<(&'static str, Role)>,
-    ) -> Vec<Result<()>> {
+    fn play(&self, roles: Vec<(&'static str, Role)>) -> Vec<Result<()>> {
         let threads: Vec<_> = roles
             .into_iter()
             .map(|(name, role)| {
@@ -170,6 +170,11 @@ impl Stage {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     }
+}
+
+/// Opens an instance that declares its ports.
+fn declared(manager: &str, name: &str, ports: &str) -> Result<Instance> {
+    Instance::open(Options::default().instance(name).manager(manager).ports(ports)?)
 }
 
 fn doubles(values: &[f64]) -> (Layout, Vec<u8>) {
@@ -306,9 +311,8 @@ fn last_repeat_and_pad_follow_next_timestamps() {
 fn a_failure_reaches_those_who_wait() {
     let stage = Stage::open(&[("a", "o_f: out"), ("b", "f_init: in")], &["a.out b.in"]);
     let a = stage.join("a");
-    let manager = stage.manager.clone();
+    let b = stage.join("b");
     let b = std::thread::spawn(move || {
-        let b = Instance::open(Options::default().instance("b").manager(manager)).unwrap();
         let error = b.reuse().unwrap_err();
         assert_eq!(b.close().unwrap_err().kind, Kind::PeerLost);
         error
@@ -397,4 +401,137 @@ fn messages_never_taken_are_an_error_at_the_end() {
     let error = results[1].clone().unwrap_err();
     assert_eq!(error.kind, Kind::CallOrder);
     assert!(error.text.contains("F_INIT port 'in' was not taken"), "{error}");
+}
+
+#[test]
+fn vector_ports_have_a_slot_for_each_peer_and_any_of_them_can_be_received() {
+    let stage = Stage::open(
+        &[
+            ("driver", "o_i: out[]; s: in[]"),
+            ("w[0]", "f_init: in; o_f: out"),
+            ("w[1]", "f_init: in; o_f: out"),
+        ],
+        &["driver.out[0] w[0].in", "driver.out[1] w[1].in", "w[0].out driver.in[0]", "w[1].out driver.in[1]"],
+    );
+    let worker = || -> Role {
+        Box::new(|instance| {
+            while instance.reuse()? {
+                let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
+                let overlay = instance.overlay();
+                assert_eq!(overlay.get("k"), Some(&Setting::Float(message.timestamp)));
+                assert_eq!(instance.setting("k")?.as_f64()?, message.timestamp);
+                instance.send(instance.port("out")?, None, &Payload::nil(), message.timestamp, None, None)?;
+            }
+            Ok(())
+        })
+    };
+    let driver: Role = Box::new(|instance| {
+        let (out, into) = (instance.port("out")?, instance.port("in")?);
+        assert_eq!(instance.info(out).slots, 2);
+        assert_eq!(instance.send(out, None, &Payload::nil(), 0.0, None, None).unwrap_err().kind, Kind::Usage);
+        assert!(instance.reuse()?);
+        for slot in [0, 1] {
+            let overlay = Overlay::from([("k".to_owned(), Setting::Float(f64::from(slot) + 10.0))]);
+            let time = f64::from(slot) + 10.0;
+            instance.send(out, Some(slot), &Payload::nil(), time, None, Some(&overlay))?;
+        }
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            let (port, slot, message) = instance.receive_any(&[into], Patience::Forever)?;
+            assert_eq!(port, into);
+            assert_eq!(message.timestamp, f64::from(slot) + 10.0);
+            assert_eq!(message.settings.unwrap()["k"], Setting::Float(message.timestamp));
+            seen.push(slot);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1]);
+        Ok(())
+    });
+    let results = stage.play(vec![("driver", driver), ("w[0]", worker()), ("w[1]", worker())]);
+    assert_eq!(results, [Ok(()), Ok(()), Ok(())]);
+}
+
+#[test]
+fn slots_counted_at_run_time_reach_the_receiver() {
+    let stage = Stage::open(&[("a", "o_f: out"), ("b", "f_init: in")], &["a.out b.in"]);
+    let manager = stage.manager.clone();
+    let b = std::thread::spawn(move || {
+        let b = declared(&manager, "b", "f_init: in[]")?;
+        let port = b.port("in")?;
+        assert!(b.info(port).resizable);
+        while b.reuse()? {
+            assert_eq!(b.info(port).slots, 3);
+            for slot in [2, 0, 1] {
+                assert_eq!(b.receive(port, Some(slot), Patience::Forever)?.timestamp, f64::from(slot));
+            }
+        }
+        b.close()
+    });
+    let a = declared(&stage.manager, "a", "o_f: out[]").unwrap();
+    let port = a.port("out").unwrap();
+    let early = a.send(port, Some(0), &Payload::nil(), 0.0, None, None).unwrap_err();
+    assert!(early.text.contains("set their number first"), "{early}");
+    a.set_slots(port, 3).unwrap();
+    assert!(a.reuse().unwrap());
+    for slot in 0..3 {
+        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None).unwrap();
+    }
+    assert_eq!(a.close(), Ok(()));
+    assert_eq!(b.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn overlays_that_contradict_each_other_are_named() {
+    let stage = Stage::open(
+        &[("a", "o_f: out"), ("b", "o_f: out"), ("c", "f_init: left right")],
+        &["a.out c.left", "b.out c.right"],
+    );
+    let sender = |k: f64| -> Role {
+        Box::new(move |instance| {
+            assert!(instance.reuse()?);
+            let overlay = Overlay::from([("k".to_owned(), Setting::Float(k))]);
+            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, Some(&overlay))
+        })
+    };
+    let receiver: Role = Box::new(|instance| instance.reuse().map(drop));
+    let results = stage.play(vec![("a", sender(1.0)), ("b", sender(2.0)), ("c", receiver)]);
+    let error = results[2].clone().unwrap_err();
+    assert_eq!(error.kind, Kind::Setting);
+    assert!(
+        error.text.contains("a.out") && error.text.contains("b.out") && error.text.contains("'k'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn views_outlive_the_instance_and_patience_ends() {
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "f_init: in; o_f: out")],
+        &["a.out b.in", "b.out a.in"],
+    );
+    let (sender, receiver) = channel();
+    let a: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let into = instance.port("in")?;
+        assert!(instance.try_receive(into, None)?.is_none());
+        let late =
+            instance.receive(into, None, Patience::For(std::time::Duration::from_millis(5))).unwrap_err();
+        assert_eq!(late.kind, Kind::Timeout);
+        assert!(late.text.contains("b.out"), "{late}");
+        let (layout, mut bytes) = doubles(&[1.0; 1000]);
+        instance.send(instance.port("out")?, None, &Payload::array(&layout, &bytes), 0.0, None, None)?;
+        bytes.fill(0);
+        instance.receive(into, None, Patience::Forever).map(drop)
+    });
+    let b: Role = Box::new(move |instance| {
+        while instance.reuse()? {
+            let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
+            sender.send(message).unwrap();
+            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)?;
+        }
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", a), ("b", b)]), [Ok(()), Ok(())]);
+    let message = receiver.recv().unwrap();
+    assert!(message.array().unwrap().1.chunks_exact(8).all(|bytes| bytes == 1.0f64.to_le_bytes()));
 }
