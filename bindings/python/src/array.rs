@@ -1,0 +1,321 @@
+//! Arrays that come from Python: what lies where, by the buffer protocol.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use pyo3::{ffi, intern};
+
+use crate::{error, sys};
+
+/// An array whose memory is held, as libtitin wants it described.
+pub struct Array {
+    /// Boxed: some exporters point from the view into itself.
+    view: Box<ffi::Py_buffer>,
+    /// Number of the element type.
+    pub dtype: c_int,
+    names: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl Array {
+    /// An array that is to be sent. What has no buffer but DLPack or the array interface is asked by these; foreign byte
+    /// order is swapped in a copy.
+    pub fn to_send(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // SAFETY: any object may be asked.
+        let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
+        if has_buffer {
+            refuse_masked(object)?;
+            return Self::native(object);
+        }
+        Self::native(&as_numpy(object)?)
+    }
+
+    /// Memory that is to be written to.
+    pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        let view = buffer(object, ffi::PyBUF_RECORDS)?;
+        match dtype(&view) {
+            Element::Native(dtype) => Ok(Array::new(view, dtype)),
+            _ => Err(error::mismatch(
+                py,
+                format!("cannot receive into {}: its element type is not one that is sent", describe(object)),
+            )),
+        }
+    }
+
+    /// Takes over the index names, if the object is a `titin.Array` with names.
+    fn with_names(mut self, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        if !named(py).is_some_and(|named| object.get_type().is(named)) {
+            return Ok(self);
+        }
+        if let Some(names) = object.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? {
+            self.names = names.into_iter().map(CString::new).collect::<Result<_, _>>()?;
+            self.pointers = self.names.iter().map(|name| name.as_ptr()).collect();
+        }
+        Ok(self)
+    }
+
+    fn native(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
+        match dtype(&view) {
+            Element::Native(dtype) => Array::new(view, dtype).with_names(object),
+            Element::Swapped => {
+                drop(view);
+                let array =
+                    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (object,))?;
+                let native = array.getattr(intern!(py, "dtype"))?.call_method1("newbyteorder", ("=",))?;
+                let copy = array.call_method1(intern!(py, "astype"), (native,))?;
+                let view = buffer(&copy, ffi::PyBUF_RECORDS_RO)?;
+                match dtype(&view) {
+                    Element::Native(dtype) => Array::new(view, dtype).with_names(object),
+                    _ => Err(refused(object)),
+                }
+            }
+            Element::Other => Err(refused(object)),
+        }
+    }
+
+    fn new(view: View, dtype: c_int) -> Self {
+        Array { view: view.into_inner(), dtype, names: Vec::new(), pointers: Vec::new() }
+    }
+
+    pub fn rank(&self) -> c_int {
+        self.view.ndim
+    }
+
+    /// Valid, like all that follows, as long as this lives.
+    pub fn extents(&self) -> *const i64 {
+        self.view.shape.cast()
+    }
+
+    pub fn strides(&self) -> *const i64 {
+        self.view.strides.cast()
+    }
+
+    pub fn data(&self) -> *mut std::ffi::c_void {
+        self.view.buf
+    }
+
+    /// NULL if there are none.
+    pub fn names(&self) -> *const *const c_char {
+        if self.pointers.is_empty() { std::ptr::null() } else { self.pointers.as_ptr() }
+    }
+
+    /// Whether the elements lie in Fortran order and not in C order.
+    pub fn order(&self) -> c_int {
+        // SAFETY: the view is one that Python has filled.
+        let contiguous = |order: u8| unsafe { ffi::PyBuffer_IsContiguous(&*self.view, order as c_char) } == 1;
+        if !contiguous(b'C') && contiguous(b'F') { sys::ORDER_FORTRAN } else { sys::ORDER_C }
+    }
+
+    /// Copies the elements, in the order that [`Array::order`] gives.
+    ///
+    /// # Safety
+    /// There is room for them at `target`.
+    pub unsafe fn copy_to(&self, py: Python<'_>, target: *mut std::ffi::c_void) -> PyResult<()> {
+        let order = if self.order() == sys::ORDER_FORTRAN { b'F' } else { b'C' };
+        // SAFETY: the view is one that Python has filled; the room is as the caller promises.
+        match unsafe { ffi::PyBuffer_ToContiguous(target, &*self.view, self.view.len, order as c_char) } {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        // SAFETY: the view was filled and is released only here; arrays are dropped with the GIL held.
+        unsafe { ffi::PyBuffer_Release(&mut *self.view) }
+    }
+}
+
+/// A filled view, released unless it is taken over.
+struct View(Option<Box<ffi::Py_buffer>>);
+
+impl View {
+    fn into_inner(mut self) -> Box<ffi::Py_buffer> {
+        self.0.take().expect("taken once")
+    }
+}
+
+impl std::ops::Deref for View {
+    type Target = ffi::Py_buffer;
+
+    fn deref(&self) -> &ffi::Py_buffer {
+        self.0.as_ref().expect("taken only by value")
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if let Some(view) = &mut self.0 {
+            // SAFETY: the view was filled and is released only here.
+            unsafe { ffi::PyBuffer_Release(&mut **view) }
+        }
+    }
+}
+
+fn buffer(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
+    let mut view = Box::new(ffi::Py_buffer::new());
+    // SAFETY: the view is fresh; it is released when it is dropped, and only if it was filled.
+    match unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut *view, flags) } {
+        0 => Ok(View(Some(view))),
+        _ => Err(PyErr::fetch(object.py())),
+    }
+}
+
+enum Element {
+    /// One that libtitin knows, by number.
+    Native(c_int),
+    /// One that it would know in the other byte order.
+    Swapped,
+    Other,
+}
+
+/// The element type, from the view's format in the notation of Python's `struct` with NumPy's `Z` for complex.
+fn dtype(view: &ffi::Py_buffer) -> Element {
+    let format = match view.format.is_null() {
+        true => &b"B"[..],
+        // SAFETY: the exporter's format ends with a NUL and lives as long as the view.
+        false => unsafe { CStr::from_ptr(view.format) }.to_bytes(),
+    };
+    let (swapped, code) = match format {
+        [b'>' | b'!', code @ ..] => (cfg!(target_endian = "little"), code),
+        [b'<', code @ ..] => (cfg!(target_endian = "big"), code),
+        [b'@' | b'=', code @ ..] => (false, code),
+        code => (false, code),
+    };
+    let name = match (code, view.itemsize) {
+        (b"?", 1) => "bool",
+        (b"b", 1) => "int8",
+        (b"h" | b"i" | b"l" | b"q" | b"n", 2) => "int16",
+        (b"h" | b"i" | b"l" | b"q" | b"n", 4) => "int32",
+        (b"h" | b"i" | b"l" | b"q" | b"n", 8) => "int64",
+        (b"B", 1) => "uint8",
+        (b"H" | b"I" | b"L" | b"Q" | b"N", 2) => "uint16",
+        (b"H" | b"I" | b"L" | b"Q" | b"N", 4) => "uint32",
+        (b"H" | b"I" | b"L" | b"Q" | b"N", 8) => "uint64",
+        (b"e", 2) => "float16",
+        (b"f", 4) => "float32",
+        (b"d" | b"g", 8) => "float64",
+        (b"Zf" | b"F", 8) => "complex64",
+        (b"Zd" | b"D" | b"Zg", 16) => "complex128",
+        _ => return Element::Other,
+    };
+    if swapped && view.itemsize > 1 {
+        return Element::Swapped;
+    }
+    let index = sys::DTYPES.iter().position(|known| *known == name).expect("every name above is there");
+    Element::Native(index as c_int + 1)
+}
+
+/// A NumPy array of what offers its memory in another way than by a buffer.
+fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Device types of DLPack whose memory the host can read: CPU, CUDA's pinned and managed, ROCm's pinned.
+    const HOST: [i64; 4] = [1, 3, 11, 13];
+    let py = object.py();
+    let numpy = || py.import(intern!(py, "numpy"));
+    if object.hasattr(intern!(py, "__dlpack__"))? {
+        let (kind, _) = object.call_method0(intern!(py, "__dlpack_device__"))?.extract::<(i64, i64)>()?;
+        if !HOST.contains(&kind) {
+            let text = format!(
+                "cannot send {}: it is in the memory of a device (DLPack device type {kind}); copy it to the host \
+                 first, as with .cpu() or .get()",
+                describe(object)
+            );
+            return Err(error::mismatch(py, text));
+        }
+        return numpy()?.call_method1(intern!(py, "from_dlpack"), (object,));
+    }
+    for interface in [intern!(py, "__array_interface__"), intern!(py, "__array__")] {
+        if object.hasattr(interface)? {
+            let array = numpy()?.call_method1(intern!(py, "asarray"), (object,))?;
+            refuse_masked(&array)?;
+            return Ok(array);
+        }
+    }
+    let text = format!(
+        "cannot send {}: send a number, text, bytes, None, an array, or a list or dict of these",
+        describe(object)
+    );
+    Err(error::mismatch(py, text))
+}
+
+/// A masked array's buffer has the values under the mask too: not what its owner means.
+fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) {
+        return Ok(());
+    }
+    if object.hasattr(intern!(py, "mask"))? && object.hasattr(intern!(py, "filled"))? {
+        let text = format!(
+            "cannot send {}, a masked array: send .filled(value), or the data and the mask in a dict",
+            describe(object)
+        );
+        return Err(error::mismatch(py, text));
+    }
+    Ok(())
+}
+
+/// Why an array cannot be sent, and what to send in its place.
+fn refused(object: &Bound<'_, PyAny>) -> PyErr {
+    let py = object.py();
+    let dtype = object.getattr("dtype").ok();
+    let kind = dtype.as_ref().and_then(|dtype| dtype.getattr("kind").ok()?.extract::<String>().ok());
+    let hint = match kind.as_deref() {
+        Some("O") => "its elements are Python objects; send a list or a dict",
+        Some("U" | "S" | "T") => "its elements are text; send a list of str, as .tolist() gives",
+        Some("M" | "m") => {
+            "its elements are times; send numbers, as (t - t0) / numpy.timedelta64(1, 's') gives"
+        }
+        Some("V") => "its elements are records; send its fields as a dict of arrays",
+        Some("f" | "c") => {
+            "its elements are wider than others can read; send .astype('float64') or 'complex128'"
+        }
+        _ => {
+            "elements must be bool, integers of 8 to 64 bits, float16 to float64, or complex64 and complex128"
+        }
+    };
+    error::mismatch(py, format!("cannot send {}: {hint}", describe(object)))
+}
+
+/// An object as it is named in messages: its type, and for arrays the dtype.
+fn describe(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().fully_qualified_name();
+    let name = name.map_or_else(|_| "this object".to_owned(), |name| name.to_string());
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    match object.getattr("dtype").and_then(|dtype| dtype.str()) {
+        Ok(dtype) => format!("{article} {name} of dtype {dtype}"),
+        Err(_) => format!("{article} {name}"),
+    }
+}
+
+/// `numpy.ndarray`, if NumPy is loaded; else no object is one.
+pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
+    static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if_loaded(py, &NDARRAY, "numpy", "ndarray")
+}
+
+/// `titin.Array`, if anybody has used it.
+fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
+    static NAMED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if_loaded(py, &NAMED, "titin.data", "Array")
+}
+
+/// A class of a module that need not be imported only to find that an object is not of that class.
+fn if_loaded<'py>(
+    py: Python<'py>,
+    cell: &'static PyOnceLock<Py<PyType>>,
+    module: &str,
+    name: &str,
+) -> Option<&'py Bound<'py, PyType>> {
+    let find = || -> PyResult<Py<PyType>> {
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        Ok(modules.get_item(module)?.getattr(name)?.cast_into::<PyType>()?.unbind())
+    };
+    cell.get_or_try_init(py, find).ok().map(|class| class.bind(py))
+}

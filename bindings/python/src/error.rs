@@ -1,0 +1,62 @@
+//! From the error numbers of the C ABI to the exceptions of `titin.errors`.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+
+use crate::sys;
+
+static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+
+/// The exception for an error number, with this text.
+pub fn error(py: Python<'_>, kind: c_int, text: impl Into<String>) -> PyErr {
+    let class = classes(py).and_then(|classes| classes.get_item(usize::try_from(kind).unwrap_or(0)));
+    match class.and_then(|class| class.call1((text.into(),))) {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}
+
+/// The call itself is wrong.
+pub fn usage(py: Python<'_>, text: impl Into<String>) -> PyErr {
+    error(py, sys::USAGE, text)
+}
+
+/// The data are not of a type that can be sent, or that was asked for.
+pub fn mismatch(py: Python<'_>, text: impl Into<String>) -> PyErr {
+    error(py, sys::TYPE_MISMATCH, text)
+}
+
+/// The last error of a call of libtitin in this thread.
+pub fn last(py: Python<'_>, kind: c_int) -> PyErr {
+    // SAFETY: the text lives until this thread's next error, and is copied here.
+    let text = unsafe { text(sys::titin_error()) };
+    error(py, kind, text)
+}
+
+/// Nothing, or the error that a call has returned.
+pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
+    if code == sys::OK { Ok(()) } else { Err(last(py, code)) }
+}
+
+/// A text of libtitin's as one of ours.
+///
+/// # Safety
+/// `pointer` is NULL or points to text that ends with a NUL.
+pub unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+/// `titin.errors.BY_NUMBER`: the classes, at the place of their number; the first is the common one.
+fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
+    let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("titin.errors")?.getattr("BY_NUMBER")?.cast_into::<PyTuple>()?.unbind())
+    })?;
+    Ok(classes.bind(py))
+}

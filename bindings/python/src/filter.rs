@@ -1,0 +1,99 @@
+//! Filters of the user's that are Python functions: found when an instance is opened, called by libtitin.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::NonNull;
+
+use pyo3::prelude::*;
+
+use crate::message::{Message, Payload};
+use crate::{error, sys, value};
+
+/// What stands in a program without Python any more; a filter that is called then has failed.
+const FAILED: c_int = 1;
+
+/// Lets an instance that is opened with these options call filters that are named `module:function`.
+///
+/// # Safety
+/// `options` are libtitin's, and not freed.
+pub unsafe fn offer(options: *mut sys::titin_options) -> c_int {
+    // SAFETY: as the caller promises; the functions live as long as the process and need no data.
+    unsafe { sys::titin_options_filters(options, find, call, dispose, std::ptr::null_mut()) }
+}
+
+extern "C" fn find(_data: *mut c_void, name: *const c_char, filter: *mut *mut c_void) -> c_int {
+    attached(|py| {
+        // SAFETY: libtitin gives a text.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        let function = import(py, &name)?;
+        // SAFETY: libtitin has room for it; it comes back to `call` and once to `dispose`.
+        unsafe { *filter = Box::into_raw(Box::new(function)).cast() };
+        Ok(())
+    })
+}
+
+extern "C" fn call(
+    filter: *mut c_void,
+    input: *const sys::titin_message,
+    out: *mut sys::titin_output,
+) -> c_int {
+    attached(|py| {
+        // SAFETY: it is what `find` gave, and not yet disposed of.
+        let function = unsafe { &*filter.cast::<Py<PyAny>>() };
+        let Some(input) = NonNull::new(input.cast_mut()) else { return Ok(()) };
+        // SAFETY: the function may keep its data, so we become one more owner of the message.
+        let payload = unsafe {
+            sys::titin_message_retain(input.as_ptr());
+            Payload::new(input)
+        };
+        let message = Message::received(payload);
+        let result = function.bind(py).call1((message.data(py)?,))?;
+        // SAFETY: libtitin gives `out` for this call.
+        unsafe { value::put(&result, out) }
+    })
+}
+
+extern "C" fn dispose(filter: *mut c_void) {
+    let free = |_: Python<'_>| {
+        // SAFETY: it is what `find` gave; libtitin lets it go once.
+        drop(unsafe { Box::from_raw(filter.cast::<Py<PyAny>>()) });
+    };
+    // Without an interpreter there is nobody to give the function back to.
+    let _ = Python::try_attach(free);
+}
+
+/// The function that `module:function` names.
+fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+    let Some((module, function)) = name.split_once(':') else {
+        return Err(error::usage(py, format!("\"{name}\" names no function: write module:function")));
+    };
+    let mut found = py.import(module)?.into_any();
+    for part in function.split('.') {
+        found = found.getattr(part)?;
+    }
+    match found.is_callable() {
+        true => Ok(found.unbind()),
+        false => Err(error::usage(py, format!("\"{name}\" is no function"))),
+    }
+}
+
+/// Runs something with Python; an exception becomes the text of libtitin's error.
+fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
+    let outcome = Python::try_attach(|py| run(py).map_err(|raised| explain(py, &raised)));
+    let text = match outcome {
+        Some(Ok(())) => return sys::OK,
+        Some(Err(text)) => text,
+        None => "Python has ended".to_owned(),
+    };
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    // SAFETY: the text is copied.
+    unsafe { sys::titin_set_error(text.as_ptr()) };
+    FAILED
+}
+
+/// An exception with the place in the user's code that it came from.
+fn explain(py: Python<'_>, raised: &PyErr) -> String {
+    let last = || -> PyResult<String> {
+        py.import("titin.errors")?.call_method1("last_lines", (raised.value(py),))?.extract()
+    };
+    last().unwrap_or_else(|_| raised.to_string())
+}

@@ -1,0 +1,547 @@
+//! `titin.Instance`.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_int};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::array::Array;
+use crate::message::{Message, Payload};
+use crate::port::Port;
+use crate::session::{Call, Session};
+use crate::setting;
+use crate::value::{self, Data, Value};
+use crate::{error, filter, sys};
+
+thread_local! {
+    /// Which instance of which run the functions of this thread are: set by `titin.run`.
+    static PLACE: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
+}
+
+/// Tells the thread which instance it is.
+#[pyfunction]
+#[pyo3(signature = (name=None, manager=None))]
+pub fn place(name: Option<String>, manager: Option<String>) {
+    PLACE.set(name.zip(manager));
+}
+
+/// One running copy of a program, as it takes part in a run.
+#[pyclass(frozen, weakref, module = "titin")]
+pub struct Instance {
+    session: Arc<Session>,
+    /// Ports by name.
+    ports: Py<PyDict>,
+    #[pyo3(get)]
+    name: String,
+    workdir: String,
+}
+
+/// What a port is named by: its name, or itself.
+type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// An argument whose default is none at all, so that None can be given.
+pub enum Fallback<'py> {
+    Missing,
+    Given(Bound<'py, PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Fallback<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Fallback::Given(object.to_owned()))
+    }
+}
+
+#[pymethods]
+impl Instance {
+    #[new]
+    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        f_init: Option<Bound<'_, PyAny>>,
+        o_i: Option<Bound<'_, PyAny>>,
+        s: Option<Bound<'_, PyAny>>,
+        o_f: Option<Bound<'_, PyAny>>,
+        name: Option<String>,
+        manager: Option<String>,
+        unchecked: Option<&str>,
+    ) -> PyResult<Self> {
+        let place = PLACE.with_borrow(Clone::clone);
+        let (name, manager) = match place {
+            Some((place_name, place_manager)) => (name.or(Some(place_name)), manager.or(Some(place_manager))),
+            None => (name, manager),
+        };
+        let options = Options::new(py)?;
+        // SAFETY: the options live until the end of this function; texts are copied.
+        unsafe {
+            let options = options.0.as_ptr();
+            error::check(py, sys::titin_options_language(options, c"Python".as_ptr()))?;
+            error::check(py, sys::titin_options_exceptions(options))?;
+            error::check(py, filter::offer(options))?;
+            if let Some(name) = name {
+                error::check(py, sys::titin_options_instance(options, CString::new(name)?.as_ptr()))?;
+            }
+            if let Some(manager) = manager {
+                error::check(py, sys::titin_options_manager(options, CString::new(manager)?.as_ptr()))?;
+            }
+            if let Some(reason) = unchecked {
+                error::check(py, sys::titin_options_unchecked(options, CString::new(reason)?.as_ptr()))?;
+            }
+            for (operator, names) in (1..).zip([f_init, o_i, s, o_f]) {
+                for name in names.map(|names| port_names(&names)).transpose()?.unwrap_or_default() {
+                    let name = CString::new(name)?;
+                    error::check(py, sys::titin_options_port(options, name.as_ptr(), operator))?;
+                }
+            }
+        }
+        let session = Session::open(py, &options)?;
+        Self::with(py, session)
+    }
+
+    fn reuse(&self, py: Python<'_>) -> PyResult<bool> {
+        let call = self.session.enter(py)?;
+        let mut again = 0;
+        let instance = call.instance();
+        // SAFETY: the instance is open while the call lives.
+        call.wait(py, || unsafe { sys::titin_reuse(instance, &mut again) })?;
+        Ok(again != 0)
+    }
+
+    #[pyo3(signature = (port, data=None, *, timestamp, next_timestamp=None, slot=None, settings=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn send(
+        &self,
+        py: Python<'_>,
+        port: PortArgument<'_, '_>,
+        data: Option<Bound<'_, PyAny>>,
+        timestamp: f64,
+        next_timestamp: Option<f64>,
+        slot: Option<c_int>,
+        settings: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        let port = self.find(&call, port)?;
+        let port = port.get().as_ptr();
+        let slot = slot.unwrap_or(sys::NO_SLOT);
+        let next = next_timestamp.unwrap_or(sys::NO_NEXT);
+        let settings = settings.map(|settings| Value::settings(&settings)).transpose()?;
+        let settings = value::pointer(settings.as_ref());
+        let data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
+        // SAFETY: the port lives as long as the call; the data and settings live, held by this function, until it returns.
+        unsafe {
+            match &data {
+                Data::Nil => call.wait(py, || sys::titin_send_nil(port, slot, timestamp, next, settings)),
+                Data::Value(value) => call.wait(py, || {
+                    sys::titin_send_value(port, slot, value.as_ptr(), timestamp, next, settings)
+                }),
+                Data::Array(array) => call.wait(py, || {
+                    sys::titin_send_array(
+                        port,
+                        slot,
+                        array.dtype,
+                        array.rank(),
+                        array.extents(),
+                        array.strides(),
+                        sys::ORDER_C,
+                        array.names(),
+                        array.data(),
+                        timestamp,
+                        next,
+                        settings,
+                    )
+                }),
+            }
+        }
+    }
+
+    #[pyo3(signature = (port, *, slot=None, timeout=None, default=Fallback::Missing))]
+    fn receive(
+        &self,
+        py: Python<'_>,
+        port: PortArgument<'_, '_>,
+        slot: Option<c_int>,
+        timeout: Option<f64>,
+        default: Fallback<'_>,
+    ) -> PyResult<Py<Message>> {
+        let call = self.session.enter(py)?;
+        let port = self.find(&call, port)?;
+        let port = port.get();
+        if let Fallback::Given(default) = default
+            && !port.is_connected(py)?
+        {
+            return match default.cast::<Message>() {
+                Ok(message) => Ok(message.clone().unbind()),
+                Err(_) => Py::new(py, Message::own(py, default.unbind())),
+            };
+        }
+        let (port, slot, timeout) =
+            (port.as_ptr(), slot.unwrap_or(sys::NO_SLOT), timeout.unwrap_or(sys::WAIT));
+        let mut message = std::ptr::null_mut();
+        // SAFETY: the port lives as long as the call.
+        call.wait(py, || unsafe { sys::titin_receive(port, slot, timeout, &mut message) })?;
+        // SAFETY: the call has handed the message out.
+        unsafe { taken(py, message) }
+    }
+
+    #[pyo3(signature = (port, *, slot=None))]
+    fn try_receive(
+        &self,
+        py: Python<'_>,
+        port: PortArgument<'_, '_>,
+        slot: Option<c_int>,
+    ) -> PyResult<Option<Py<Message>>> {
+        let call = self.session.enter(py)?;
+        let port = self.find(&call, port)?;
+        let (port, slot) = (port.get().as_ptr(), slot.unwrap_or(sys::NO_SLOT));
+        let mut message = std::ptr::null_mut();
+        // SAFETY: the port lives as long as the call.
+        call.wait(py, || unsafe { sys::titin_try_receive(port, slot, &mut message) })?;
+        if message.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the call has handed the message out.
+        unsafe { taken(py, message) }.map(Some)
+    }
+
+    #[pyo3(signature = (*ports, timeout=None))]
+    fn receive_any<'py>(
+        &self,
+        py: Python<'py>,
+        ports: &Bound<'py, PyTuple>,
+        timeout: Option<f64>,
+    ) -> PyResult<(String, Option<c_int>, Py<Message>)> {
+        let call = self.session.enter(py)?;
+        let ports = ports.iter().map(|port| self.find(&call, &port)).collect::<PyResult<Vec<_>>>()?;
+        let handles = ports.iter().map(|port| port.get().as_ptr()).collect::<Vec<_>>();
+        let (pointer, count) = (handles.as_ptr(), handles.len() as c_int);
+        let timeout = timeout.unwrap_or(sys::WAIT);
+        let (mut index, mut slot, mut message) = (0, sys::NO_SLOT, std::ptr::null_mut());
+        // SAFETY: the ports live as long as the call, the list of them as long as this function.
+        call.wait(py, || unsafe {
+            sys::titin_receive_any(pointer, count, timeout, &mut index, &mut slot, &mut message)
+        })?;
+        // SAFETY: the call has handed the message out.
+        let message = unsafe { taken(py, message) }?;
+        let name = ports[index as usize].get().name.clone();
+        Ok((name, (slot != sys::NO_SLOT).then_some(slot), message))
+    }
+
+    #[pyo3(signature = (port, buffer, *, slot=None, timeout=None))]
+    fn receive_into(
+        &self,
+        py: Python<'_>,
+        port: PortArgument<'_, '_>,
+        buffer: &Bound<'_, PyAny>,
+        slot: Option<c_int>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<Message>> {
+        let call = self.session.enter(py)?;
+        let port = self.find(&call, port)?;
+        let target = Array::to_fill(buffer)?;
+        let (port, slot, timeout) =
+            (port.get().as_ptr(), slot.unwrap_or(sys::NO_SLOT), timeout.unwrap_or(sys::WAIT));
+        let mut message = std::ptr::null_mut();
+        // SAFETY: the port lives as long as the call; the target's memory is held until this function returns.
+        call.wait(py, || unsafe {
+            sys::titin_receive_into(
+                port,
+                slot,
+                timeout,
+                target.dtype,
+                target.rank(),
+                target.extents(),
+                target.strides(),
+                sys::ORDER_C,
+                target.data(),
+                &mut message,
+            )
+        })?;
+        // SAFETY: the call has handed the message out.
+        unsafe { taken(py, message) }
+    }
+
+    fn port(&self, py: Python<'_>, name: PortArgument<'_, '_>) -> PyResult<Py<Port>> {
+        let call = self.session.enter(py)?;
+        Ok(self.find(&call, name)?.unbind())
+    }
+
+    #[getter]
+    fn ports(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.ports.bind(py).copy()?.into_any().unbind())
+    }
+
+    #[pyo3(signature = (name, kind=None, default=Fallback::Missing))]
+    fn setting(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        kind: Option<Bound<'_, PyAny>>,
+        default: Fallback<'_>,
+    ) -> PyResult<Py<PyAny>> {
+        let call = self.session.enter(py)?;
+        setting::read(py, &call, name, kind.as_ref(), default)
+    }
+
+    #[getter]
+    fn settings(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let call = self.session.enter(py)?;
+        setting::all(py, &call)
+    }
+
+    #[getter]
+    fn scale(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let call = self.session.enter(py)?;
+        // SAFETY: the map belongs to the instance, which is open while the call lives.
+        let scale = unsafe { value::settings_to_python(py, sys::titin_scale(call.instance())) }?;
+        Ok(py.import("titin.data")?.call_method1("scale", (scale,))?.unbind())
+    }
+
+    #[getter]
+    fn workdir(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(py.import("pathlib")?.call_method1("Path", (&self.workdir,))?.unbind())
+    }
+
+    fn log(&self, py: Python<'_>, level: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        let level = match level.extract::<c_int>() {
+            Ok(level) => level,
+            Err(_) => level_named(level)?,
+        };
+        let text = CString::new(text.replace('\0', " "))?;
+        // SAFETY: the instance is open while the call lives; the text is copied.
+        error::check(py, unsafe { sys::titin_log(call.instance(), level, text.as_ptr()) })
+    }
+
+    fn fail(&self, py: Python<'_>, text: &str) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        let text = CString::new(text.replace('\0', " "))?;
+        // SAFETY: the instance is open while the call lives; the text is copied.
+        error::check(py, unsafe { sys::titin_fail(call.instance(), text.as_ptr()) })
+    }
+
+    fn region(&self, name: &str) -> PyResult<Region> {
+        Ok(Region { session: self.session.clone(), name: CString::new(name)?, handle: Default::default() })
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.session.close(py, false)
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.session.is_closed()
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _class: Option<Bound<'_, PyType>>,
+        raised: Option<Bound<'_, PyAny>>,
+        _traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if self.session.is_closed() {
+            return Ok(());
+        }
+        let raised = match raised {
+            Some(raised) => PyErr::from_value(raised),
+            None => match self.session.close(py, false) {
+                Ok(()) => return Ok(()),
+                Err(error) if self.session.is_closed() => return Err(error),
+                // Interrupted, or another thread is in a call: the run cannot end well.
+                Err(error) => {
+                    self.abandon(py, &error)?;
+                    return Err(error);
+                }
+            },
+        };
+        self.abandon(py, &raised)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<titin.Instance {}{}>", self.name, if self.session.is_closed() { ", closed" } else { "" })
+    }
+}
+
+impl Instance {
+    fn with(py: Python<'_>, session: Arc<Session>) -> PyResult<Self> {
+        let call = session.enter(py)?;
+        let ports = PyDict::new(py);
+        // SAFETY: the instance is open while the call lives; its ports live as long.
+        let (name, workdir) = unsafe {
+            for index in 0..sys::titin_port_count(call.instance()) {
+                let handle = sys::titin_port_at(call.instance(), index);
+                let port = Port::new(handle_of(py, handle)?, &session);
+                ports.set_item(PyString::intern(py, &port.name), Py::new(py, port)?)?;
+            }
+            (
+                error::text(sys::titin_instance_name(call.instance())),
+                error::text(sys::titin_workdir(call.instance())),
+            )
+        };
+        drop(call);
+        Ok(Instance { session, ports: ports.unbind(), name, workdir })
+    }
+
+    /// The port that an argument means.
+    fn find<'py>(&self, call: &Call<'_>, port: PortArgument<'_, 'py>) -> PyResult<Bound<'py, Port>> {
+        let py = port.py();
+        if let Ok(port) = port.cast::<Port>() {
+            return match port.get().is_of(&self.session) {
+                true => Ok(port.clone()),
+                false => Err(error::usage(py, format!("{} is a port of another instance", port.get().name))),
+            };
+        }
+        if let Some(found) = self.ports.bind(py).get_item(port)? {
+            // SAFETY: this crate puts only ports there, and gives copies of the dict away.
+            return Ok(unsafe { found.cast_into_unchecked() });
+        }
+        let Ok(name) = port.cast::<PyString>() else {
+            let text =
+                format!("a port is given by its name or as instance.port(name); found {}", port.repr()?);
+            return Err(PyTypeError::new_err(text));
+        };
+        let name = CString::new(name.to_str()?)?;
+        // SAFETY: the instance is open while the call lives. This fails, and says which ports there are.
+        let handle = unsafe { sys::titin_port_find(call.instance(), name.as_ptr()) };
+        // SAFETY: as above.
+        Bound::new(py, unsafe { Port::new(handle_of(py, handle)?, &self.session) })
+    }
+
+    /// Ends an instance that an exception has left: the run fails with it, unless it has failed before.
+    fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
+        let errors = py.import(intern!(py, "titin.errors"))?;
+        if !errors.call_method1(intern!(py, "is_echo"), (raised.value(py),))?.is_truthy()? {
+            let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
+            // In a forked child there is nothing to fail.
+            let _ = self.fail(py, &text.extract::<String>()?);
+        }
+        // The exception says it all.
+        let _ = self.session.close(py, true);
+        Ok(())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if self.session.is_closed() {
+            return;
+        }
+        Python::attach(|py| {
+            let _ = self.fail(py, "the program let go of the instance without closing it");
+            let _ = self.session.close(py, true);
+        });
+    }
+}
+
+/// Options of libtitin.
+pub struct Options(NonNull<sys::titin_options>);
+
+impl Options {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: nothing goes in.
+        NonNull::new(unsafe { sys::titin_options_new() })
+            .map(Options)
+            .ok_or_else(|| error::last(py, sys::USAGE))
+    }
+
+    pub fn as_ptr(&self) -> *const sys::titin_options {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Options {
+    fn drop(&mut self) {
+        // SAFETY: they are ours, and opening has ended.
+        unsafe { sys::titin_options_free(self.0.as_ptr()) }
+    }
+}
+
+/// A stretch of the program's own in the profile.
+#[pyclass(frozen, module = "titin")]
+pub struct Region {
+    session: Arc<Session>,
+    name: CString,
+    handle: std::sync::Mutex<Option<Begun>>,
+}
+
+struct Begun(NonNull<sys::titin_region>);
+
+// SAFETY: any thread may call libtitin (titin.h, "Threads").
+unsafe impl Send for Begun {}
+
+#[pymethods]
+impl Region {
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        let call = this.session.enter(py)?;
+        let mut handle = this.handle.lock().expect("nothing panics while it is locked");
+        if handle.is_some() {
+            let text = "the region has begun already; take a new one: with instance.region(name):";
+            return Err(error::usage(py, text));
+        }
+        // SAFETY: the instance is open while the call lives; the name is copied.
+        let begun = unsafe { sys::titin_region_begin(call.instance(), this.name.as_ptr()) };
+        *handle = Some(Begun(NonNull::new(begun).ok_or_else(|| error::last(py, sys::USAGE))?));
+        drop((call, handle));
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let begun = self.handle.lock().expect("nothing panics while it is locked").take();
+        let (Some(begun), Ok(call)) = (begun, self.session.enter(py)) else { return Ok(()) };
+        // SAFETY: the instance is open while the call lives; the region has begun and is ended once.
+        error::check(py, unsafe { sys::titin_region_end(call.instance(), begun.0.as_ptr()) })
+    }
+}
+
+/// A handle that libtitin gave, or why it gave none.
+fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
+    NonNull::new(handle).ok_or_else(|| error::last(py, sys::USAGE))
+}
+
+/// A message that a call has handed out.
+///
+/// # Safety
+/// `message` is the caller's to free.
+unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py<Message>> {
+    let message = handle_of(py, message)?;
+    // SAFETY: as the caller promises.
+    Py::new(py, Message::received(unsafe { Payload::new(message) }))
+}
+
+/// Names of ports: a list of them, or one text with spaces or commas between them.
+fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if let Ok(text) = names.cast::<PyString>() {
+        let names = text.to_str()?.split([' ', ',']).filter(|name| !name.is_empty());
+        return Ok(names.map(str::to_owned).collect());
+    }
+    names.try_iter()?.map(|name| name?.extract::<String>()).collect()
+}
+
+/// The number of a level given by name, as `logging` has them.
+fn level_named(level: &Bound<'_, PyAny>) -> PyResult<c_int> {
+    match level.extract::<String>()?.to_ascii_lowercase().as_str() {
+        "debug" => Ok(10),
+        "info" => Ok(20),
+        "warning" => Ok(30),
+        "error" => Ok(40),
+        "critical" => Ok(50),
+        other => {
+            let text =
+                format!("\"{other}\" is no level: use debug, info, warning, error or critical, or a number");
+            Err(error::usage(level.py(), text))
+        }
+    }
+}

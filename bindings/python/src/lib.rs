@@ -1,0 +1,30 @@
+//! The Python extension: `titin._core`, over libtitin's C interface.
+//!
+//! It turns Python's arrays and structures into what `titin.h` describes, gives the GIL back around every call that
+//! waits or copies, and raises errors as exceptions. What a call means is written in `titin.h`; what a Python program
+//! sees of it in `titin/_core.pyi`.
+
+mod array;
+mod error;
+mod filter;
+mod instance;
+mod message;
+mod port;
+mod session;
+mod setting;
+#[allow(missing_docs, non_camel_case_types)]
+mod sys;
+mod value;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // SAFETY: the text is the library's own and never changes.
+    module.add("__version__", unsafe { error::text(sys::titin_version()) })?;
+    module.add_class::<instance::Instance>()?;
+    module.add_class::<instance::Region>()?;
+    module.add_class::<message::Message>()?;
+    module.add_class::<port::Port>()?;
+    module.add_function(wrap_pyfunction!(instance::place, module)?)
+}

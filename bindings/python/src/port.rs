@@ -1,0 +1,95 @@
+//! Ports.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::session::Session;
+use crate::{error, sys};
+
+/// A port of an instance: found once by name, then as good as the name in every call.
+#[pyclass(frozen, module = "titin")]
+pub struct Port {
+    handle: NonNull<sys::titin_port>,
+    session: Arc<Session>,
+    #[pyo3(get)]
+    pub name: String,
+    #[pyo3(get)]
+    operator: &'static str,
+    #[pyo3(get)]
+    vector: bool,
+}
+
+// SAFETY: any thread may call libtitin (titin.h, "Threads"); the handle is used only within a call of the session.
+unsafe impl Send for Port {}
+// SAFETY: as above.
+unsafe impl Sync for Port {}
+
+impl Port {
+    /// # Safety
+    /// `handle` is a port of the session's instance.
+    pub unsafe fn new(handle: NonNull<sys::titin_port>, session: &Arc<Session>) -> Self {
+        let port = handle.as_ptr();
+        // SAFETY: as the caller promises.
+        let (name, operator, vector) = unsafe {
+            (
+                error::text(sys::titin_port_name(port)),
+                sys::titin_port_operator(port),
+                sys::titin_port_is_vector(port) == 1,
+            )
+        };
+        let operator = sys::OPERATORS.get(operator as usize - 1).copied().unwrap_or("");
+        Port { handle, session: session.clone(), name, operator, vector }
+    }
+
+    /// The handle, to be used only within a call of the session.
+    pub fn as_ptr(&self) -> *mut sys::titin_port {
+        self.handle.as_ptr()
+    }
+
+    /// Whether the port belongs to this session.
+    pub fn is_of(&self, session: &Arc<Session>) -> bool {
+        Arc::ptr_eq(&self.session, session)
+    }
+
+    /// Whether anything is connected to it.
+    pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
+        let _call = self.session.enter(py)?;
+        // SAFETY: the instance is open while the call lives.
+        Ok(unsafe { sys::titin_port_is_connected(self.as_ptr()) } == 1)
+    }
+}
+
+#[pymethods]
+impl Port {
+    #[getter]
+    fn connected(&self, py: Python<'_>) -> PyResult<bool> {
+        self.is_connected(py)
+    }
+
+    #[getter]
+    fn resizable(&self, py: Python<'_>) -> PyResult<bool> {
+        let _call = self.session.enter(py)?;
+        // SAFETY: the instance is open while the call lives.
+        Ok(unsafe { sys::titin_port_is_resizable(self.as_ptr()) } == 1)
+    }
+
+    #[getter]
+    fn slots(&self, py: Python<'_>) -> PyResult<i32> {
+        let _call = self.session.enter(py)?;
+        // SAFETY: the instance is open while the call lives.
+        Ok(unsafe { sys::titin_port_slots(self.as_ptr()) })
+    }
+
+    #[setter]
+    fn set_slots(&self, py: Python<'_>, slots: i32) -> PyResult<()> {
+        let _call = self.session.enter(py)?;
+        // SAFETY: the instance is open while the call lives.
+        error::check(py, unsafe { sys::titin_port_set_slots(self.as_ptr(), slots) })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<port {}{} ({})>", self.name, if self.vector { "[]" } else { "" }, self.operator)
+    }
+}

@@ -1,0 +1,144 @@
+//! An open instance, as its `Instance`, its ports and its regions share it.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+
+use crate::instance::Options;
+use crate::{error, sys};
+
+/// Marks, beside the number of calls, that the instance is closed.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// An instance of libtitin and what must not happen to it: a call after, or during, its end.
+pub struct Session {
+    instance: NonNull<sys::titin_instance>,
+    /// Calls that are going on in any thread.
+    calls: AtomicUsize,
+    /// What a signal handler has raised while a call waited.
+    raised: Mutex<Option<PyErr>>,
+}
+
+// SAFETY: any thread may call libtitin (titin.h, "Threads"); `calls` keeps the end apart from other calls.
+unsafe impl Send for Session {}
+// SAFETY: as above; what else is in it is shared safely by itself.
+unsafe impl Sync for Session {}
+
+/// A call that goes on: while this lives the instance is open.
+pub struct Call<'a>(&'a Session);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Call<'_> {
+    /// The instance, which lives as long as the call.
+    pub fn instance(&self) -> *mut sys::titin_instance {
+        self.0.instance.as_ptr()
+    }
+
+    /// Runs a call of libtitin without the GIL; its error, or what a signal handler raised meanwhile.
+    pub fn wait(&self, py: Python<'_>, call: impl FnOnce() -> c_int) -> PyResult<()> {
+        let call = Unattached(call);
+        let code = py.detach(move || call.run());
+        self.0.outcome(py, code)
+    }
+}
+
+impl Session {
+    /// Opens an instance, whose calls then answer Ctrl-C.
+    pub fn open(py: Python<'_>, options: &Options) -> PyResult<Arc<Self>> {
+        let mut instance = std::ptr::null_mut();
+        let options = options.as_ptr();
+        let open = Unattached(|| {
+            // SAFETY: the options live as long as this function.
+            unsafe { sys::titin_open(std::ptr::null(), options, &mut instance) }
+        });
+        error::check(py, py.detach(move || open.run()))?;
+        let instance = NonNull::new(instance).ok_or_else(|| error::last(py, sys::USAGE))?;
+        let session = Arc::new(Session { instance, calls: AtomicUsize::new(0), raised: Mutex::new(None) });
+        let data = Arc::as_ptr(&session).cast::<c_void>().cast_mut();
+        // SAFETY: the instance is open, and closed before the session that `data` points to ends.
+        unsafe { sys::titin_on_interrupt(instance.as_ptr(), interrupted, data) };
+        Ok(session)
+    }
+
+    /// Begins a call.
+    pub fn enter(&self, py: Python<'_>) -> PyResult<Call<'_>> {
+        if self.calls.fetch_add(1, Ordering::Acquire) & CLOSED != 0 {
+            self.calls.fetch_sub(1, Ordering::Release);
+            return Err(error::error(py, sys::CLOSED, "the instance is closed: no call follows close()"));
+        }
+        Ok(Call(self))
+    }
+
+    /// Whether the instance is closed.
+    pub fn is_closed(&self) -> bool {
+        self.calls.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Closes the instance; nothing if it is closed. With `patient` other threads' calls, which the failed run ends,
+    /// are waited for; else they are an error.
+    pub fn close(&self, py: Python<'_>, patient: bool) -> PyResult<()> {
+        while let Err(calls) = self.calls.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
+            if calls & CLOSED != 0 {
+                return Ok(());
+            }
+            if !patient {
+                let text = "close() while another thread is in a call on the instance; join the thread first";
+                return Err(error::usage(py, text));
+            }
+            py.detach(|| std::thread::sleep(std::time::Duration::from_millis(1)));
+        }
+        let close = Unattached(|| {
+            // SAFETY: the instance is open, and CLOSED keeps every other call away.
+            unsafe { sys::titin_close(self.instance.as_ptr()) }
+        });
+        let code = py.detach(move || close.run());
+        if code == sys::INTERRUPTED {
+            // The one error after which the instance is still there.
+            self.calls.store(0, Ordering::Release);
+        }
+        self.outcome(py, code)
+    }
+
+    fn outcome(&self, py: Python<'_>, code: c_int) -> PyResult<()> {
+        if code == sys::INTERRUPTED
+            && let Some(raised) = self.raised.lock().expect("nothing panics while it is locked").take()
+        {
+            return Err(raised);
+        }
+        error::check(py, code)
+    }
+}
+
+/// A call that is made in this thread while it is not attached to Python.
+///
+/// pyo3 asks that what runs without the GIL could be sent to another thread, so that nobody takes Python objects there.
+/// Raw pointers cannot, though they are fine here.
+struct Unattached<F>(F);
+
+// SAFETY: `Python::detach` runs the closure in the same thread, and the closures of this crate touch no Python object:
+// they call libtitin with pointers to memory that the caller holds until the call has returned.
+unsafe impl<F> Send for Unattached<F> {}
+
+impl<F: FnOnce() -> c_int> Unattached<F> {
+    fn run(self) -> c_int {
+        (self.0)()
+    }
+}
+
+/// What libtitin asks while a call waits: whether a signal handler has raised.
+extern "C" fn interrupted(data: *mut c_void) -> c_int {
+    let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
+    let Some(raised) = raised else { return 0 };
+    // SAFETY: the session closes the instance before it ends, and only calls of the instance come here.
+    let session = unsafe { &*data.cast::<Session>() };
+    *session.raised.lock().expect("nothing panics while it is locked") = Some(raised);
+    1
+}

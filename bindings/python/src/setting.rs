@@ -1,0 +1,176 @@
+//! Settings, as the type or unit that is asked for.
+
+use std::ffi::{CString, c_int};
+
+use pyo3::BoundObject;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+
+use crate::instance::Fallback;
+use crate::session::Call;
+use crate::{error, sys, value};
+
+/// `TITIN_SETTING_NONE`.
+const NOT_SET: c_int = 0;
+/// `TITIN_SETTING_TEXT`.
+const TEXT: c_int = 4;
+
+/// The value of a setting: as it stands, or as a type, or in a unit.
+pub fn read(
+    py: Python<'_>,
+    call: &Call<'_>,
+    name: &str,
+    kind: Option<&Bound<'_, PyAny>>,
+    default: Fallback<'_>,
+) -> PyResult<Py<PyAny>> {
+    let instance = call.instance();
+    let c_name = CString::new(name)?;
+    let c_name = c_name.as_ptr();
+    // SAFETY: the instance is open while the call lives, and the name as long as this function; here and below.
+    let found = unsafe { sys::titin_setting_type(instance, c_name) };
+    if let (NOT_SET, Fallback::Given(default)) = (found, default) {
+        return Ok(default.unbind());
+    }
+    let Some(kind) = kind else {
+        return Setting::Any.read(py, call, c_name);
+    };
+    if let Ok(unit) = kind.cast::<PyString>() {
+        let unit = CString::new(unit.to_str()?)?;
+        let mut real = 0.0;
+        // SAFETY: as above.
+        error::check(py, unsafe { sys::titin_setting_quantity(instance, c_name, unit.as_ptr(), &mut real) })?;
+        return Ok(PyFloat::new(py, real).into_any().unbind());
+    }
+    if let Ok(class) = kind.cast::<PyType>()
+        && class.is(py.get_type::<PyString>())
+    {
+        return match found {
+            NOT_SET | TEXT => Setting::Any.read(py, call, c_name),
+            _ => {
+                let value = Setting::Any.read(py, call, c_name)?;
+                let text = format!(
+                    "setting '{name}' is not text: it is {value}; correct it in the description, or quote it there"
+                );
+                Err(error::error(py, SETTING, text))
+            }
+        };
+    }
+    Setting::new(kind)?.read(py, call, c_name)
+}
+
+/// `TITIN_ERROR_SETTING`.
+const SETTING: c_int = 3;
+
+/// All settings known for the instance, by full name.
+pub fn all(py: Python<'_>, call: &Call<'_>) -> PyResult<Py<PyAny>> {
+    let mut settings = std::ptr::null_mut();
+    // SAFETY: the instance is open while the call lives.
+    error::check(py, unsafe { sys::titin_settings(call.instance(), &mut settings) })?;
+    // SAFETY: the map is ours, and freed once it was read.
+    unsafe {
+        let found = value::settings_to_python(py, settings);
+        sys::titin_value_free(settings);
+        found
+    }
+}
+
+/// The types that settings have.
+enum Setting {
+    Any,
+    Real,
+    Whole,
+    Flag,
+    Reals,
+    Wholes,
+    Table,
+}
+
+impl Setting {
+    fn new(kind: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = kind.py();
+        if kind.is(py.get_type::<PyFloat>()) {
+            return Ok(Setting::Real);
+        }
+        if kind.is(py.get_type::<PyInt>()) {
+            return Ok(Setting::Whole);
+        }
+        if kind.is(py.get_type::<PyBool>()) {
+            return Ok(Setting::Flag);
+        }
+        match kind.str()?.to_str()? {
+            "list[float]" => Ok(Setting::Reals),
+            "list[int]" => Ok(Setting::Wholes),
+            "list[list[float]]" => Ok(Setting::Table),
+            other => {
+                let text = format!(
+                    "settings are read as str, int, float, bool, list[int], list[float], list[list[float]], or in a \
+                     unit such as \"s\"; not as {other}"
+                );
+                Err(error::usage(py, text))
+            }
+        }
+    }
+
+    fn read(self, py: Python<'_>, call: &Call<'_>, name: *const std::ffi::c_char) -> PyResult<Py<PyAny>> {
+        let instance = call.instance();
+        let (mut real, mut whole, mut flag, mut count, mut columns) = (0.0, 0, 0, 0, 0);
+        // SAFETY: the instance is open while the call lives; lists get as much room as they say they need.
+        unsafe {
+            match self {
+                Setting::Any => {
+                    let mut value = std::ptr::null_mut();
+                    error::check(py, sys::titin_setting_value(instance, name, &mut value))?;
+                    let found = value::settings_to_python(py, value);
+                    sys::titin_value_free(value);
+                    found
+                }
+                Setting::Real => {
+                    error::check(py, sys::titin_setting_f64(instance, name, &mut real))?;
+                    object(py, real)
+                }
+                Setting::Whole => {
+                    error::check(py, sys::titin_setting_i64(instance, name, &mut whole))?;
+                    object(py, whole)
+                }
+                Setting::Flag => {
+                    error::check(py, sys::titin_setting_bool(instance, name, &mut flag))?;
+                    object(py, flag != 0)
+                }
+                Setting::Reals => {
+                    let none = std::ptr::null_mut();
+                    error::check(py, sys::titin_setting_f64s(instance, name, none, 0, &mut count))?;
+                    let mut list = vec![0.0; count as usize];
+                    let room = list.as_mut_ptr();
+                    error::check(py, sys::titin_setting_f64s(instance, name, room, count, &mut count))?;
+                    object(py, list)
+                }
+                Setting::Wholes => {
+                    let none = std::ptr::null_mut();
+                    error::check(py, sys::titin_setting_i64s(instance, name, none, 0, &mut count))?;
+                    let mut list = vec![0; count as usize];
+                    let room = list.as_mut_ptr();
+                    error::check(py, sys::titin_setting_i64s(instance, name, room, count, &mut count))?;
+                    object(py, list)
+                }
+                Setting::Table => {
+                    let none = std::ptr::null_mut();
+                    let read = sys::titin_setting_table;
+                    error::check(py, read(instance, name, none, 0, &mut count, &mut columns))?;
+                    let size = count * columns;
+                    let mut table = vec![0.0; size as usize];
+                    error::check(
+                        py,
+                        read(instance, name, table.as_mut_ptr(), size, &mut count, &mut columns),
+                    )?;
+                    let rows = table.chunks(columns.max(1) as usize).map(<[f64]>::to_vec);
+                    object(py, rows.collect::<Vec<_>>())
+                }
+            }
+        }
+    }
+}
+
+fn object<'py>(py: Python<'py>, value: impl IntoPyObject<'py>) -> PyResult<Py<PyAny>> {
+    let object = value.into_pyobject(py).map_err(Into::into)?;
+    Ok(object.into_any().unbind())
+}

@@ -1,0 +1,273 @@
+//! What the extension uses of `titin.h`. A test compares every line here with the header.
+
+use std::ffi::{c_char, c_double, c_int, c_void};
+
+/// Opaque types of the header.
+macro_rules! opaque {
+    ($($name:ident)*) => {
+        $(#[repr(C)] #[allow(non_camel_case_types)] pub struct $name { _private: [u8; 0] })*
+    };
+}
+
+opaque!(titin_instance titin_port titin_message titin_value titin_options titin_region titin_output);
+
+pub const OK: c_int = 0;
+pub const USAGE: c_int = 1;
+pub const TYPE_MISMATCH: c_int = 4;
+pub const INTERRUPTED: c_int = 13;
+pub const CLOSED: c_int = 15;
+
+pub const OPERATORS: [&str; 4] = ["f_init", "o_i", "s", "o_f"];
+
+pub const ORDER_C: c_int = 0;
+pub const ORDER_FORTRAN: c_int = 1;
+
+pub const NIL: c_int = 1;
+pub const BOOL: c_int = 2;
+pub const INT: c_int = 3;
+pub const UINT: c_int = 4;
+pub const FLOAT: c_int = 5;
+pub const TEXT: c_int = 6;
+pub const BYTES: c_int = 7;
+pub const ARRAY: c_int = 8;
+pub const LIST: c_int = 9;
+pub const MAP: c_int = 10;
+
+/// Types of elements, by their number in the header less one.
+pub const DTYPES: [&str; 14] = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+];
+
+pub const NO_SLOT: c_int = -1;
+pub const WAIT: c_double = f64::MAX;
+pub const NO_NEXT: c_double = -f64::MAX;
+
+pub type Interrupted = unsafe extern "C" fn(*mut c_void) -> c_int;
+pub type Find = unsafe extern "C" fn(*mut c_void, *const c_char, *mut *mut c_void) -> c_int;
+pub type Call = unsafe extern "C" fn(*mut c_void, *const titin_message, *mut titin_output) -> c_int;
+pub type Dispose = unsafe extern "C" fn(*mut c_void);
+
+unsafe extern "C" {
+    pub fn titin_error() -> *const c_char;
+    pub fn titin_set_error(text: *const c_char);
+    pub fn titin_version() -> *const c_char;
+
+    pub fn titin_options_new() -> *mut titin_options;
+    pub fn titin_options_free(options: *mut titin_options);
+    pub fn titin_options_instance(options: *mut titin_options, name: *const c_char) -> c_int;
+    pub fn titin_options_manager(options: *mut titin_options, manager: *const c_char) -> c_int;
+    pub fn titin_options_port(options: *mut titin_options, name: *const c_char, op: c_int) -> c_int;
+    pub fn titin_options_unchecked(options: *mut titin_options, reason: *const c_char) -> c_int;
+    pub fn titin_options_language(options: *mut titin_options, language: *const c_char) -> c_int;
+    pub fn titin_options_exceptions(options: *mut titin_options) -> c_int;
+    pub fn titin_options_filters(
+        options: *mut titin_options,
+        find: Find,
+        call: Call,
+        drop: Dispose,
+        data: *mut c_void,
+    ) -> c_int;
+
+    pub fn titin_open(
+        ports: *const c_char,
+        options: *const titin_options,
+        instance: *mut *mut titin_instance,
+    ) -> c_int;
+    pub fn titin_close(instance: *mut titin_instance) -> c_int;
+    pub fn titin_fail(instance: *mut titin_instance, text: *const c_char) -> c_int;
+    pub fn titin_reuse(instance: *mut titin_instance, again: *mut c_int) -> c_int;
+    pub fn titin_instance_name(instance: *const titin_instance) -> *const c_char;
+    pub fn titin_workdir(instance: *const titin_instance) -> *const c_char;
+    pub fn titin_scale(instance: *const titin_instance) -> *const titin_value;
+    pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
+    pub fn titin_region_begin(instance: *mut titin_instance, name: *const c_char) -> *mut titin_region;
+    pub fn titin_region_end(instance: *mut titin_instance, region: *mut titin_region) -> c_int;
+    pub fn titin_on_interrupt(
+        instance: *mut titin_instance,
+        interrupted: Interrupted,
+        data: *mut c_void,
+    ) -> c_int;
+
+    pub fn titin_setting_type(instance: *const titin_instance, name: *const c_char) -> c_int;
+    pub fn titin_setting_f64(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        value: *mut c_double,
+    ) -> c_int;
+    pub fn titin_setting_quantity(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        unit: *const c_char,
+        value: *mut c_double,
+    ) -> c_int;
+    pub fn titin_setting_i64(instance: *mut titin_instance, name: *const c_char, value: *mut i64) -> c_int;
+    pub fn titin_setting_bool(instance: *mut titin_instance, name: *const c_char, value: *mut c_int)
+    -> c_int;
+    pub fn titin_setting_f64s(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        values: *mut c_double,
+        capacity: i64,
+        count: *mut i64,
+    ) -> c_int;
+    pub fn titin_setting_i64s(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        values: *mut i64,
+        capacity: i64,
+        count: *mut i64,
+    ) -> c_int;
+    pub fn titin_setting_table(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        values: *mut c_double,
+        capacity: i64,
+        rows: *mut i64,
+        columns: *mut i64,
+    ) -> c_int;
+    pub fn titin_setting_value(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        value: *mut *mut titin_value,
+    ) -> c_int;
+    pub fn titin_settings(instance: *mut titin_instance, settings: *mut *mut titin_value) -> c_int;
+
+    pub fn titin_port_find(instance: *mut titin_instance, name: *const c_char) -> *mut titin_port;
+    pub fn titin_port_count(instance: *const titin_instance) -> c_int;
+    pub fn titin_port_at(instance: *mut titin_instance, index: c_int) -> *mut titin_port;
+    pub fn titin_port_name(port: *const titin_port) -> *const c_char;
+    pub fn titin_port_operator(port: *const titin_port) -> c_int;
+    pub fn titin_port_is_vector(port: *const titin_port) -> c_int;
+    pub fn titin_port_is_resizable(port: *const titin_port) -> c_int;
+    pub fn titin_port_is_connected(port: *const titin_port) -> c_int;
+    pub fn titin_port_slots(port: *const titin_port) -> c_int;
+    pub fn titin_port_set_slots(port: *mut titin_port, slots: c_int) -> c_int;
+
+    pub fn titin_send_array(
+        port: *mut titin_port,
+        slot: c_int,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        names: *const *const c_char,
+        data: *const c_void,
+        timestamp: c_double,
+        next_timestamp: c_double,
+        settings: *const titin_value,
+    ) -> c_int;
+    pub fn titin_send_nil(
+        port: *mut titin_port,
+        slot: c_int,
+        timestamp: c_double,
+        next_timestamp: c_double,
+        settings: *const titin_value,
+    ) -> c_int;
+    pub fn titin_send_value(
+        port: *mut titin_port,
+        slot: c_int,
+        value: *const titin_value,
+        timestamp: c_double,
+        next_timestamp: c_double,
+        settings: *const titin_value,
+    ) -> c_int;
+
+    pub fn titin_receive(
+        port: *mut titin_port,
+        slot: c_int,
+        timeout: c_double,
+        message: *mut *mut titin_message,
+    ) -> c_int;
+    pub fn titin_try_receive(port: *mut titin_port, slot: c_int, message: *mut *mut titin_message) -> c_int;
+    pub fn titin_receive_any(
+        ports: *const *mut titin_port,
+        count: c_int,
+        timeout: c_double,
+        index: *mut c_int,
+        slot: *mut c_int,
+        message: *mut *mut titin_message,
+    ) -> c_int;
+    pub fn titin_receive_into(
+        port: *mut titin_port,
+        slot: c_int,
+        timeout: c_double,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        data: *mut c_void,
+        message: *mut *mut titin_message,
+    ) -> c_int;
+
+    pub fn titin_message_retain(message: *mut titin_message) -> *mut titin_message;
+    pub fn titin_message_free(message: *mut titin_message);
+    pub fn titin_message_timestamp(message: *const titin_message) -> c_double;
+    pub fn titin_message_has_next(message: *const titin_message) -> c_int;
+    pub fn titin_message_next_timestamp(message: *const titin_message) -> c_double;
+    pub fn titin_message_value(message: *const titin_message) -> *const titin_value;
+    pub fn titin_message_settings(message: *const titin_message) -> *const titin_value;
+
+    pub fn titin_new_nil() -> *mut titin_value;
+    pub fn titin_new_bool(flag: c_int) -> *mut titin_value;
+    pub fn titin_new_i64(number: i64) -> *mut titin_value;
+    pub fn titin_new_u64(number: u64) -> *mut titin_value;
+    pub fn titin_new_f64(number: c_double) -> *mut titin_value;
+    pub fn titin_new_text(text: *const c_char, length: i64) -> *mut titin_value;
+    pub fn titin_new_bytes(bytes: *const c_void, length: i64, borrow: c_int) -> *mut titin_value;
+    pub fn titin_new_array(
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        names: *const *const c_char,
+        data: *const c_void,
+        borrow: c_int,
+    ) -> *mut titin_value;
+    pub fn titin_new_list() -> *mut titin_value;
+    pub fn titin_new_map() -> *mut titin_value;
+    pub fn titin_list_append(list: *mut titin_value, item: *mut titin_value) -> c_int;
+    pub fn titin_map_set(map: *mut titin_value, name: *const c_char, item: *mut titin_value) -> c_int;
+    pub fn titin_value_free(value: *mut titin_value);
+    pub fn titin_value_kind(value: *const titin_value) -> c_int;
+    pub fn titin_value_bool(value: *const titin_value, flag: *mut c_int) -> c_int;
+    pub fn titin_value_i64(value: *const titin_value, number: *mut i64) -> c_int;
+    pub fn titin_value_u64(value: *const titin_value, number: *mut u64) -> c_int;
+    pub fn titin_value_f64(value: *const titin_value, number: *mut c_double) -> c_int;
+    pub fn titin_value_text(value: *const titin_value, length: *mut i64) -> *const c_char;
+    pub fn titin_value_bytes(value: *const titin_value, length: *mut i64) -> *const c_void;
+    pub fn titin_value_size(value: *const titin_value) -> i64;
+    pub fn titin_value_item(value: *const titin_value, index: i64) -> *const titin_value;
+    pub fn titin_value_name(value: *const titin_value, index: i64) -> *const c_char;
+    pub fn titin_value_dtype(value: *const titin_value) -> c_int;
+    pub fn titin_value_rank(value: *const titin_value) -> c_int;
+    pub fn titin_value_extent(value: *const titin_value, dimension: c_int) -> i64;
+    pub fn titin_value_order(value: *const titin_value) -> c_int;
+    pub fn titin_value_index_name(value: *const titin_value, dimension: c_int) -> *const c_char;
+    pub fn titin_value_data(value: *const titin_value) -> *const c_void;
+    pub fn titin_value_nbytes(value: *const titin_value) -> i64;
+
+    pub fn titin_output_array(
+        out: *mut titin_output,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        order: c_int,
+    ) -> *mut c_void;
+    pub fn titin_output_value(out: *mut titin_output, value: *const titin_value) -> c_int;
+}

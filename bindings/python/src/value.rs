@@ -1,0 +1,405 @@
+//! Structures: trees of dicts, lists, text, bytes, numbers, arrays and None, both ways.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::NonNull;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple,
+};
+use pyo3::{ffi, intern};
+
+use crate::array::{Array, ndarray};
+use crate::message::{Payload, View};
+use crate::{error, sys};
+
+/// Deepest nesting, as on the wire.
+const MAX_DEPTH: usize = 100;
+
+/// A value of libtitin that is ours to free, and the Python memory that it points to.
+pub struct Value {
+    root: Owned,
+    _arrays: Vec<Array>,
+    _bytes: Vec<Py<PyAny>>,
+}
+
+/// What can be sent, sorted by how it is.
+pub enum Data {
+    Nil,
+    Array(Array),
+    Value(Value),
+}
+
+impl Data {
+    /// Looks at what is to be sent. Arrays and bytes are not copied.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if object.is_none() {
+            return Ok(Data::Nil);
+        }
+        let py = object.py();
+        if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) || !is_plain(object) {
+            let array = Array::to_send(object)?;
+            return match is_number(object, &array)? {
+                true => Ok(Data::Value(Value::new(&object.call_method0(intern!(py, "item"))?)?)),
+                false => Ok(Data::Array(array)),
+            };
+        }
+        Ok(Data::Value(Value::new(object)?))
+    }
+}
+
+impl Value {
+    /// A tree of what Python has.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut builder = Builder::default();
+        let root = builder.build(object, 0)?;
+        Ok(Value { root, _arrays: builder.arrays, _bytes: builder.bytes })
+    }
+
+    /// A settings overlay.
+    pub fn settings(settings: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Self::new(settings.as_any())
+    }
+
+    pub fn as_ptr(&self) -> *const sys::titin_value {
+        self.root.0.as_ptr()
+    }
+}
+
+/// A value that is freed unless it is given away.
+struct Owned(NonNull<sys::titin_value>);
+
+impl Owned {
+    fn new(py: Python<'_>, value: *mut sys::titin_value) -> PyResult<Self> {
+        NonNull::new(value).map(Owned).ok_or_else(|| error::last(py, sys::USAGE))
+    }
+
+    fn give(self) -> *mut sys::titin_value {
+        let value = self.0.as_ptr();
+        std::mem::forget(self);
+        value
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: it is ours and was given to nobody.
+        unsafe { sys::titin_value_free(self.0.as_ptr()) }
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    arrays: Vec<Array>,
+    bytes: Vec<Py<PyAny>>,
+}
+
+impl Builder {
+    fn build(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Owned> {
+        let py = object.py();
+        if depth > MAX_DEPTH {
+            let text =
+                format!("cannot send a structure nested more than {MAX_DEPTH} deep; does it hold itself?");
+            return Err(error::mismatch(py, text));
+        }
+        // SAFETY: what the calls point to is held by the object or by the builder; see at each.
+        let value = unsafe {
+            if object.is_none() {
+                sys::titin_new_nil()
+            } else if let Ok(flag) = object.cast::<PyBool>() {
+                sys::titin_new_bool(c_int::from(flag.is_true()))
+            } else if let Ok(number) = object.cast::<PyFloat>() {
+                sys::titin_new_f64(number.value())
+            } else if object.is_instance_of::<PyInt>() {
+                self.integer(object)?
+            } else if let Ok(text) = object.cast::<PyString>() {
+                let text = text.to_str()?;
+                // Copied by the call.
+                sys::titin_new_text(text.as_ptr().cast(), text.len() as i64)
+            } else if let Ok(bytes) = object.cast::<PyBytes>() {
+                self.bytes.push(object.clone().unbind());
+                let bytes = bytes.as_bytes();
+                // Bytes never change, and the builder holds them.
+                sys::titin_new_bytes(bytes.as_ptr().cast(), bytes.len() as i64, 1)
+            } else if let Ok(bytes) = object.cast::<PyByteArray>() {
+                // Copied by the call, with the GIL held.
+                sys::titin_new_bytes(bytes.data().cast(), bytes.len() as i64, 0)
+            } else if let Ok(map) = object.cast::<PyDict>() {
+                return self.map(map, depth);
+            } else if let Ok(list) = object.cast::<PyList>() {
+                return self.list(py, list.iter(), depth);
+            } else if let Ok(tuple) = object.cast::<PyTuple>() {
+                return self.list(py, tuple.iter(), depth);
+            } else {
+                return self.array(object, depth);
+            }
+        };
+        Owned::new(py, value)
+    }
+
+    fn integer(&mut self, object: &Bound<'_, PyAny>) -> PyResult<*mut sys::titin_value> {
+        if let Ok(number) = object.extract::<i64>() {
+            // SAFETY: no pointer goes in.
+            return Ok(unsafe { sys::titin_new_i64(number) });
+        }
+        match object.extract::<u64>() {
+            // SAFETY: as above.
+            Ok(number) => Ok(unsafe { sys::titin_new_u64(number) }),
+            Err(_) => {
+                let text = format!(
+                    "cannot send the integer {object}: it has more than 64 bits; send it as text or as float"
+                );
+                Err(error::mismatch(object.py(), text))
+            }
+        }
+    }
+
+    fn list<'py>(
+        &mut self,
+        py: Python<'py>,
+        items: impl Iterator<Item = Bound<'py, PyAny>>,
+        depth: usize,
+    ) -> PyResult<Owned> {
+        // SAFETY: no pointer goes in.
+        let list = Owned::new(py, unsafe { sys::titin_new_list() })?;
+        for item in items {
+            let item = self.build(&item, depth + 1)?;
+            // SAFETY: the list is ours; the item is given away, whatever the outcome.
+            error::check(py, unsafe { sys::titin_list_append(list.0.as_ptr(), item.give()) })?;
+        }
+        Ok(list)
+    }
+
+    fn map(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Owned> {
+        let py = dict.py();
+        // SAFETY: no pointer goes in.
+        let map = Owned::new(py, unsafe { sys::titin_new_map() })?;
+        for (key, item) in dict.iter() {
+            let Ok(name) = key.cast::<PyString>() else {
+                let text =
+                    format!("cannot send a dict with the key {}: keys are text; use str(key)", key.repr()?);
+                return Err(error::mismatch(py, text));
+            };
+            let name = CString::new(name.to_str()?)?;
+            let item = self.build(&item, depth + 1)?;
+            // SAFETY: the map is ours, the name is copied; the item is given away, whatever the outcome.
+            error::check(py, unsafe { sys::titin_map_set(map.0.as_ptr(), name.as_ptr(), item.give()) })?;
+        }
+        Ok(map)
+    }
+
+    fn array(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Owned> {
+        let py = object.py();
+        if object.is_instance_of::<PyComplex>() {
+            let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (object,))?;
+            return self.array(&array, depth);
+        }
+        let array = Array::to_send(object)?;
+        if is_number(object, &array)? {
+            return self.build(&object.call_method0(intern!(py, "item"))?, depth + 1);
+        }
+        // SAFETY: the array's memory is held by the builder until the value is freed.
+        let value = unsafe {
+            sys::titin_new_array(
+                array.dtype,
+                array.rank(),
+                array.extents(),
+                array.strides(),
+                sys::ORDER_C,
+                array.names(),
+                array.data(),
+                1,
+            )
+        };
+        self.arrays.push(array);
+        Owned::new(py, value)
+    }
+}
+
+/// Whether an object is sent as itself and not as an array.
+fn is_plain(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyDict>()
+        || object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyBytes>()
+        || object.is_instance_of::<PyByteArray>()
+        || object.is_instance_of::<PyComplex>()
+}
+
+/// Whether an object is one of NumPy's scalars, which are numbers; complex ones have no other form than an array.
+fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
+    let py = object.py();
+    if array.rank() != 0 || sys::DTYPES[array.dtype as usize - 1].starts_with("complex") {
+        return Ok(false);
+    }
+    Ok(!ndarray(py).is_some_and(|ndarray| object.is_instance(ndarray).unwrap_or(false))
+        && object.hasattr(intern!(py, "item"))?)
+}
+
+/// A value as Python has it. Arrays are read-only views; `payload` is the message that holds their memory.
+///
+/// # Safety
+/// `value` is NULL, for None, or belongs to the message of `payload`.
+pub unsafe fn to_python(
+    py: Python<'_>,
+    value: *const sys::titin_value,
+    payload: &Payload,
+) -> PyResult<Py<PyAny>> {
+    // SAFETY: as the caller promises.
+    unsafe { read(py, value, Some(payload)) }
+}
+
+/// A value without arrays, such as settings.
+///
+/// # Safety
+/// `value` is NULL or lives while this runs.
+pub unsafe fn settings_to_python(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<PyAny>> {
+    // SAFETY: as the caller promises.
+    unsafe { read(py, value, None) }
+}
+
+/// # Safety
+/// `value` is NULL or lives while this runs, and its arrays as long as the payload.
+unsafe fn read(
+    py: Python<'_>,
+    value: *const sys::titin_value,
+    payload: Option<&Payload>,
+) -> PyResult<Py<PyAny>> {
+    let (mut flag, mut whole, mut large, mut real, mut length) = (0, 0_i64, 0_u64, 0.0_f64, 0_i64);
+    // SAFETY: the value lives, what it points to lives as long, and each call fits the value's kind.
+    unsafe {
+        let kind = match value.is_null() {
+            true => sys::NIL,
+            false => sys::titin_value_kind(value),
+        };
+        Ok(match kind {
+            sys::NIL => py.None(),
+            sys::BOOL => {
+                error::check(py, sys::titin_value_bool(value, &mut flag))?;
+                PyBool::new(py, flag != 0).to_owned().into_any().unbind()
+            }
+            sys::INT => {
+                error::check(py, sys::titin_value_i64(value, &mut whole))?;
+                whole.into_pyobject(py)?.into_any().unbind()
+            }
+            sys::UINT => {
+                error::check(py, sys::titin_value_u64(value, &mut large))?;
+                large.into_pyobject(py)?.into_any().unbind()
+            }
+            sys::FLOAT => {
+                error::check(py, sys::titin_value_f64(value, &mut real))?;
+                PyFloat::new(py, real).into_any().unbind()
+            }
+            sys::TEXT => {
+                let text = sys::titin_value_text(value, &mut length);
+                let text = ffi::PyUnicode_FromStringAndSize(text, length as isize);
+                Bound::from_owned_ptr_or_err(py, text)?.unbind()
+            }
+            sys::BYTES => {
+                let bytes = sys::titin_value_bytes(value, &mut length);
+                let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
+                PyBytes::new(py, bytes).into_any().unbind()
+            }
+            sys::ARRAY => array(py, value, payload)?,
+            sys::LIST => {
+                let list = PyList::empty(py);
+                for index in 0..sys::titin_value_size(value) {
+                    list.append(read(py, sys::titin_value_item(value, index), payload)?)?;
+                }
+                list.into_any().unbind()
+            }
+            sys::MAP => {
+                let map = PyDict::new(py);
+                for index in 0..sys::titin_value_size(value) {
+                    let name = error::text(sys::titin_value_name(value, index));
+                    map.set_item(name, read(py, sys::titin_value_item(value, index), payload)?)?;
+                }
+                map.into_any().unbind()
+            }
+            kind => return Err(PyRuntimeError::new_err(format!("libtitin gave a value of kind {kind}"))),
+        })
+    }
+}
+
+/// A NumPy array over a message's memory.
+///
+/// # Safety
+/// `value` is an array whose memory lives as long as the payload.
+unsafe fn array(
+    py: Python<'_>,
+    value: *const sys::titin_value,
+    payload: Option<&Payload>,
+) -> PyResult<Py<PyAny>> {
+    static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static DTYPES: [PyOnceLock<Py<PyAny>>; sys::DTYPES.len()] = [const { PyOnceLock::new() }; _];
+    let payload = payload.ok_or_else(|| PyRuntimeError::new_err("libtitin gave settings with an array"))?;
+    // SAFETY: the value is an array.
+    let (dtype, rank, order, data, length) = unsafe {
+        (
+            sys::titin_value_dtype(value) as usize - 1,
+            sys::titin_value_rank(value),
+            sys::titin_value_order(value),
+            sys::titin_value_data(value),
+            sys::titin_value_nbytes(value),
+        )
+    };
+    // SAFETY: as above; dimensions are within the rank.
+    let shape = (0..rank).map(|dimension| unsafe { sys::titin_value_extent(value, dimension) });
+    let shape = PyTuple::new(py, shape.collect::<Vec<_>>())?;
+    let ndarray = NDARRAY
+        .get_or_try_init(py, || py.import(intern!(py, "numpy"))?.getattr("ndarray").map(Bound::unbind))?;
+    let find = || -> PyResult<_> {
+        Ok(py.import(intern!(py, "numpy"))?.call_method1("dtype", (sys::DTYPES[dtype],))?.unbind())
+    };
+    let element = DTYPES[dtype].get_or_try_init(py, find)?;
+    let order = if order == sys::ORDER_FORTRAN { intern!(py, "F") } else { intern!(py, "C") };
+    // SAFETY: as the caller promises.
+    let view = unsafe { View::new(data, length, payload) };
+    let array = ndarray.bind(py).call1((shape, element, view, 0, py.None(), order))?;
+    // SAFETY: as above.
+    if unsafe { sys::titin_value_index_name(value, 0) }.is_null() {
+        return Ok(array.unbind());
+    }
+    // SAFETY: as above.
+    let name = |dimension| unsafe { error::text(sys::titin_value_index_name(value, dimension)) };
+    let names = PyTuple::new(py, (0..rank).map(name).collect::<Vec<_>>())?;
+    Ok(py.import("titin.data")?.call_method1("named", (array, names))?.unbind())
+}
+
+/// Fills what a filter of the user's makes of a message.
+///
+/// # Safety
+/// `out` is what libtitin gave to the filter.
+pub unsafe fn put(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
+    let py = object.py();
+    match Data::new(object)? {
+        Data::Array(array) if array.names().is_null() => {
+            // SAFETY: `out` is valid; what comes back has room for the array.
+            let target = unsafe {
+                sys::titin_output_array(out, array.dtype, array.rank(), array.extents(), array.order())
+            };
+            if target.is_null() {
+                return Err(error::last(py, sys::USAGE));
+            }
+            // SAFETY: as above.
+            unsafe { array.copy_to(py, target) }
+        }
+        _ => {
+            let value = Value::new(object)?;
+            // SAFETY: `out` is valid; the value is copied.
+            error::check(py, unsafe { sys::titin_output_value(out, value.as_ptr()) })
+        }
+    }
+}
+
+/// A pointer that may be NULL, for the settings overlay of a send.
+pub fn pointer(value: Option<&Value>) -> *const sys::titin_value {
+    value.map_or(std::ptr::null(), Value::as_ptr)
+}
+
+const _: () = assert!(size_of::<*mut c_void>() == 8, "lengths are 64 bits");

@@ -1,0 +1,85 @@
+"""titin couples simulation codes.
+
+A submodel opens an :class:`Instance` and sends and receives on its ports in the order of the submodel execution loop::
+
+    import titin
+
+    with titin.Instance(f_init=["initial_state"], o_f=["final_state"]) as instance:
+        while instance.reuse():                                 # once per use by a coarser scale
+            k = instance.setting("k", float)
+            message = instance.receive("initial_state")         # F_INIT
+            u = message.data.copy()
+            u += k * u                                          # S
+            instance.send("final_state", u, timestamp=message.timestamp)  # O_F
+
+``titin run model.ymmsl`` starts the programs; :func:`run` runs Python functions in this process; :mod:`titin.model`
+builds descriptions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from titin._core import Instance, Message, Port, Region, __version__
+from titin.errors import (
+    CallOrderError,
+    Closed,
+    ConnectionFailed,
+    Deadlock,
+    Error,
+    FilterError,
+    Forked,
+    InternalError,
+    OutOfMemory,
+    PeerLost,
+    PortClosed,
+    SettingError,
+    Timeout,
+    TypeMismatch,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from titin.data import Array, Scale
+    from titin.hosting import run
+    from titin.log import LogHandler
+
+__all__ = [
+    "Array",
+    "CallOrderError",
+    "Closed",
+    "ConnectionFailed",
+    "Deadlock",
+    "Error",
+    "FilterError",
+    "Forked",
+    "Instance",
+    "InternalError",
+    "LogHandler",
+    "Message",
+    "OutOfMemory",
+    "PeerLost",
+    "Port",
+    "PortClosed",
+    "Region",
+    "Scale",
+    "SettingError",
+    "Timeout",
+    "TypeMismatch",
+    "UsageError",
+    "__version__",
+    "run",
+]
+
+# What is imported at first use, so that `import titin` does not load NumPy or what else a program may never need.
+_LATER = {"Array": "data", "Scale": "data", "LogHandler": "log", "run": "hosting"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'titin' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"titin.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value

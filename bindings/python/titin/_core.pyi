@@ -1,0 +1,248 @@
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, overload
+
+from titin.data import Scale
+
+__version__: str
+
+_T = TypeVar("_T")
+_Value = str | int | float | bool | list[int] | list[float] | list[list[float]]
+
+class Instance:
+    """One running copy of a program, as it takes part in a run.
+
+    Opening joins the run that the environment names (``titin run`` sets it) and waits for the manager's answer. Ports
+    are named by operator; ``name[]`` is a vector port. Without any, the ports are those of the description. Where
+    operators are declared the order of calls is checked against the submodel execution loop; ``unchecked="why"``
+    switches that off, and the reason goes to the run's log. ``name`` and ``manager`` stand in for the environment's
+    ``TITIN_INSTANCE`` and ``TITIN_MANAGER``.
+
+    Use it in a ``with`` block: leaving it closes the instance; leaving it by an exception fails the run, and the report
+    shows the exception with its last lines. An instance that is let go without closing fails the run too.
+
+    Calls that wait (opening, ``reuse``, ``send``, the receiving ones, ``close``) do so without the GIL and answer
+    Ctrl-C in the main thread. Calls on different ports may run in different threads at once; two at once on one port
+    are an error that is detected. Every call raises :class:`titin.Error` or a class below it, and returns with
+    :class:`titin.PeerLost` or :class:`titin.Deadlock` as soon as the run fails.
+    """
+
+    def __new__(
+        cls,
+        *,
+        f_init: Iterable[str] | None = None,
+        o_i: Iterable[str] | None = None,
+        s: Iterable[str] | None = None,
+        o_f: Iterable[str] | None = None,
+        name: str | None = None,
+        manager: str | None = None,
+        unchecked: str | None = None,
+    ) -> Self: ...
+    def reuse(self) -> bool:
+        """Begins the next use of the submodel; False when there is none.
+
+        Without connected F_INIT ports there is one use; else this waits for the F_INIT messages, and returns False once
+        their senders have finished. Settings change here.
+        """
+
+    def send(
+        self,
+        port: str | Port,
+        data: Any = None,
+        *,
+        timestamp: float,
+        next_timestamp: float | None = None,
+        slot: int | None = None,
+        settings: Mapping[str, _Value] | None = None,
+    ) -> None:
+        """Sends a message; does nothing on a port that nothing is connected to.
+
+        ``data``: an array of bool, integers, float16 to float64, or complex, of any rank, in C or Fortran order (kept
+        as sent; others are packed in C order), big-endian ones swapped; anything with a buffer, DLPack in host memory,
+        or the array interface; numbers, str, bytes, bool, None, and dicts (with str keys), lists and tuples of all
+        these. Other dtypes are refused with a hint (:class:`titin.TypeMismatch`).
+
+        ``timestamp``: simulated time of the data; ``next_timestamp``: that of the next message on this port, if known.
+        ``settings``: an overlay for the receiver's settings, in place of the one in force.
+
+        Once it has returned the memory may be changed. It waits only while the conduit's buffer is full, or until the
+        receiver has come.
+        """
+
+    def receive(
+        self, port: str | Port, *, slot: int | None = None, timeout: float | None = None, default: Any = ...
+    ) -> Message:
+        """Receives a message; waits until one is there, at most ``timeout`` seconds.
+
+        ``default``: what to return if nothing is connected to the port: a :class:`titin.Message`, or data for one at
+        time 0. Raises :class:`titin.Timeout`, or :class:`titin.PortClosed` once the sender has finished.
+        """
+
+    def try_receive(self, port: str | Port, *, slot: int | None = None) -> Message | None:
+        """Receives a message if one is there, else None; never waits."""
+
+    def receive_any(
+        self, *ports: str | Port, timeout: float | None = None
+    ) -> tuple[str, int | None, Message]:
+        """Receives the next message of any of these ports: the port's name, the slot, the message.
+
+        All slots of vector ports count. Ports take turns; closed ones are passed over, and it is
+        :class:`titin.PortClosed` when all are.
+        """
+
+    def receive_into(
+        self, port: str | Port, buffer: Any, *, slot: int | None = None, timeout: float | None = None
+    ) -> Message:
+        """Receives an array into memory of the program's own, such as a NumPy array (strided ones too).
+
+        Dtype and shape must be those of the message (:class:`titin.TypeMismatch`; then the message is lost). The
+        element at an index stays at that index, whatever the order in memory.
+        """
+
+    def port(self, name: str | Port) -> Port:
+        """The port of this name. Calls take it in place of the name."""
+
+    @property
+    def ports(self) -> dict[str, Port]:
+        """All ports by name, declared ones or those of the description."""
+
+    @overload
+    def setting(self, name: str) -> _Value: ...
+    @overload
+    def setting(self, name: str, kind: str) -> float: ...
+    @overload
+    def setting(self, name: str, kind: type[_T]) -> _T: ...
+    @overload
+    def setting(self, name: str, kind: None, default: _T) -> _Value | _T: ...
+    @overload
+    def setting(self, name: str, kind: str, default: _T) -> float | _T: ...
+    @overload
+    def setting(self, name: str, kind: type[_T], default: Any) -> _T:
+        """The value of a setting, the most specific that the description has for this instance.
+
+        ``kind``: a type (``str``, ``int``, ``float``, ``bool``, ``list[int]``, ``list[float]``,
+        ``list[list[float]]``), or a unit: with ``"s"`` both ``"10 ms"`` and ``0.01`` are 0.01. Whole numbers serve as
+        ``float`` too, and quantities with a unit, which are then in SI units. Without a kind: the value as it stands.
+        ``default``: for a setting that is not set, given back as it is. Else it is :class:`titin.SettingError`.
+        """
+
+    @property
+    def settings(self) -> dict[str, _Value]:
+        """All settings known for this instance by full name (``macro.dt``), with the overlay in force."""
+
+    @property
+    def scale(self) -> Scale:
+        """The scales that the description gives for this component."""
+
+    @property
+    def name(self) -> str:
+        """Name of the instance: ``macro[3]``."""
+
+    @property
+    def workdir(self) -> Path:
+        """The directory that was current when the instance was opened; ``titin run`` gives each program its own."""
+
+    def log(
+        self, level: int | Literal["debug", "info", "warning", "error", "critical"], text: str
+    ) -> None:
+        """Sends a record to the run's log. Levels as in :mod:`logging`; see also :class:`titin.LogHandler`."""
+
+    def fail(self, text: str) -> None:
+        """Fails the run, with this instance as the culprit and ``text`` as the reason. Close it afterwards."""
+
+    def region(self, name: str) -> Region:
+        """A stretch of the program's own in the profile: ``with instance.region("solve"): ...``."""
+
+    def close(self) -> None:
+        """Ends the instance's part in the run; waits until the receivers hold or have dropped all that was sent.
+
+        Messages and views of their data live on. Raises what went wrong at the end, such as messages never taken.
+        Closing again does nothing.
+        """
+
+    @property
+    def closed(self) -> bool:
+        """Whether the instance is closed."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+class Message:
+    """A message: what a port has received, or a default of the program's own.
+
+    The data of a received message are viewed, not copied: an array is a read-only NumPy view, which lives as long as
+    any view of it, past ``close()`` and the sender's end. Work on ``message.data.copy()``.
+    """
+
+    def __new__(
+        cls,
+        data: Any = None,
+        timestamp: float = 0.0,
+        next_timestamp: float | None = None,
+        settings: dict[str, _Value] | None = None,
+    ) -> Self: ...
+    @property
+    def timestamp(self) -> float:
+        """Simulated time of the data."""
+
+    @property
+    def next_timestamp(self) -> float | None:
+        """Simulated time of the next message on the port, if the sender knows it."""
+
+    @property
+    def data(self) -> Any:
+        """An array, or dict, list, str, bytes, int, float, bool or None; arrays may be nested in dicts and lists."""
+
+    @property
+    def settings(self) -> dict[str, _Value]:
+        """The settings overlay that came with the message; empty if none did."""
+
+class Port:
+    """A port of an instance, from :meth:`Instance.port`."""
+
+    @property
+    def name(self) -> str:
+        """Its name, without ``[]``."""
+
+    @property
+    def operator(self) -> Literal["f_init", "o_i", "s", "o_f"]:
+        """Where in the submodel execution loop it is used."""
+
+    @property
+    def vector(self) -> bool:
+        """Whether it has slots."""
+
+    @property
+    def resizable(self) -> bool:
+        """Whether the number of slots is set at run time."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether anything is connected to it."""
+
+    @property
+    def slots(self) -> int:
+        """Number of slots now, 1 for a port without slots. Can be set on a sending port that is resizable."""
+
+    @slots.setter
+    def slots(self, slots: int) -> None: ...
+
+class Region:
+    """A stretch of the program's own in the profile, from :meth:`Instance.region`."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+def place(name: str | None = None, manager: str | None = None) -> None:
+    """Tells the calling thread which instance of which run it is; nothing: none."""

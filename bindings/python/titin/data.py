@@ -1,0 +1,62 @@
+"""Data beside plain arrays: arrays with index names, and the scales of a component."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Array(np.ndarray[Any, Any]):
+    """An array with a name for each index, which go with it in a message.
+
+    ``Array(data, names=("x", "y"))`` is a view of ``data`` (an array of rank 2 here) and can be used like it. The names
+    belong to this very object: slices, copies and results of arithmetic have none (``names`` is None). A message's
+    ``data`` is an ``Array`` if its sender gave names, else a plain ``numpy.ndarray``.
+    """
+
+    names: tuple[str, ...] | None
+
+    def __new__(cls, data: ArrayLike, names: Sequence[str] | None = None) -> Array:
+        array = cast(Array, np.asarray(data).view(cls))
+        if names is not None:
+            names = tuple(names)
+            if len(names) != array.ndim:
+                raise ValueError(f"{len(names)} index names for an array of rank {array.ndim}")
+        array.names = names
+        return array
+
+    def __array_finalize__(self, source: NDArray[Any] | None) -> None:
+        self.names = None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scales of a component, as the description gives them; None or empty where it does not."""
+
+    dt: float | None = None
+    """Timestep, in seconds."""
+    total: float | None = None
+    """Simulated time, in seconds."""
+    dx: tuple[float, ...] = ()
+    """Spacing per dimension, in metres."""
+    extent: tuple[float, ...] = ()
+    """Size per dimension, in metres."""
+
+
+def named(array: NDArray[Any], names: Sequence[str]) -> Array:
+    """A received array with its index names."""
+    return Array(array, names)
+
+
+def scale(known: Mapping[str, Any]) -> Scale:
+    """The scales that the library knows."""
+    return Scale(
+        dt=known.get("dt"),
+        total=known.get("total"),
+        dx=tuple(known.get("dx", ())),
+        extent=tuple(known.get("extent", ())),
+    )

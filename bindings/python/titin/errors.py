@@ -1,0 +1,102 @@
+"""What can go wrong, by what the caller can do about it.
+
+The classes stand for the error numbers of the C interface, so every language has the same ones; ``docs/errors.md`` has
+the table.
+"""
+
+import traceback
+
+# Lines of a traceback that go into the run's report.
+LAST_LINES = 12
+
+
+class Error(Exception):
+    """Everything that titin raises. The text says what failed, why, and what to do."""
+
+
+class UsageError(Error, ValueError):
+    """The call itself is wrong: an unknown port, a slot out of range."""
+
+
+class CallOrderError(Error):
+    """The call is not in its place in the submodel execution loop."""
+
+
+class SettingError(Error, ValueError):
+    """A setting is missing, or is not of the type or unit that was asked for."""
+
+
+class TypeMismatch(Error, TypeError):
+    """The data are not of a type or shape that can be sent, or that was asked for."""
+
+
+class Timeout(Error, TimeoutError):
+    """The time given to the call is over. The instance can go on."""
+
+
+class PortClosed(Error):
+    """The port's sender has finished, so no message will come. The instance can go on."""
+
+
+class PeerLost(Error):
+    """Another instance has failed, or cannot be reached. The text names it."""
+
+
+class Deadlock(Error):
+    """Instances wait for each other in a circle, which the text shows."""
+
+
+class ConnectionFailed(Error, ConnectionError):
+    """The run cannot be joined, or its manager is gone."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """There is no memory for a message."""
+
+
+class Forked(Error):
+    """The instance belongs to the process that this one was forked from."""
+
+
+class InternalError(Error):
+    """An error inside titin. Please report it."""
+
+
+class FilterError(Error):
+    """A filter of the user's has failed, or cannot be found."""
+
+
+class Closed(Error):
+    """The instance is closed, or has failed before."""
+
+
+BY_NUMBER = (
+    Error,
+    UsageError,
+    CallOrderError,
+    SettingError,
+    TypeMismatch,
+    Timeout,
+    PortClosed,
+    PeerLost,
+    Deadlock,
+    ConnectionFailed,
+    OutOfMemory,
+    Forked,
+    InternalError,
+    KeyboardInterrupt,
+    FilterError,
+    Closed,
+)
+
+
+def is_echo(raised: BaseException) -> bool:
+    """Whether an exception is only the consequence of a failure elsewhere."""
+    return isinstance(raised, PeerLost | Deadlock)
+
+
+def last_lines(raised: BaseException) -> str:
+    """An exception as the run's report shows it: what, and then where, innermost last."""
+    what = "".join(traceback.format_exception_only(raised)).strip()
+    where = "".join(traceback.format_tb(raised.__traceback__)).rstrip().splitlines()
+    return "\n".join([what, *where[-LAST_LINES:]])
