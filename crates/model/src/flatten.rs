@@ -35,6 +35,25 @@ impl Description {
         }
     }
 
+    /// The implementation of a component, custom ones included: those of the outermost model win. `around` has the models that
+    /// it stands in, outermost first, each with the dotted path from there to the model that holds the component.
+    pub fn implementation<'d>(
+        &'d self,
+        around: &[(&Name, String)],
+        component: &'d Component,
+    ) -> Option<&'d Name> {
+        if !self.custom_implementations.is_empty() {
+            for (model, path) in around {
+                let dot = if path.is_empty() { "" } else { "." };
+                let key = format!("{model}.{path}{dot}{}", component.name);
+                if let Some(custom) = self.custom_implementations.get(key.as_str()) {
+                    return custom.implementation.as_ref();
+                }
+            }
+        }
+        component.implementation.as_ref()
+    }
+
     /// Models that no component uses as its implementation.
     pub(crate) fn roots(&self) -> Vec<&Model> {
         let mut used: std::collections::HashSet<&Name> = self
@@ -106,24 +125,6 @@ struct Node<'d> {
     multiplicity: Vec<u32>,
     inner: HashMap<&'d Name, Inner>,
     from: HashMap<&'d End, Vec<&'d Conduit>>,
-}
-
-/// The implementation of a component, custom ones included: those of the outermost model win.
-pub(crate) fn implementation<'d>(
-    description: &'d Description,
-    chain: &[(&Name, String)],
-    component: &'d Component,
-) -> Option<&'d Name> {
-    if !description.custom_implementations.is_empty() {
-        for (model, path) in chain {
-            let dot = if path.is_empty() { "" } else { "." };
-            let key = format!("{model}.{path}{dot}{}", component.name);
-            if let Some(custom) = description.custom_implementations.get(key.as_str()) {
-                return custom.implementation.as_ref();
-            }
-        }
-    }
-    component.implementation.as_ref()
 }
 
 /// The program with this name; one of titin's own if it is called so.
@@ -237,7 +238,7 @@ impl<'d> Flattener<'d> {
         problems: &mut Problems,
     ) -> Option<Option<usize>> {
         let chain = self.chain(node);
-        let implementation = implementation(self.description, &chain, component);
+        let implementation = self.description.implementation(&chain, component);
         let above = &self.nodes[node].path;
         let path =
             if above.is_empty() { component.name.to_string() } else { format!("{above}.{}", component.name) };

@@ -2,7 +2,6 @@
 
 use super::{Found, walk};
 use crate::description::{Component, Description, ExecutionModel, Model, Need, Ports};
-use crate::flatten;
 use crate::load::Start;
 use crate::names::{Name, Reference};
 use crate::network::{Network, NetworkComponent};
@@ -177,7 +176,7 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
         next += 1;
         for component in model.components.values() {
             let chain = [(&model.name, String::new())];
-            let Some(name) = flatten::implementation(description, &chain, component) else { continue };
+            let Some(name) = description.implementation(&chain, component) else { continue };
             if let Some(inner) = description.models.get(name) {
                 same_ports(
                     &component.name,

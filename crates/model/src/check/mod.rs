@@ -6,7 +6,7 @@ mod model;
 mod settings;
 
 use crate::description::{Component, Description, Model, Ports};
-use crate::flatten::{self, flatten};
+use crate::flatten::flatten;
 use crate::load::LoadOptions;
 use crate::names::Name;
 use crate::problem::{Code, Problems};
@@ -47,8 +47,7 @@ fn inherit_ports(description: &mut Description) {
     let mut found: Vec<(Name, Name, Ports)> = Vec::new();
     for model in description.models.values() {
         for component in model.components.values().filter(|c| c.ports.is_empty()) {
-            let Some(name) = flatten::implementation(description, &[(&model.name, String::new())], component)
-            else {
+            let Some(name) = description.implementation(&[(&model.name, String::new())], component) else {
                 continue;
             };
             let ports = match (description.programs.get(name), description.models.get(name)) {
@@ -89,7 +88,7 @@ pub(crate) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str
         if end == rest.len() {
             return Found::Component(component);
         }
-        let implementation = flatten::implementation(description, &chain, component);
+        let implementation = description.implementation(&chain, component);
         let inner = implementation.and_then(|name| description.models.get(name));
         let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
             return Found::Lost(model, rest.to_string());
