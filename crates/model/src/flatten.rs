@@ -140,6 +140,7 @@ pub(crate) fn program(description: &Description, name: &Name) -> Option<Arc<Prog
 pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Problems) -> Option<Network> {
     let mut flattener =
         Flattener { description, nodes: Vec::new(), components: Vec::new(), instances: 0, conduits: 0 };
+
     flattener.add_model(root, problems)?;
     let Flattener { nodes, components, .. } = flattener;
     let mut network = Network {
@@ -404,6 +405,15 @@ fn add_bundle(
     });
 }
 
+/// Each end of a bundle with its port and the other end.
+fn both_ways<'n>(
+    bundle: &'n Bundle,
+    sender: &'n NetworkComponent,
+    receiver: &'n NetworkComponent,
+) -> [(&'n NetworkComponent, &'n Name, &'n NetworkComponent); 2] {
+    [(sender, &bundle.sender_port, receiver), (receiver, &bundle.receiver_port, sender)]
+}
+
 /// The dimensions that both ends share must have the same sizes, and all peers of a port the same further ones.
 fn check_shapes(network: &Network, problems: &mut Problems) -> Option<()> {
     let before = problems.errors();
@@ -411,7 +421,8 @@ fn check_shapes(network: &Network, problems: &mut Problems) -> Option<()> {
         [] => format!("\"{}\" is one instance", component.path),
         sizes => format!("\"{}\" has multiplicity {sizes:?}", component.path),
     };
-    let mut slots: HashMap<(ComponentId, &Name), (&[u32], &Bundle)> = HashMap::new();
+    // Most ports have no slots, and then there is nothing to compare.
+    let mut slots: HashMap<(ComponentId, &Name), (&[u32], &NetworkComponent)> = HashMap::new();
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);
         let (s, r) = (&sender.multiplicity, &receiver.multiplicity);
@@ -424,20 +435,29 @@ fn check_shapes(network: &Network, problems: &mut Problems) -> Option<()> {
             let why = format!("{}, {}; instances are paired one to one", show(sender), show(receiver));
             let hint = "give both the same multiplicity, or one of them further dimensions".to_string();
             problems.error_hint(bundle.at, Code::Multiplicity, what, why, hint);
-            continue;
         }
-        for (own, port, peer) in
-            [(sender, &bundle.sender_port, receiver), (receiver, &bundle.receiver_port, sender)]
-        {
-            let extra = peer.multiplicity.get(own.multiplicity.len()..).unwrap_or_default();
-            let (first, other) = slots.entry((own.id, port)).or_insert((extra, bundle));
-            if *first != extra {
-                let (a, b) = network.ends(other);
-                let earlier = if a.id == own.id { b } else { a };
-                let why = format!("{}, {}; a port has the same slots towards all", show(earlier), show(peer));
-                let what = format!("the peers of \"{}.{port}\" have different multiplicities", own.path);
-                problems.error(bundle.at, Code::Multiplicity, what, why);
+        for (own, port, peer) in both_ways(bundle, sender, receiver) {
+            if peer.multiplicity.len() > own.multiplicity.len() {
+                slots.entry((own.id, port)).or_insert((&peer.multiplicity[own.multiplicity.len()..], peer));
             }
+        }
+    }
+    let with_slots = if slots.is_empty() { &[] } else { network.bundles.as_slice() };
+    for bundle in with_slots {
+        let (sender, receiver) = network.ends(bundle);
+        for (own, port, peer) in both_ways(bundle, sender, receiver) {
+            let extra = peer.multiplicity.get(own.multiplicity.len()..).unwrap_or_default();
+            let Some((other, earlier)) = slots.get(&(own.id, port)).filter(|(other, _)| *other != extra)
+            else {
+                continue;
+            };
+            let why = format!(
+                "{}, so the port has slots {other:?}; but {}; a port has the same slots towards all",
+                show(earlier),
+                show(peer)
+            );
+            let what = format!("the peers of \"{}.{port}\" have different multiplicities", own.path);
+            problems.error(bundle.at, Code::Multiplicity, what, why);
         }
     }
     (problems.errors() == before).then_some(())

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::description::{Model, Port};
 use crate::filter::Filter;
+use crate::names::Name;
 use crate::network::Network;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Place, Problems, did_you_mean};
@@ -23,6 +24,8 @@ struct Graph<'a> {
     /// The timelines of each component's own: its usual one, and those of `timeline x:` in its ports.
     parts: Vec<(usize, Timeline)>,
     part_of: HashMap<(usize, Timeline), Part>,
+    /// The usual timeline of each component, which is nearly always the one that is meant.
+    usual: Vec<Option<Part>>,
     /// Union-find over parts.
     same: Vec<Part>,
 }
@@ -46,31 +49,53 @@ enum Around {
 
 impl<'a> Graph<'a> {
     fn new(names: Vec<&'a str>) -> Self {
-        Graph { names, links: Vec::new(), parts: Vec::new(), part_of: HashMap::new(), same: Vec::new() }
+        let usual = vec![None; names.len()];
+        Graph {
+            names,
+            links: Vec::new(),
+            parts: Vec::new(),
+            part_of: HashMap::new(),
+            usual,
+            same: Vec::new(),
+        }
     }
 
     fn model(&self) -> usize {
         self.names.len() - 1
     }
 
-    fn part(&mut self, component: usize, own: Timeline) -> Part {
-        if let Some(part) = self.part_of.get(&(component, own.clone())) {
+    fn usual_part(&mut self, component: usize) -> Part {
+        if let Some(part) = self.usual[component] {
+            return part;
+        }
+        let part = self.add_part(component, Timeline::default());
+        self.usual[component] = Some(part);
+        part
+    }
+
+    fn named_part(&mut self, component: usize, name: &Name) -> Part {
+        let key = (component, Timeline::from(vec![name.clone()]));
+        if let Some(part) = self.part_of.get(&key) {
             return *part;
         }
+        let part = self.add_part(component, key.1.clone());
+        self.part_of.insert(key, part);
+        part
+    }
+
+    fn add_part(&mut self, component: usize, own: Timeline) -> Part {
         let part = self.parts.len() as Part;
-        self.parts.push((component, own.clone()));
+        self.parts.push((component, own));
         self.same.push(part);
-        self.part_of.insert((component, own), part);
         part
     }
 
     /// The parts that a port's own timeline adds to what is around its component.
-    fn port_parts(&mut self, component: usize, port: &Port) -> Vec<Part> {
+    fn port_parts(&mut self, component: usize, port: &Port, path: &mut Vec<Part>) {
         if port.timeline.is_root() {
-            return vec![self.part(component, Timeline::default())];
+            path.push(self.usual_part(component));
         }
-        let names = port.timeline.parts().to_vec();
-        names.into_iter().map(|name| self.part(component, vec![name].into())).collect()
+        path.extend(port.timeline.parts().iter().map(|name| self.named_part(component, name)));
     }
 
     fn find(&self, mut part: Part) -> Part {
@@ -104,7 +129,7 @@ impl<'a> Graph<'a> {
     fn messages(&mut self, component: usize, port: &Port, around: &[Around]) -> Option<Vec<Part>> {
         let Around::Known(path) = &around[component] else { return None };
         let mut path = path.clone();
-        path.extend(self.port_parts(component, port));
+        self.port_parts(component, port, &mut path);
         if matches!(port.operator, Operator::FInit | Operator::OF) {
             path.pop();
         }
@@ -130,7 +155,7 @@ impl<'a> Graph<'a> {
     /// Finds what a written part such as `macro` or `macro.fast` means.
     fn written_part(&mut self, components: &HashMap<&str, usize>, written: &str) -> Option<Part> {
         if let Some(component) = components.get(written) {
-            return Some(self.part(*component, Timeline::default()));
+            return Some(self.usual_part(*component));
         }
         let (component, own) = written.rsplit_once('.')?;
         let key = (*components.get(component)?, Timeline::parse(own));
@@ -386,8 +411,8 @@ fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, problems: &mut Pr
     let components: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
     for i in 0..graph.links.len() {
         let Link { sender, sender_port, receiver, receiver_port, .. } = graph.links[i];
-        graph.port_parts(sender, sender_port);
-        graph.port_parts(receiver, receiver_port);
+        graph.port_parts(sender, sender_port, &mut Vec::new());
+        graph.port_parts(receiver, receiver_port, &mut Vec::new());
     }
     for matching in &model.matching_timelines {
         let mut rows: Vec<Vec<Option<Part>>> = Vec::new();
@@ -641,7 +666,7 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
     }
     let mut timelines = Vec::with_capacity(network.components.len());
     for component in 0..network.components.len() {
-        let part = graph.part(component, Timeline::default());
+        let part = graph.usual_part(component);
         timelines.push(match &found.around[component] {
             Around::Known(path) => graph.timeline(&[path.as_slice(), &[part]].concat()),
             Around::Unknown => graph.timeline(&[part]),
@@ -650,7 +675,7 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
     let mut classes: HashMap<Part, Vec<Timeline>> = HashMap::new();
     for part in 0..graph.parts.len() as Part {
         let (component, own) = &graph.parts[part as usize];
-        let (path, _) = (&timelines[*component], own);
+        let path = &timelines[*component];
         let whole = if own.is_root() {
             path.clone()
         } else {

@@ -15,6 +15,7 @@ use crate::timelines;
 /// Checks the whole description. Components that list no ports get those of their implementation first.
 pub(crate) fn description(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
     inherit_ports(description);
+
     for model in description.models.values() {
         if description.programs.contains_key(&model.name) {
             let why = "there is a model of this name too; an implementation is found by its name alone";
