@@ -1,4 +1,5 @@
 //! Reads description files, checks them, and prints the report as JSON: `check [--by-hand] [--strict] [--model M] FILES...`.
+//! With `--write` it prints the description as yMMSL v0.2 instead, and with `--timelines` the timeline of each component.
 //! Directories to import from are those of `YMMSL_PATH`; those of Python packages, of `TITIN_SITE_PACKAGES`.
 
 use std::path::PathBuf;
@@ -15,17 +16,32 @@ fn main() -> ExitCode {
         site_packages: directories("TITIN_SITE_PACKAGES"),
         ..LoadOptions::default()
     };
+    let (mut write, mut timelines) = (false, false);
     let mut files: Vec<PathBuf> = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--by-hand" => options.start = Start::ByHand,
             "--strict" => options.strict_timelines = true,
+            "--write" => write = true,
+            "--timelines" => timelines = true,
             "--model" => options.model = arguments.next(),
             _ => files.push(argument.into()),
         }
     }
     let (report, ok) = match load(&files, &options) {
+        Ok(description) if write => {
+            print!("{}", description.to_ymmsl());
+            return ExitCode::SUCCESS;
+        }
+        Ok(description) if timelines => match description.network(options.model.as_deref()) {
+            Ok(network) => {
+                let all = network.components.iter().map(|c| (c.path.to_string(), c.timeline.to_string()));
+                println!("{}", serde_json::json!(all.collect::<std::collections::BTreeMap<_, _>>()));
+                return ExitCode::SUCCESS;
+            }
+            Err(report) => (report, false),
+        },
         Ok(description) => (description.warnings, true),
         Err(report) => (report, false),
     };

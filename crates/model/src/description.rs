@@ -38,6 +38,8 @@ pub struct Description {
     pub(crate) files: Vec<String>,
     /// Components and implementations that run inside the calling program.
     pub(crate) hosted: Vec<String>,
+    /// What could not be imported, so that its lack is reported once.
+    pub(crate) not_imported: std::collections::HashSet<Name>,
 }
 
 impl Description {

@@ -88,6 +88,8 @@ fn write_value(out: &mut String, value: &Yaml, indent: usize) {
         Yaml::Raw(text) => {
             let _ = writeln!(out, " {text}");
         }
+        Yaml::List(items) if items.is_empty() => out.push_str(" []\n"),
+        Yaml::Map(map) if map.0.is_empty() => out.push_str(" {}\n"),
         Yaml::List(items) => {
             out.push('\n');
             for item in items {

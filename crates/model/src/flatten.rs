@@ -334,7 +334,7 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
                     Some(name) => match nodes[at].inner.get(name) {
                         Some(Inner::Leaf(receiver)) => {
                             let ends = (*sender, &first.sender.port, *receiver, &conduit.receiver.port);
-                            add_bundle(network, ends, filters, first.at);
+                            add_bundle(network, ends, filters, hops > 0, first.receiver_at);
                             continue;
                         }
                         Some(Inner::Nested(nested)) => {
@@ -363,6 +363,7 @@ fn add_bundle(
     network: &mut Network,
     (sender, sender_port, receiver, receiver_port): (ComponentId, &Name, ComponentId, &Name),
     filters: Vec<Filter>,
+    through_models: bool,
     at: Place,
 ) {
     let id = BundleId(network.bundles.len() as u32);
@@ -401,6 +402,7 @@ fn add_bundle(
         buffer,
         medium,
         first_conduit: 0,
+        through_models,
         at,
     });
 }

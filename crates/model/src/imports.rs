@@ -19,10 +19,17 @@ const DEEPEST: usize = 32;
 /// The most modules.
 const MOST_MODULES: usize = 10_000;
 
-/// Adds to `document` what it imports, and gives every implementation its full name.
-pub(crate) fn resolve(document: &mut Document, options: &LoadOptions, problems: &mut Problems) {
-    let mut modules = Modules { options, loaded: HashMap::new(), open: Vec::new(), entry_points: None };
+/// Adds to `document` what it imports, and gives every implementation its full name. Returns the names of what could not be
+/// imported, which has been reported.
+pub(crate) fn resolve(
+    document: &mut Document,
+    options: &LoadOptions,
+    problems: &mut Problems,
+) -> HashSet<Name> {
+    let (loaded, missing) = (HashMap::new(), HashSet::new());
+    let mut modules = Modules { options, loaded, open: Vec::new(), entry_points: None, missing };
     modules.resolve(document, None, problems);
+    modules.missing
 }
 
 struct Modules<'o> {
@@ -32,6 +39,8 @@ struct Modules<'o> {
     /// Those that are being read, outermost first.
     open: Vec<Name>,
     entry_points: Option<Vec<python::EntryPoint>>,
+    /// What could not be imported, which has been reported.
+    missing: HashSet<Name>,
 }
 
 impl Modules<'_> {
@@ -64,8 +73,12 @@ impl Modules<'_> {
         }
         rename(document, &locals, full);
         for (import, name) in imported {
-            if let Some(Some(module)) = self.loaded.get(&import.module) {
-                take(document, module, &import, &name, problems);
+            let taken = match self.loaded.get(&import.module) {
+                Some(Some(module)) => take(document, module, &import, &name, problems),
+                _ => false,
+            };
+            if !taken {
+                self.missing.insert(name);
             }
         }
         customise(document, &locals, module, problems);
@@ -170,8 +183,14 @@ fn rename(document: &mut Document, locals: &HashMap<Name, Name>, full: impl Fn(&
     }
 }
 
-/// Copies an implementation out of a module, with everything that it is made of.
-fn take(document: &mut Document, module: &Document, import: &Import, name: &Name, problems: &mut Problems) {
+/// Copies an implementation out of a module, with everything that it is made of; false if it is not there.
+fn take(
+    document: &mut Document,
+    module: &Document,
+    import: &Import,
+    name: &Name,
+    problems: &mut Problems,
+) -> bool {
     if !module.models.contains_key(name) && !module.programs.contains_key(name) {
         let short = |name: &Name| name.rsplit('.').next().unwrap_or_default().to_string();
         let there: Vec<_> = module.models.keys().chain(module.programs.keys()).map(short).collect();
@@ -179,7 +198,7 @@ fn take(document: &mut Document, module: &Document, import: &Import, name: &Name
         let what = format!("module \"{}\" has no \"{}\"", import.module, import.name);
         let why = format!("it has {}", listing(there()));
         problems.error_hint(import.at, Code::Import, what, why, did_you_mean(&import.name, there()));
-        return;
+        return false;
     }
     let mut done: HashSet<&Name> = HashSet::new();
     let mut next: VecDeque<&Name> = VecDeque::from([name]);
@@ -201,6 +220,7 @@ fn take(document: &mut Document, module: &Document, import: &Import, name: &Name
             document.models.insert(name.clone(), model.clone());
         }
     }
+    true
 }
 
 /// Makes the paths of custom implementations begin with full names. An imported model that is changed is copied first, so that

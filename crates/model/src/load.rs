@@ -80,7 +80,7 @@ fn finish(
         return Err(problems.into_report());
     }
     let mut document = merge::documents(documents, &mut problems);
-    imports::resolve(&mut document, options, &mut problems);
+    let not_imported = imports::resolve(&mut document, options, &mut problems);
     let mut description = Description {
         description: document.description,
         models: document.models,
@@ -93,6 +93,7 @@ fn finish(
         extras: document.extras,
         warnings: Report::default(),
         files: problems.files.clone(),
+        not_imported,
         hosted: if let Start::Hosted(names) = &options.start { names.clone() } else { Vec::new() },
     };
     check::description(&mut description, options, &mut problems);

@@ -97,6 +97,8 @@ pub struct Bundle {
     /// The medium that it is pinned to.
     pub medium: Option<Medium>,
     pub(crate) first_conduit: u32,
+    /// Whether it leads through the port of a model.
+    pub(crate) through_models: bool,
     pub(crate) at: Place,
 }
 

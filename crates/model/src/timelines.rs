@@ -4,7 +4,9 @@
 //! timelines says how often it runs. A conduit fits if both ends are on the same path, filters taken into account. Components
 //! that exchange messages in each step (O_I to S) step together: their timelines are taken to match, declared or not.
 
-use std::collections::{HashMap, VecDeque};
+mod report;
+
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::description::{Model, Port};
 use crate::filter::Filter;
@@ -12,6 +14,7 @@ use crate::names::Name;
 use crate::network::Network;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Place, Problems, did_you_mean};
+use report::{end, report_cycle, report_links, report_torn};
 
 /// A timeline of a component's own; a number in [`Graph::parts`].
 type Part = u32;
@@ -36,6 +39,8 @@ struct Link<'a> {
     receiver: usize,
     receiver_port: &'a Port,
     filters: &'a [Filter],
+    /// It leads through the port of a model, whose steps are then those of both ends.
+    through: bool,
     at: Place,
 }
 
@@ -310,7 +315,7 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
 fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)> {
     let mut partners = Vec::new();
     for i in 0..graph.links.len() {
-        let Link { sender, sender_port, receiver, receiver_port, filters, .. } = graph.links[i];
+        let Link { sender, sender_port, receiver, receiver_port, filters, through, .. } = graph.links[i];
         let model = graph.model();
         let each_step = sender_port.operator == Operator::OI && receiver_port.operator == Operator::S;
         let plain = !filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
@@ -319,8 +324,10 @@ fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)
         }
         let ends =
             (graph.messages(sender, sender_port, around), graph.messages(receiver, receiver_port, around));
-        if let (Some(mut a), Some(mut b)) = ends
-            && let (Some(x), Some(y)) = (a.pop(), b.pop())
+        let (Some(mut a), Some(mut b)) = ends else { continue };
+        if through && a.len() == b.len() {
+            partners.extend(a.iter().zip(&b).map(|(a, b)| (i, *a, *b)));
+        } else if let (Some(x), Some(y)) = (a.pop(), b.pop())
             && graph.equal(&a, &b)
         {
             partners.push((i, x, y));
@@ -347,7 +354,9 @@ pub(crate) fn check(model: &Model, strict: bool, problems: &mut Problems) {
     }
     report_torn(&graph, &found, problems);
     report_links(&mut graph, &found, problems);
-    for i in one_way {
+    let partners: HashSet<usize> =
+        partners(&mut graph, &found.around).into_iter().map(|(i, _, _)| i).collect();
+    for i in one_way.into_iter().filter(|i| partners.contains(i)) {
         let link = &graph.links[i];
         let what = format!(
             "{} is taken to step together with {}",
@@ -384,7 +393,15 @@ fn of_model(model: &Model) -> Graph<'_> {
             (find(&conduit.sender), find(&conduit.receiver))
         {
             let (filters, at) = (conduit.filters.as_slice(), conduit.receiver_at);
-            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, at });
+            graph.links.push(Link {
+                sender,
+                sender_port,
+                receiver,
+                receiver_port,
+                filters,
+                through: false,
+                at,
+            });
         }
     }
     graph
@@ -523,123 +540,7 @@ fn lower(index: &mut HashMap<Part, (usize, usize)>, at: Part, low: usize) {
     }
 }
 
-fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
-    if component == graph.model() {
-        return port.name.to_string();
-    }
-    format!("{}.{}", graph.names[component], port.name)
-}
-
-fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
-    let Some(first) = cycle.first().map(|i| &graph.links[*i]) else { return };
-    let mut why = String::from("each of these waits at F_INIT for the one before it:");
-    for i in cycle {
-        let link = &graph.links[*i];
-        why += &format!(
-            "\n  {} ({}) -> {} ({})",
-            end(graph, link.sender, link.sender_port),
-            link.sender_port.operator,
-            end(graph, link.receiver, link.receiver_port),
-            link.receiver_port.operator
-        );
-    }
-    let names: Vec<_> = cycle.iter().map(|i| graph.names[graph.links[*i].sender]).collect();
-    let what = format!("{} can never start", names.join(", "));
-    let hint =
-        "receive in S what comes back, or begin the cycle with a component that needs nothing".to_string();
-    problems.error_hint(first.at, Code::Cycle, what, why, hint);
-}
-
-fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Problems) {
-    for i in &found.over_reduced {
-        let link = &graph.links[*i];
-        over_reduced(graph, link, problems);
-    }
-    for (component, incoming) in &found.torn {
-        let mut why = String::from("all F_INIT ports receive once per use, but here they are sent to:");
-        for (i, path) in incoming {
-            let link = &graph.links[*i];
-            why += &format!(
-                "\n  {}, from {}: {}",
-                link.receiver_port.name,
-                end(graph, link.sender, link.sender_port),
-                graph.show(path)
-            );
-        }
-        let longest = incoming.iter().map(|(_, path)| path.len()).max().unwrap_or(0);
-        let rare = incoming.iter().find(|(_, path)| path.len() < longest).map(|(i, _)| *i);
-        let shown = rare.or_else(|| incoming.last().map(|(i, _)| *i));
-        let Some(link) = shown.map(|i| &graph.links[i]) else { continue };
-        let hint = if rare.is_some() {
-            format!(
-                "if one message is to serve all uses, write \"{}: repeat {}\"",
-                end(graph, link.sender, link.sender_port),
-                end(graph, link.receiver, link.receiver_port)
-            )
-        } else {
-            "if these components step together, say so under \"matching_timelines\"".to_string()
-        };
-        let what = format!("the F_INIT ports of \"{}\" receive at different rates", graph.names[*component]);
-        problems.error_hint(link.at, Code::Rate, what, why, hint);
-    }
-}
-
-fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
-    let what = format!(
-        "\"last\" before \"{}\" has nothing to reduce",
-        end(graph, link.receiver, link.receiver_port)
-    );
-    let why = format!("\"{}\" sends once per run", end(graph, link.sender, link.sender_port));
-    problems.error_hint(link.at, Code::Rate, what, why, "leave the filter out".to_string());
-}
-
-fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
-    for i in 0..graph.links.len() {
-        let Link { sender, sender_port, receiver, receiver_port, filters, at } = graph.links[i];
-        if sender_port.guessed || receiver_port.guessed || found.over_reduced.contains(&i) {
-            continue;
-        }
-        let (from, to) = (
-            graph.messages(sender, sender_port, &found.around),
-            graph.messages(receiver, receiver_port, &found.around),
-        );
-        let (Some(from), Some(to)) = (from, to) else { continue };
-        let (less, more) = (reducers(filters), repeaters(filters));
-        if from.len() < less {
-            over_reduced(graph, &graph.links[i], problems);
-            continue;
-        }
-        let model = graph.model();
-        let kept = from.len() - less;
-        let hint = if kept + more < to.len() {
-            let or = if less > 0 { ", or leave a \"last\" out" } else { "" };
-            format!("write \"repeat\" or \"pad\" before the receiver{or}")
-        } else if kept + more > to.len() {
-            let or = if more > 0 { ", or leave a \"repeat\" or \"pad\" out" } else { "" };
-            format!("write \"last\" before the receiver{or}")
-        } else if sender == model || receiver == model {
-            continue;
-        } else if !graph.equal(&from[..kept], &to[..kept]) {
-            "if these timelines have the same points, say so under \"matching_timelines\"".to_string()
-        } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k])) {
-            "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string()
-        } else {
-            continue;
-        };
-        let what = format!(
-            "the rates of \"{}\" and \"{}\" do not match",
-            end(graph, sender, sender_port),
-            end(graph, receiver, receiver_port)
-        );
-        let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
-        let through =
-            if through.is_empty() { String::new() } else { format!(", through \"{}\"", through.join(" ")) };
-        let why = format!("it is sent {}{through}, and received {}", graph.show(&from), graph.show(&to));
-        problems.error_hint(at, Code::Rate, what, why, hint);
-    }
-}
-
-/// Fills in the timelines of a network, and reports cycles that lead through several models.
+/// Fills in the timelines of a network, and reports what does not fit where conduits lead from one model into another.
 pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], problems: &mut Problems) {
     let mut names: Vec<&str> = network.components.iter().map(|c| c.path.as_str()).collect();
     names.push("");
@@ -649,8 +550,8 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
         let ports = (sender.ports.get(&bundle.sender_port), receiver.ports.get(&bundle.receiver_port));
         if let (Some(sender_port), Some(receiver_port)) = ports {
             let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
-            let (filters, at) = (bundle.filters.as_slice(), bundle.at);
-            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, at });
+            let (filters, through, at) = (bundle.filters.as_slice(), bundle.through_models, bundle.at);
+            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, through, at });
         }
     }
     for (path, model) in models {
@@ -659,10 +560,13 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
         declare(&mut graph, model, &prefix, &mut Problems::default());
     }
     let found = find(&mut graph, true);
-    if models.len() > 1 {
+    // Each model was found to be right by itself; whether they are right together shows only here.
+    if models.len() > 1 && problems.errors() == 0 {
         for cycle in &found.cycles {
             report_cycle(&graph, cycle, problems);
         }
+        report_torn(&graph, &found, problems);
+        report_links(&mut graph, &found, problems);
     }
     let mut timelines = Vec::with_capacity(network.components.len());
     for component in 0..network.components.len() {

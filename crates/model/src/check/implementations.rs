@@ -47,6 +47,9 @@ fn check_exists(
         problems.error_hint(component.at, Code::NoImplementation, what, why, hint);
         return;
     };
+    if description.not_imported.contains(name) {
+        return;
+    }
     let names = || {
         let known = description.programs.keys().chain(description.models.keys()).map(Name::as_str);
         known.chain(crate::BuiltIn::ALL.map(|b| b.name()))

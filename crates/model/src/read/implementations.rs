@@ -226,7 +226,7 @@ pub(super) fn program(
             program.kind = ProgramKind::Script(script_text(script, problems));
         }
         (None, Some(node)) => {
-            let path = text(node, "\"executable\"", problems)?;
+            let path = text(node, "\"executable\"", problems).unwrap_or_default();
             program.kind = ProgramKind::Executable(PathBuf::from(path));
         }
         (None, None) if program.execution_model == ExecutionModel::Manual => {

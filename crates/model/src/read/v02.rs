@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::fields::{dotted, entries, identifier};
+use super::fields::{dotted, entries};
 use super::{
     Document, Fields, Import, Version, conduits, count, extras, implementations, sections, text, truth,
 };
@@ -21,7 +21,7 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     }
     if let Some(node) = fields.take("models") {
         for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
-            let Some(name) = identifier(&entry.key, "the name of a model", entry.at, problems) else {
+            let Some(name) = dotted(&entry.key, "the name of a model", entry.at, problems) else {
                 continue;
             };
             if let Some(model) = model(name.clone(), entry.at, &entry.value, problems) {

@@ -1,0 +1,121 @@
+//! What does not fit, told with ports and filters.
+
+use super::{Found, Graph, Link, reducers, repeaters};
+use crate::description::Port;
+use crate::problem::{Code, Problems};
+
+pub(super) fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
+    if component == graph.model() {
+        return port.name.to_string();
+    }
+    format!("{}.{}", graph.names[component], port.name)
+}
+
+pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
+    let Some(first) = cycle.first().map(|i| &graph.links[*i]) else { return };
+    let mut why = String::from("each of these waits at F_INIT for the one before it:");
+    for i in cycle {
+        let link = &graph.links[*i];
+        why += &format!(
+            "\n  {} ({}) -> {} ({})",
+            end(graph, link.sender, link.sender_port),
+            link.sender_port.operator,
+            end(graph, link.receiver, link.receiver_port),
+            link.receiver_port.operator
+        );
+    }
+    let names: Vec<_> = cycle.iter().map(|i| graph.names[graph.links[*i].sender]).collect();
+    let what = format!("{} can never start", names.join(", "));
+    let hint =
+        "receive in S what comes back, or begin the cycle with a component that needs nothing".to_string();
+    problems.error_hint(first.at, Code::Cycle, what, why, hint);
+}
+
+pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Problems) {
+    for i in &found.over_reduced {
+        let link = &graph.links[*i];
+        over_reduced(graph, link, problems);
+    }
+    for (component, incoming) in &found.torn {
+        let mut why = String::from("all F_INIT ports receive once per use, but here they are sent to:");
+        for (i, path) in incoming {
+            let link = &graph.links[*i];
+            why += &format!(
+                "\n  {}, from {}: {}",
+                link.receiver_port.name,
+                end(graph, link.sender, link.sender_port),
+                graph.show(path)
+            );
+        }
+        let longest = incoming.iter().map(|(_, path)| path.len()).max().unwrap_or(0);
+        let rare = incoming.iter().find(|(_, path)| path.len() < longest).map(|(i, _)| *i);
+        let shown = rare.or_else(|| incoming.last().map(|(i, _)| *i));
+        let Some(link) = shown.map(|i| &graph.links[i]) else { continue };
+        let hint = if rare.is_some() {
+            format!(
+                "if one message is to serve all uses, write \"{}: repeat {}\"",
+                end(graph, link.sender, link.sender_port),
+                end(graph, link.receiver, link.receiver_port)
+            )
+        } else {
+            "if these components step together, say so under \"matching_timelines\"".to_string()
+        };
+        let what = format!("the F_INIT ports of \"{}\" receive at different rates", graph.names[*component]);
+        problems.error_hint(link.at, Code::Rate, what, why, hint);
+    }
+}
+
+fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
+    let what = format!(
+        "\"last\" before \"{}\" has nothing to reduce",
+        end(graph, link.receiver, link.receiver_port)
+    );
+    let why = format!("\"{}\" sends once per run", end(graph, link.sender, link.sender_port));
+    problems.error_hint(link.at, Code::Rate, what, why, "leave the filter out".to_string());
+}
+
+pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
+    for i in 0..graph.links.len() {
+        let Link { sender, sender_port, receiver, receiver_port, filters, at, .. } = graph.links[i];
+        if sender_port.guessed || receiver_port.guessed || found.over_reduced.contains(&i) {
+            continue;
+        }
+        let (from, to) = (
+            graph.messages(sender, sender_port, &found.around),
+            graph.messages(receiver, receiver_port, &found.around),
+        );
+        let (Some(from), Some(to)) = (from, to) else { continue };
+        let (less, more) = (reducers(filters), repeaters(filters));
+        if from.len() < less {
+            over_reduced(graph, &graph.links[i], problems);
+            continue;
+        }
+        let model = graph.model();
+        let kept = from.len() - less;
+        let hint = if kept + more < to.len() {
+            let or = if less > 0 { ", or leave a \"last\" out" } else { "" };
+            format!("write \"repeat\" or \"pad\" before the receiver{or}")
+        } else if kept + more > to.len() {
+            let or = if more > 0 { ", or leave a \"repeat\" or \"pad\" out" } else { "" };
+            format!("write \"last\" before the receiver{or}")
+        } else if sender == model || receiver == model {
+            continue;
+        } else if !graph.equal(&from[..kept], &to[..kept]) {
+            "if these timelines have the same points, say so under \"matching_timelines\"".to_string()
+        } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k])) {
+            "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string()
+        } else {
+            continue;
+        };
+        let what = format!(
+            "the rates of \"{}\" and \"{}\" do not match",
+            end(graph, sender, sender_port),
+            end(graph, receiver, receiver_port)
+        );
+        let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
+        let through =
+            if through.is_empty() { String::new() } else { format!(", through \"{}\"", through.join(" ")) };
+        let why = format!("it is sent {}{through}, and received {}", graph.show(&from), graph.show(&to));
+        problems.error_hint(at, Code::Rate, what, why, hint);
+    }
+}

@@ -1,0 +1,1 @@
+"""An installed package that brings a yMMSL module."""
