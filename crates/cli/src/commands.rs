@@ -1,3 +1,4 @@
 //! What the command can do.
 
 pub(crate) mod check;
+pub(crate) mod config;

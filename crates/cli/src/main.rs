@@ -27,10 +27,12 @@ struct Titin {
 #[derive(Subcommand)]
 enum Command {
     Check(commands::check::Check),
+    Config(commands::config::Config),
 }
 
 fn main() -> ExitCode {
     match Titin::parse().command {
         Command::Check(check) => check.run(),
+        Command::Config(config) => config.run(),
     }
 }

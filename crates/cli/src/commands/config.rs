@@ -1,0 +1,200 @@
+//! `titin config`: where the library, its headers and its modules are, in the words of a build system.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::terminal::{complain, print};
+
+/// The file by which an installation is known.
+const HEADER: &str = "include/titin.h";
+
+/// What the static library needs of the system beside itself.
+const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+
+/// Prints what a Makefile needs to compile programs with titin: flags, source files, directories
+///
+/// Several options are answered in one line, in the order of this list. C, C++:
+/// `cc $(titin config --cflags) program.c $(titin config --libs)`. Fortran compiles the module's source beside the
+/// program: `gfortran $(titin config --fortran) program.f90 $(titin config --libs)`. CMake:
+/// `find_package(titin)` with `-Dtitin_DIR=$(titin config --cmake-dir)`.
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Config {
+    /// Flags to compile C and C++ with
+    #[arg(long)]
+    cflags: bool,
+    /// Source files of the Fortran module, in the order to compile them
+    #[arg(long)]
+    fortran: bool,
+    /// Flags to link with
+    #[arg(long)]
+    libs: bool,
+    /// Flags to link with, for the static library
+    #[arg(long = "static")]
+    archive: bool,
+    /// The directory that everything is in
+    #[arg(long)]
+    prefix: bool,
+    /// The directory of titin.h and titin.hpp
+    #[arg(long)]
+    include_dir: bool,
+    /// The directory of libtitin.so and libtitin.a
+    #[arg(long)]
+    lib_dir: bool,
+    /// The directory of the CMake package, for titin_DIR
+    #[arg(long)]
+    cmake_dir: bool,
+    /// The directory of titin.pc, for PKG_CONFIG_PATH
+    #[arg(long)]
+    pkg_config_dir: bool,
+}
+
+impl Config {
+    pub(crate) fn run(&self) -> ExitCode {
+        let executable = std::env::current_exe().unwrap_or_default();
+        let given = std::env::var_os("TITIN_PREFIX").map(PathBuf::from);
+        match find(&executable, given) {
+            Ok(prefix) => {
+                print(&(self.answer(&prefix) + "\n"));
+                ExitCode::SUCCESS
+            }
+            Err(why) => complain(&why),
+        }
+    }
+
+    fn answer(&self, prefix: &Path) -> String {
+        let include = quoted(&prefix.join("include"));
+        let lib = quoted(&prefix.join("lib"));
+        let mut words = Vec::new();
+        let mut add = |wanted: bool, text: String| words.extend(wanted.then_some(text));
+        add(self.cflags, format!("-I{include}"));
+        add(self.fortran, fortran(prefix));
+        add(self.libs && !self.archive, format!("-L{lib} -Wl,-rpath,{lib} -ltitin"));
+        add(self.archive, format!("{lib}/libtitin.a {SYSTEM_LIBRARIES}"));
+        add(self.prefix, quoted(prefix));
+        add(self.include_dir, include);
+        add(self.lib_dir, lib.clone());
+        add(self.cmake_dir, format!("{lib}/cmake/titin"));
+        add(self.pkg_config_dir, format!("{lib}/pkgconfig"));
+        words.join(" ")
+    }
+}
+
+/// The directory that holds `include`, `lib` and `fortran`, seen from the command: in a Python environment the package
+/// `titin`; in a build tree what was put beside the package's sources; else the command's own prefix.
+fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
+    if let Some(given) = given {
+        return match given.join(HEADER).is_file() {
+            true => Ok(given),
+            false => Err(format!("TITIN_PREFIX is {}, where there is no {HEADER}", given.display())),
+        };
+    }
+    let mut places = Vec::new();
+    if let Some(prefix) = executable.parent().and_then(Path::parent) {
+        for lib in ["lib", "lib64", "local/lib"] {
+            let pythons = listing(&prefix.join(lib), "python3");
+            for python in pythons {
+                places.push(python.join("site-packages/titin"));
+                places.push(python.join("dist-packages/titin"));
+            }
+        }
+        // As `pip install --target` has it; and an ordinary prefix.
+        places.push(prefix.join("titin"));
+        places.push(prefix.to_path_buf());
+    }
+    places.extend(executable.ancestors().skip(2).map(|folder| folder.join("bindings/python/titin")));
+    places.into_iter().find(|place| place.join(HEADER).is_file()).ok_or_else(|| {
+        format!(
+            "the header files and libraries that belong to {} were not found beside it; install titin with pip, or set \
+             TITIN_PREFIX to the directory that has {HEADER}",
+            executable.display()
+        )
+    })
+}
+
+/// Entries of a directory whose names begin so, the newest version first.
+fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let version = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.rsplit('.').next().and_then(|minor| minor.parse::<u32>().ok())
+    };
+    let mut found: Vec<_> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(begins))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort_by_key(|path| std::cmp::Reverse(version(path)));
+    found
+}
+
+/// The module's source files: what is named first is needed by the rest.
+fn fortran(prefix: &Path) -> String {
+    let mut files = listing(&prefix.join("fortran"), "");
+    files.retain(|file| file.extension().is_some_and(|kind| kind == "f90" || kind == "c"));
+    // titin_c.f90 has the bare interfaces that titin.f90 builds on.
+    files.sort_by_key(|file| (file.file_name() == Some("titin.f90".as_ref()), file.clone()));
+    files.iter().map(|file| quoted(file)).collect::<Vec<_>>().join(" ")
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    path.display().to_string().replace(' ', "\\ ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(root: &Path, prefix: &str) -> PathBuf {
+        let prefix = root.join(prefix);
+        std::fs::create_dir_all(prefix.join("include")).unwrap();
+        std::fs::write(prefix.join(HEADER), "").unwrap();
+        prefix
+    }
+
+    #[test]
+    fn an_environment_has_it_in_the_newest_python() {
+        let root = tempfile::tempdir().unwrap();
+        installed(root.path(), "lib/python3.9/site-packages/titin");
+        let newest = installed(root.path(), "lib/python3.11/site-packages/titin");
+        assert_eq!(find(&root.path().join("bin/titin"), None), Ok(newest));
+    }
+
+    #[test]
+    fn a_prefix_a_target_and_a_build_tree_are_found() {
+        for (prefix, command) in [
+            ("usr/lib/../", "usr/bin/titin"),
+            ("target/titin", "target/bin/titin"),
+            ("tree/bindings/python/titin", "tree/target/debug/titin"),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(root.path().join("usr/lib")).unwrap();
+            let expected = installed(root.path(), prefix).canonicalize().unwrap();
+            let found = find(&root.path().join(command), None).unwrap();
+            assert_eq!(found.canonicalize().unwrap(), expected, "{prefix}");
+        }
+    }
+
+    #[test]
+    fn nothing_there_says_where_to_look() {
+        let root = tempfile::tempdir().unwrap();
+        let error = find(&root.path().join("bin/titin"), None).unwrap_err();
+        assert!(error.contains("TITIN_PREFIX"), "{error}");
+        let error = find(&root.path().join("bin/titin"), Some(root.path().into())).unwrap_err();
+        assert!(error.contains("no include/titin.h"), "{error}");
+    }
+
+    #[test]
+    fn modules_are_listed_before_what_uses_them() {
+        let root = tempfile::tempdir().unwrap();
+        let prefix = installed(root.path(), "a b");
+        std::fs::create_dir_all(prefix.join("fortran")).unwrap();
+        for file in ["titin.f90", "titin_c.f90", "README"] {
+            std::fs::write(prefix.join("fortran").join(file), "").unwrap();
+        }
+        let folder = quoted(&prefix.join("fortran"));
+        assert_eq!(fortran(&prefix), format!("{folder}/titin_c.f90 {folder}/titin.f90"));
+    }
+}
