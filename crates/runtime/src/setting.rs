@@ -1,6 +1,7 @@
 //! Settings as a program reads them.
 
-use titin_wire::settings::Setting;
+use titin_wire::settings::{Overlay, Setting};
+use titin_wire::structure::Value;
 
 use crate::{Error, Kind, Result};
 
@@ -121,6 +122,52 @@ impl SettingValue {
             format!("setting '{name}' is not {wanted}: {why} ({value}); correct it in the description");
         Error::new(Kind::Setting, text)
     }
+}
+
+/// Reads a map from names to values as settings.
+///
+/// # Errors
+/// What is wrong with it, to end a sentence about where it came from.
+pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
+    let Value::Map(entries) = value else { return Err("this is no map".to_owned()) };
+    let setting = |(name, value): &(String, Value<B>)| {
+        let setting =
+            setting_of(value).ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
+        Ok((name.clone(), setting))
+    };
+    entries.iter().map(setting).collect()
+}
+
+fn setting_of<B>(value: &Value<B>) -> Option<Setting> {
+    let float = |value: &Value<B>| match value {
+        Value::Float(number) => Some(*number),
+        Value::Int(number) => Some(*number as f64),
+        _ => None,
+    };
+    let int = |value: &Value<B>| match value {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    };
+    Some(match value {
+        Value::Bool(flag) => Setting::Bool(*flag),
+        Value::Int(number) => Setting::Int(*number),
+        Value::Float(number) => Setting::Float(*number),
+        Value::Text(text) => Setting::Str(text.clone()),
+        Value::List(values) => {
+            let ints: Option<Vec<i64>> = values.iter().map(int).collect();
+            let floats: Option<Vec<f64>> = values.iter().map(float).collect();
+            let row = |value: &Value<B>| match value {
+                Value::List(row) => row.iter().map(float).collect::<Option<Vec<f64>>>(),
+                _ => None,
+            };
+            match (ints, floats) {
+                (Some(ints), _) => Setting::Ints(ints),
+                (None, Some(floats)) => Setting::Floats(floats),
+                (None, None) => Setting::Table(values.iter().map(row).collect::<Option<_>>()?),
+            }
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

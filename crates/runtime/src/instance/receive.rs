@@ -9,13 +9,13 @@ use titin_model::Operator;
 use titin_transport::Message as Arrived;
 use titin_wire::meta::Content;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
-use titin_wire::structure::Value;
 
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
 use crate::port::{End, Inlet, InletState, Port};
 use crate::sel::Call;
+use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
 
 /// How long a call may wait.
@@ -460,52 +460,11 @@ impl Inlet {
 
 /// The settings that a message on `muscle_settings_in` carries: a map from names to values.
 fn settings_of(message: &Message) -> Result<Overlay> {
-    let wrong = |what: &str| {
-        let text = format!("a message on {SETTINGS_IN} is a map from names of settings to values; {what}");
-        Err(Error::new(Kind::TypeMismatch, text))
-    };
     if message.content == Content::Nil {
         return Ok(Overlay::new());
     }
-    let Value::Map(entries) = message.structure()? else { return wrong("this one carries something else") };
-    let mut overlay = Overlay::new();
-    for (name, value) in entries {
-        let Some(setting) = setting_of(&value) else {
-            return wrong(&format!("the value of '{name}' cannot be a setting"));
-        };
-        overlay.insert(name, setting);
-    }
-    Ok(overlay)
-}
-
-fn setting_of<B>(value: &Value<B>) -> Option<Setting> {
-    let float = |value: &Value<B>| match value {
-        Value::Float(number) => Some(*number),
-        Value::Int(number) => Some(*number as f64),
-        _ => None,
-    };
-    let int = |value: &Value<B>| match value {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    };
-    Some(match value {
-        Value::Bool(flag) => Setting::Bool(*flag),
-        Value::Int(number) => Setting::Int(*number),
-        Value::Float(number) => Setting::Float(*number),
-        Value::Text(text) => Setting::Str(text.clone()),
-        Value::List(values) => {
-            let ints: Option<Vec<i64>> = values.iter().map(int).collect();
-            let floats: Option<Vec<f64>> = values.iter().map(float).collect();
-            let row = |value: &Value<B>| match value {
-                Value::List(row) => row.iter().map(float).collect::<Option<Vec<f64>>>(),
-                _ => None,
-            };
-            match (ints, floats) {
-                (Some(ints), _) => Setting::Ints(ints),
-                (None, Some(floats)) => Setting::Floats(floats),
-                (None, None) => Setting::Table(values.iter().map(row).collect::<Option<_>>()?),
-            }
-        }
-        _ => return None,
+    overlay_of(&message.structure()?).map_err(|why| {
+        let text = format!("a message on {SETTINGS_IN} is a map from names of settings to values; {why}");
+        Error::new(Kind::TypeMismatch, text)
     })
 }
