@@ -47,6 +47,11 @@ pub(crate) fn last() -> Option<Error> {
     LAST.with_borrow(|last| last.as_ref().map(|(error, _)| error.clone()))
 }
 
+/// Forgets the last error, so that the next one is known to be new.
+pub(crate) fn clear() {
+    LAST.with_borrow_mut(|last| *last = None);
+}
+
 /// Runs a call's body. A panic becomes an error, whose text says where it was.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {

@@ -4,4 +4,20 @@
 //! never unwinds: a panic becomes `TITIN_ERROR_INTERNAL` with its text. This is the one crate of the workspace with
 //! `unsafe` at every call; each block says what it relies on, which is what the header asks of the caller.
 
+mod array;
 mod error;
+mod filter;
+mod fork;
+mod handle;
+mod host;
+mod input;
+mod instance;
+mod message;
+mod options;
+mod port;
+mod receive;
+mod send;
+mod setting;
+mod strided;
+mod text;
+mod value;

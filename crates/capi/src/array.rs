@@ -1,0 +1,206 @@
+//! Arrays as C describes them.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
+use std::sync::Arc;
+
+use titin_runtime::{Buffer, Dtype, Error, Filling, Kind, Layout, Order, Result};
+
+use crate::error::usage;
+use crate::{input, strided};
+
+/// Most dimensions; the header has the same number.
+const MAX_RANK: c_int = 32;
+
+/// An array in the caller's memory.
+pub(crate) struct Described {
+    /// Type, shape and index names; the order is the one wanted.
+    pub(crate) layout: Layout,
+    pub(crate) strides: Vec<isize>,
+    pub(crate) data: *mut u8,
+    pub(crate) bytes: usize,
+}
+
+/// An array as C hands it in.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments {
+    pub(crate) dtype: c_int,
+    pub(crate) rank: c_int,
+    pub(crate) extents: *const i64,
+    pub(crate) strides: *const i64,
+    pub(crate) order: c_int,
+    pub(crate) names: *const *const c_char,
+    pub(crate) data: *const c_void,
+}
+
+/// Elements, and who keeps them.
+#[derive(Debug, Clone)]
+pub(crate) enum Data {
+    /// A part of a payload.
+    Shared(Arc<Buffer>, Range<usize>),
+    /// Memory of the caller's, which stays as it is for as long as this lives.
+    Borrowed(*const u8, usize),
+}
+
+// SAFETY: the memory behind is only read, and whoever lends it promises that it does not change.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
+/// Type and shape.
+///
+/// # Safety
+/// `extents` is NULL or points to `rank` numbers.
+pub(crate) unsafe fn layout(dtype: c_int, rank: c_int, extents: *const i64, order: c_int) -> Result<Layout> {
+    let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
+    if rank > MAX_RANK {
+        return Err(usage(format!("an array of rank {rank}; at most {MAX_RANK} dimensions can be sent")));
+    }
+    // SAFETY: as the caller promises.
+    let extents = unsafe { input::list(extents, rank, "extents") }?;
+    let shape = extents.iter().map(|extent| u64::try_from(*extent));
+    let shape: Vec<u64> = shape
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|_| usage(format!("an array of extents {extents:?}")))?;
+    Ok(Layout::new(dtype, order, shape))
+}
+
+impl Arguments {
+    /// Makes the description safe, but for the memory that it points to.
+    ///
+    /// # Safety
+    /// `extents` and `strides` are NULL or point to `rank` numbers, `names` is NULL or points to `rank` texts that end
+    /// with a NUL.
+    pub(crate) unsafe fn read(self) -> Result<Described> {
+        // SAFETY: as the caller promises.
+        let mut layout = unsafe { layout(self.dtype, self.rank, self.extents, self.order) }?;
+        let bytes = layout.bytes().and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or_else(|| usage(format!("an array of {:?} does not fit into memory", layout.shape)))?;
+        if self.data.is_null() && bytes > 0 {
+            return Err(usage(format!("NULL was given for the data of an array of {:?}", layout.shape)));
+        }
+        let strides = if self.strides.is_null() {
+            strided::contiguous(&layout.shape, layout.dtype.size(), layout.order)
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { input::list(self.strides, self.rank, "strides") }?
+                .iter()
+                .map(|stride| *stride as isize)
+                .collect()
+        };
+        if !self.names.is_null() {
+            // SAFETY: as the caller promises.
+            for name in unsafe { input::list(self.names, self.rank, "index names") }? {
+                // SAFETY: as the caller promises.
+                layout.names.push(unsafe { input::text(*name, "index name") }?.to_owned());
+            }
+        }
+        Ok(Described { layout, strides, data: self.data.cast_mut().cast(), bytes })
+    }
+}
+
+impl Described {
+    fn size(&self) -> usize {
+        self.layout.dtype.size()
+    }
+
+    /// The elements as one piece: where they lie, or packed. The layout's order becomes that of the piece.
+    ///
+    /// # Safety
+    /// All elements may be read, and do not change while the result lives.
+    pub(crate) unsafe fn elements(&mut self) -> Result<Data> {
+        let found = strided::order_of(&self.layout.shape, &self.strides, self.size(), self.layout.order);
+        match found {
+            Some(order) => {
+                self.layout.order = order;
+                Ok(Data::Borrowed(self.data, self.bytes))
+            }
+            // SAFETY: as the caller promises.
+            None => unsafe { self.copied() },
+        }
+    }
+
+    /// A copy of the elements in one piece.
+    ///
+    /// # Safety
+    /// All elements may be read.
+    pub(crate) unsafe fn copied(&mut self) -> Result<Data> {
+        let found = strided::order_of(&self.layout.shape, &self.strides, self.size(), self.layout.order);
+        self.layout.order = found.unwrap_or(self.layout.order);
+        let Layout { shape, order, .. } = &self.layout;
+        let mut filling = filling(self.bytes as u64)?;
+        let to = (filling.rest().as_mut_ptr(), &strided::contiguous(shape, self.size(), *order)[..]);
+        // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
+        unsafe { strided::copy(shape, self.size(), (self.data, &self.strides), to) };
+        filling.advance(self.bytes);
+        Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
+    }
+
+    /// Writes the elements of a message's array here.
+    ///
+    /// # Safety
+    /// All elements may be written, and nobody else uses them meanwhile.
+    pub(crate) unsafe fn fill(&self, layout: &Layout, elements: &[u8]) -> Result<()> {
+        if (layout.dtype, &layout.shape) != (self.layout.dtype, &self.layout.shape) {
+            let text = format!(
+                "expected an array of {}, the message carries one of {}",
+                shown(self.layout.dtype, &self.layout.shape),
+                shown(layout.dtype, &layout.shape)
+            );
+            return Err(Error::new(Kind::TypeMismatch, text));
+        }
+        let from = strided::contiguous(&layout.shape, self.size(), layout.order);
+        // SAFETY: a layout that came in fits its elements; the memory may be written, as the caller promises.
+        unsafe {
+            strided::copy(&layout.shape, self.size(), (elements.as_ptr(), &from), (self.data, &self.strides));
+        }
+        Ok(())
+    }
+}
+
+impl AsRef<[u8]> for Data {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Data::Shared(buffer, range) => &buffer[range.clone()],
+            Data::Borrowed(_, 0) => &[],
+            // SAFETY: whoever made this promised that the memory is there and does not change.
+            Data::Borrowed(data, length) => unsafe { std::slice::from_raw_parts(*data, *length) },
+        }
+    }
+}
+
+/// Type and shape, for people.
+pub(crate) fn shown(dtype: Dtype, shape: &[u64]) -> String {
+    match shape {
+        [] => format!("{}, a single value", dtype.name()),
+        shape => format!("{} of shape {shape:?}", dtype.name()),
+    }
+}
+
+/// Stride in bytes of a dimension of a contiguous array; 0 if there is no such dimension.
+pub(crate) fn stride(layout: &Layout, dimension: c_int) -> i64 {
+    let Some(index) = usize::try_from(dimension).ok().filter(|index| *index < layout.shape.len()) else {
+        return 0;
+    };
+    let inner = match layout.order {
+        Order::C => &layout.shape[index + 1..],
+        Order::Fortran => &layout.shape[..index],
+    };
+    inner.iter().fold(layout.dtype.size() as i64, |bytes, extent| bytes.wrapping_mul(*extent as i64))
+}
+
+/// Extent of a dimension; 0 if there is no such dimension.
+pub(crate) fn extent(layout: &Layout, dimension: c_int) -> i64 {
+    usize::try_from(dimension).ok().and_then(|index| layout.shape.get(index).copied()).unwrap_or(0) as i64
+}
+
+pub(crate) fn order_number(order: Order) -> c_int {
+    order as c_int
+}
+
+/// Room for a payload.
+pub(crate) fn filling(bytes: u64) -> Result<Filling> {
+    Filling::new(bytes).map_err(|error| Error::new(Kind::NoMemory, error.to_string()))
+}

@@ -1,0 +1,150 @@
+//! Handles of instances and ports, and the errors that stick to them.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString, c_int};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use titin_runtime::{Error, Instance, Kind, PortId, Result};
+
+use crate::error::{OK, c_text, caught, keep, null};
+use crate::text::Text;
+use crate::value::Value;
+
+/// What `titin_instance` points to.
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+    /// Never changed, so that pointers to them stay.
+    pub(crate) ports: Vec<Port>,
+    pub(crate) name: CString,
+    pub(crate) workdir: CString,
+    pub(crate) scale: Value,
+    texts: Mutex<HashSet<CString>>,
+}
+
+/// What `titin_port` points to.
+pub struct Port {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: PortId,
+    pub(crate) name: Text,
+}
+
+/// An instance, and the first error that a program may not have looked at.
+pub(crate) struct Shared {
+    pub(crate) instance: Instance,
+    sticky: bool,
+    stuck: Mutex<Option<Error>>,
+}
+
+impl Shared {
+    pub(crate) fn new(instance: Instance, sticky: bool) -> Self {
+        Shared { instance, sticky, stuck: Mutex::default() }
+    }
+
+    pub(crate) fn stuck(&self) -> MutexGuard<'_, Option<Error>> {
+        self.stuck.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Runs a call's body; its error sticks.
+    pub(crate) fn run(&self, body: impl FnOnce() -> Result<()>) -> c_int {
+        caught(body).map_or_else(|error| self.stick(error), |()| OK)
+    }
+
+    /// As [`Shared::run`], for calls that are not made any more once an error has stuck.
+    pub(crate) fn run_unless_stuck(&self, body: impl FnOnce() -> Result<()>) -> c_int {
+        let stuck = self.stuck().clone();
+        stuck.map_or_else(|| self.run(body), keep)
+    }
+
+    pub(crate) fn stick(&self, error: Error) -> c_int {
+        let passing = matches!(error.kind, Kind::Timeout | Kind::PortClosed | Kind::Interrupted);
+        if self.sticky && !passing {
+            self.stuck().get_or_insert_with(|| error.clone());
+        }
+        keep(error)
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(instance: Instance, sticky: bool) -> Result<Self> {
+        let scale = Value::map(instance.scale().into_iter().flat_map(|scale| {
+            let number =
+                |name, value: Option<f64>| value.map(|value| (name, Value(crate::value::Node::Float(value))));
+            let list = |name, values: &[f64]| (!values.is_empty()).then(|| (name, Value::floats(values)));
+            let all = [
+                number("dt", scale.dt),
+                number("total", scale.total),
+                list("dx", &scale.dx),
+                list("extent", &scale.extent),
+            ];
+            all.into_iter().flatten()
+        }));
+        let workdir = std::env::current_dir().unwrap_or_default();
+        let shared = Arc::new(Shared::new(instance, sticky));
+        let ports = shared.instance.ports().into_iter().map(|port| {
+            let id = shared.instance.port(&port.name)?;
+            Ok(Port { shared: shared.clone(), id, name: Text::new(port.name) })
+        });
+        Ok(Handle {
+            ports: ports.collect::<Result<_>>()?,
+            name: c_text(shared.instance.name()),
+            workdir: c_text(&workdir.to_string_lossy()),
+            scale,
+            texts: Mutex::default(),
+            shared,
+        })
+    }
+
+    /// Text for C that lives as long as the instance.
+    pub(crate) fn keep_text(&self, text: &str) -> *const std::ffi::c_char {
+        let mut texts = self.texts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let text = c_text(text);
+        if let Some(known) = texts.get::<CStr>(&text) {
+            return known.as_ptr();
+        }
+        let place = text.as_ptr();
+        texts.insert(text);
+        place
+    }
+}
+
+/// The instance behind a handle.
+///
+/// # Safety
+/// `handle` is NULL or an instance that is not closed while the result is used.
+pub(crate) unsafe fn instance<'a>(handle: *const Handle) -> Result<&'a Handle> {
+    // SAFETY: as the caller promises.
+    unsafe { handle.as_ref() }.ok_or_else(|| null("instance", "titin_open"))
+}
+
+/// The port behind a handle.
+///
+/// # Safety
+/// `handle` is NULL or a port of an instance that is not closed while the result is used.
+pub(crate) unsafe fn port<'a>(handle: *const Port) -> Result<&'a Port> {
+    // SAFETY: as the caller promises.
+    unsafe { handle.as_ref() }.ok_or_else(|| null("port", "titin_port_find"))
+}
+
+/// A call on an instance that returns a status.
+///
+/// # Safety
+/// As [`instance`].
+pub(crate) unsafe fn on_instance(handle: *const Handle, body: impl FnOnce(&Handle) -> Result<()>) -> c_int {
+    // SAFETY: as the caller promises.
+    match unsafe { instance(handle) } {
+        Ok(handle) => handle.shared.run(|| body(handle)),
+        Err(error) => keep(error),
+    }
+}
+
+/// A call on a port that sends or receives.
+///
+/// # Safety
+/// As [`port`].
+pub(crate) unsafe fn on_port(handle: *const Port, body: impl FnOnce(&Port) -> Result<()>) -> c_int {
+    // SAFETY: as the caller promises.
+    match unsafe { port(handle) } {
+        Ok(port) => port.shared.run_unless_stuck(|| body(port)),
+        Err(error) => keep(error),
+    }
+}

@@ -1,0 +1,133 @@
+//! What C hands in, made safe: text, lists, numbers that stand for "none".
+
+use std::ffi::{CStr, c_char, c_int};
+use std::time::Duration;
+
+use titin_runtime::{Dtype, Operator, Order, Patience, Result};
+
+use crate::error::usage;
+
+/// Text that must be there.
+///
+/// # Safety
+/// `text` is NULL or ends with a NUL, and does not change while the result lives.
+pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
+    // SAFETY: as the caller promises.
+    unsafe { optional_text(text, what) }?.ok_or_else(|| usage(format!("no {what}: NULL was given")))
+}
+
+/// Text that may be NULL.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: it ends with a NUL, as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map(Some).map_err(|_| usage(format!("the {what} is not UTF-8: {text:?}")))
+}
+
+/// A list of so many items.
+///
+/// # Safety
+/// `items` is NULL or points to `count` items that do not change while the result lives.
+pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> Result<&'a [T]> {
+    let count = usize::try_from(count).map_err(|_| usage(format!("{count} {what}")))?;
+    match (items.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(usage(format!("NULL was given for {count} {what}"))),
+        // SAFETY: so many items are there, as the caller promises.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts(items, count) }),
+    }
+}
+
+/// A place to write to.
+///
+/// # Safety
+/// `out` is NULL, or may be written to and is used by nobody else while the result lives.
+pub(crate) unsafe fn out<'a, T>(out: *mut T, what: &str) -> Result<&'a mut T> {
+    // SAFETY: as the caller promises.
+    unsafe { out.as_mut() }.ok_or_else(|| usage(format!("NULL was given where {what} is to be written")))
+}
+
+pub(crate) fn slot(slot: c_int) -> Result<Option<u32>> {
+    match slot {
+        -1 => Ok(None),
+        slot => u32::try_from(slot)
+            .map(Some)
+            .map_err(|_| usage(format!("slot {slot}: slots count from 0; TITIN_NO_SLOT for none"))),
+    }
+}
+
+pub(crate) fn slot_number(slot: Option<u32>) -> c_int {
+    slot.and_then(|slot| c_int::try_from(slot).ok()).unwrap_or(-1)
+}
+
+pub(crate) fn patience(timeout: f64) -> Result<Patience> {
+    // What a clock of 64 bits cannot count to is for ever.
+    const EVER: f64 = 1e9;
+    match timeout {
+        time if time.is_nan() || time < 0.0 => Err(usage(format!(
+            "a timeout of {time} seconds: give a number from 0 on, or TITIN_WAIT to wait for ever"
+        ))),
+        time if time >= EVER => Ok(Patience::Forever),
+        time => Ok(Patience::For(Duration::from_secs_f64(time))),
+    }
+}
+
+/// The number that stands for "no next timestamp".
+pub(crate) const NO_NEXT: f64 = f64::MIN;
+
+pub(crate) fn next(timestamp: f64) -> Option<f64> {
+    (timestamp > NO_NEXT || timestamp.is_nan()).then_some(timestamp)
+}
+
+pub(crate) fn dtype(number: c_int) -> Result<Dtype> {
+    u8::try_from(number)
+        .ok()
+        .and_then(Dtype::from_number)
+        .ok_or_else(|| usage(format!("there is no dtype {number}; give one of TITIN_BOOL to TITIN_C128")))
+}
+
+pub(crate) fn order(number: c_int) -> Result<Order> {
+    match number {
+        0 => Ok(Order::C),
+        1 => Ok(Order::Fortran),
+        _ => Err(usage(format!("there is no order {number}; give TITIN_ORDER_C or TITIN_ORDER_FORTRAN"))),
+    }
+}
+
+pub(crate) fn operator(number: c_int) -> Result<Operator> {
+    usize::try_from(number)
+        .ok()
+        .and_then(|number| Operator::ALL.get(number.wrapping_sub(1)).copied())
+        .ok_or_else(|| usage(format!("there is no operator {number}; give one of TITIN_F_INIT to TITIN_O_F")))
+}
+
+pub(crate) fn operator_number(operator: Operator) -> c_int {
+    Operator::ALL.iter().position(|other| *other == operator).map_or(0, |index| index as c_int + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_stand_for_something() {
+        assert_eq!(next(f64::MIN), None);
+        assert_eq!(next(f64::NEG_INFINITY), None);
+        assert_eq!(next(-3.0), Some(-3.0));
+        assert!(next(f64::NAN).unwrap().is_nan(), "an accident is not taken for none");
+        assert_eq!(patience(f64::MAX).unwrap(), Patience::Forever);
+        assert_eq!(patience(0.5).unwrap(), Patience::For(Duration::from_millis(500)));
+        assert!(patience(-1.0).is_err() && patience(f64::NAN).is_err());
+        assert_eq!(slot(-1).unwrap(), None);
+        assert!(slot(-2).is_err());
+        for operator_ in Operator::ALL {
+            assert_eq!(operator(operator_number(operator_)).unwrap(), operator_);
+        }
+        assert!(operator(0).is_err() && dtype(0).is_err() && dtype(15).is_err() && order(2).is_err());
+    }
+}

@@ -1,0 +1,277 @@
+//! Messages, which any number of owners share.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Arc, OnceLock};
+
+use titin_runtime::{Buffer, Content, Layout, Mapped, Overlay, Result};
+
+use crate::array::{extent, filling, order_number, stride};
+use crate::error::{null, status, value};
+use crate::input;
+use crate::text::Text;
+use crate::value::read::pointer;
+use crate::value::{Node, Value, encode};
+
+/// A message with what C asks of it, made when it asks.
+pub struct Message {
+    pub(crate) timestamp: f64,
+    pub(crate) next: Option<f64>,
+    pub(crate) content: Content,
+    pub(crate) body: Arc<Buffer>,
+    overlay: Option<Arc<Overlay>>,
+    names: OnceLock<Vec<Text>>,
+    tree: OnceLock<Value>,
+    settings: OnceLock<Value>,
+}
+
+impl Message {
+    fn new(timestamp: f64, next: Option<f64>, content: Content, body: Arc<Buffer>) -> Self {
+        let (names, tree, settings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Message { timestamp, next, content, body, overlay: None, names, tree, settings }
+    }
+
+    pub(crate) fn received(message: titin_runtime::Message) -> Self {
+        let body = message.buffer();
+        let new = Message::new(message.timestamp, message.next_timestamp, message.content, body);
+        Message { overlay: message.settings, ..new }
+    }
+
+    /// What a filter looks at.
+    pub(crate) fn mapped(mapped: &Mapped) -> Self {
+        let Mapped { content, body, timestamp, next_timestamp } = mapped;
+        Message::new(*timestamp, *next_timestamp, content.clone(), body.clone())
+    }
+
+    /// A pointer that owns a share of the message.
+    pub(crate) fn into_raw(self) -> *mut Message {
+        Arc::into_raw(Arc::new(self)).cast_mut()
+    }
+
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        match &self.content {
+            Content::Array(layout) => Some(layout),
+            _ => None,
+        }
+    }
+
+    /// The data as a tree.
+    fn tree(&self) -> Result<&Value> {
+        if let Some(tree) = self.tree.get() {
+            return Ok(tree);
+        }
+        let plain = match &self.content {
+            Content::Nil => titin_runtime::structure::Value::Nil,
+            Content::Array(layout) => {
+                titin_runtime::structure::Value::Array(layout.clone(), 0..self.body.len())
+            }
+            Content::Structure => titin_runtime::structure::decode(&self.body).map_err(|error| {
+                let text = format!("the structure in the message cannot be read: {error}");
+                titin_runtime::Error::new(titin_runtime::Kind::TypeMismatch, text)
+            })?,
+        };
+        Ok(self.tree.get_or_init(|| Value::received(plain, &self.body)))
+    }
+}
+
+/// What a value becomes as the data of a message: an array goes as such, everything else as a structure.
+pub(crate) fn content(data: &Value) -> Result<(Content, Arc<Buffer>)> {
+    let gather = |parts: &[&[u8]]| {
+        let mut filling = filling(parts.iter().map(|part| part.len() as u64).sum())?;
+        parts.iter().for_each(|part| filling.push(part));
+        Ok(Arc::new(filling.finish()))
+    };
+    match &data.0 {
+        Node::Nil => Ok((Content::Nil, Arc::default())),
+        Node::Array(array) => Ok((Content::Array(array.layout.clone()), gather(&[array.data.as_ref()])?)),
+        _ => {
+            let plain = data.plain();
+            let encoded = encode(&plain)?;
+            let parts: Vec<&[u8]> = encoded.parts.iter().map(AsRef::as_ref).collect();
+            Ok((Content::Structure, gather(&parts)?))
+        }
+    }
+}
+
+/// # Safety
+/// `message` is NULL or a message that lives as long as the result is used.
+unsafe fn layout<'a>(message: *const Message) -> Option<&'a Layout> {
+    // SAFETY: as the caller promises.
+    unsafe { message.as_ref() }.and_then(Message::layout)
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_retain(message: *mut Message) -> *mut Message {
+    if !message.is_null() {
+        // SAFETY: it came from `Message::into_raw`, and the caller owns a share.
+        unsafe { Arc::increment_strong_count(message.cast_const()) };
+    }
+    message
+}
+
+/// # Safety
+/// `message` is NULL or a message of which the caller owns a share, which it gives up.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn titin_message_free(message: *mut Message) {
+    let _ = status(|| {
+        if !message.is_null() {
+            // SAFETY: it came from `Message::into_raw`, and the caller gives up its share.
+            unsafe { Arc::decrement_strong_count(message.cast_const()) };
+        }
+        Ok(())
+    });
+}
+
+/// # Safety
+/// `data` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next: f64) -> *mut Message {
+    value(std::ptr::null_mut(), || {
+        // SAFETY: as the caller promises.
+        let data = unsafe { data.as_ref() }.ok_or_else(|| null("value", "a titin_new_ call"))?;
+        let (content, body) = content(data)?;
+        Ok(Message::new(timestamp, input::next(next), content, body).into_raw())
+    })
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_timestamp(message: *const Message) -> f64 {
+    // SAFETY: as the caller promises.
+    unsafe { message.as_ref() }.map_or(f64::NAN, |message| message.timestamp)
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_has_next(message: *const Message) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { message.as_ref() }.map_or(0, |message| c_int::from(message.next.is_some()))
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_next_timestamp(message: *const Message) -> f64 {
+    // SAFETY: as the caller promises.
+    unsafe { message.as_ref() }.and_then(|message| message.next).unwrap_or(input::NO_NEXT)
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
+    value(0, || {
+        // SAFETY: as the caller promises.
+        let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        match message.content {
+            Content::Structure => message.tree().map(Value::kind),
+            Content::Array(_) => Ok(8),
+            Content::Nil => Ok(1),
+        }
+    })
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_dtype(message: *const Message) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.map_or(0, |layout| layout.dtype as c_int)
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_rank(message: *const Message) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.map_or(0, |layout| layout.shape.len() as c_int)
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_extent(message: *const Message, dimension: c_int) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.map_or(0, |layout| extent(layout, dimension))
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_stride(message: *const Message, dimension: c_int) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.map_or(0, |layout| stride(layout, dimension))
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_order(message: *const Message) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.map_or(0, |layout| order_number(layout.order))
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_index_name(message: *const Message, dimension: c_int) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let Some(message) = (unsafe { message.as_ref() }) else { return std::ptr::null() };
+    let names = message
+        .layout()
+        .map(|layout| message.names.get_or_init(|| layout.names.iter().map(Text::new).collect()).as_slice());
+    let name = usize::try_from(dimension).ok().and_then(|index| names?.get(index));
+    name.map_or(std::ptr::null(), Text::as_ptr)
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_data(message: *const Message) -> *const c_void {
+    // SAFETY: as the caller promises.
+    let array = unsafe { message.as_ref() }.filter(|message| message.layout().is_some());
+    array.map_or(std::ptr::null(), |message| pointer(&message.body))
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_elements(message: *const Message) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.and_then(Layout::elements).unwrap_or(0) as i64
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_nbytes(message: *const Message) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { layout(message) }.and_then(Layout::bytes).unwrap_or(0) as i64
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Value {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        message.tree().map(|tree| &raw const *tree)
+    })
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_settings(message: *const Message) -> *const Value {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let overlay = message.overlay.as_ref();
+        let settings = overlay.map(|overlay| message.settings.get_or_init(|| Value::overlay(overlay)));
+        Ok(settings.map_or(std::ptr::null(), |settings| &raw const *settings))
+    })
+}

@@ -1,0 +1,130 @@
+//! How a program opens an instance.
+
+use std::ffi::{c_char, c_int};
+
+use titin_runtime::{Operator, Result};
+
+use crate::error::{null, status, value};
+use crate::filter::Callbacks;
+use crate::input;
+
+/// What `titin_options` points to.
+#[derive(Default)]
+pub struct Options {
+    pub(crate) instance: Option<String>,
+    pub(crate) manager: Option<String>,
+    pub(crate) ports: Vec<(String, Operator)>,
+    pub(crate) unchecked: Option<String>,
+    pub(crate) language: Option<String>,
+    pub(crate) exceptions: bool,
+    pub(crate) filters: Option<Callbacks>,
+}
+
+/// # Safety
+/// `options` is NULL or options that nobody else uses meanwhile.
+pub(crate) unsafe fn change(options: *mut Options, body: impl FnOnce(&mut Options) -> Result<()>) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        body(unsafe { options.as_mut() }.ok_or_else(|| null("options", "titin_options_new"))?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_options_new() -> *mut Options {
+    value(std::ptr::null_mut(), || Ok(Box::into_raw(Box::default())))
+}
+
+/// # Safety
+/// `options` is NULL or options that nobody uses any more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_free(options: *mut Options) {
+    if !options.is_null() {
+        // SAFETY: made by `titin_options_new`.
+        drop(unsafe { Box::from_raw(options) });
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `name` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_instance(options: *mut Options, name: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.instance = Some(input::text(name, "name of the instance")?.to_owned());
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `manager` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_manager(options: *mut Options, manager: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.manager = Some(input::text(manager, "manager")?.to_owned());
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `name` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_port(
+    options: *mut Options,
+    name: *const c_char,
+    operator: c_int,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let (name, operator) = (input::text(name, "name of the port")?, input::operator(operator)?);
+            // The runtime's reader of port texts judges the name.
+            titin_runtime::Options::default().ports(&format!("{}: {name}", operator.key()))?;
+            options.ports.push((name.to_owned(), operator));
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `reason` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_unchecked(options: *mut Options, reason: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.unchecked = Some(input::text(reason, "reason for not checking")?.to_owned());
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `language` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_language(options: *mut Options, language: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.language = Some(input::text(language, "language")?.to_owned());
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_exceptions(options: *mut Options) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.exceptions = true;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! Receiving.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use titin_runtime::{Error, Result};
+
+use crate::array::Arguments;
+use crate::error::{keep, usage};
+use crate::handle::{Port, on_port, port};
+use crate::input;
+use crate::message::Message;
+
+/// Receives into a place for a message, which is NULL if there is none.
+///
+/// # Safety
+/// `handle` is NULL or a port; `out` is NULL or may be written.
+unsafe fn receive(
+    handle: *mut Port,
+    out: *mut *mut Message,
+    body: impl FnOnce(&Port) -> Result<Option<titin_runtime::Message>>,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let out = unsafe { input::out(out, "the message") };
+    let out = out.map(|out| {
+        *out = std::ptr::null_mut();
+        out
+    });
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_port(handle, |port| {
+            let out = out?;
+            if let Some(message) = body(port)? {
+                *out = Message::received(message).into_raw();
+            }
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a port; `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_receive(
+    handle: *mut Port,
+    slot: c_int,
+    timeout: f64,
+    out: *mut *mut Message,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        receive(handle, out, |port| {
+            let (slot, patience) = (input::slot(slot)?, input::patience(timeout)?);
+            port.shared.instance.receive(port.id, slot, patience).map(Some)
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a port; `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_try_receive(handle: *mut Port, slot: c_int, out: *mut *mut Message) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { receive(handle, out, |port| port.shared.instance.try_receive(port.id, input::slot(slot)?)) }
+}
+
+/// # Safety
+/// `ports` is NULL or points to `count` ports; `index`, `slot` and `out` are NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_receive_any(
+    ports: *const *const Port,
+    count: c_int,
+    timeout: f64,
+    index: *mut c_int,
+    slot: *mut c_int,
+    out: *mut *mut Message,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let found = unsafe { input::list(ports, count, "ports") }.and_then(|ports| {
+        // SAFETY: as the caller promises.
+        let ports: Vec<&Port> = ports.iter().map(|handle| unsafe { port(*handle) }).collect::<Result<_>>()?;
+        (!ports.is_empty()).then_some(ports).ok_or_else(|| usage("receive_any was given no port"))
+    });
+    let ports = match found {
+        Ok(ports) => ports,
+        Err(error) => return keep(error),
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        receive((&raw const *ports[0]).cast_mut(), out, |first| {
+            let index = input::out(index, "the port's place")?;
+            let slot = input::out(slot, "the slot")?;
+            (*index, *slot) = (0, -1);
+            if ports.iter().any(|port| !Arc::ptr_eq(&port.shared, &first.shared)) {
+                return Err(usage("receive_any was given ports of several instances"));
+            }
+            let ids: Vec<_> = ports.iter().map(|port| port.id).collect();
+            let instance = &first.shared.instance;
+            let (id, number, message) = instance.receive_any(&ids, input::patience(timeout)?)?;
+            *index = ids.iter().position(|other| *other == id).unwrap_or(0) as c_int;
+            *slot = input::slot_number(instance.info(id).vector.then_some(number));
+            Ok(Some(message))
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a port; the arguments describe an array whose elements may be written and are used by nobody
+/// else meanwhile; `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_receive_into(
+    handle: *mut Port,
+    slot: c_int,
+    timeout: f64,
+    dtype: c_int,
+    rank: c_int,
+    extents: *const i64,
+    strides: *const i64,
+    order: c_int,
+    data: *mut c_void,
+    out: *mut *mut Message,
+) -> c_int {
+    let arguments = Arguments { dtype, rank, extents, strides, order, names: std::ptr::null(), data };
+    let mut unwanted = std::ptr::null_mut();
+    let place = if out.is_null() { &raw mut unwanted } else { out };
+    // SAFETY: as the caller promises.
+    let status = unsafe {
+        receive(handle, place, |port| {
+            let described = arguments.read()?;
+            let (slot, patience) = (input::slot(slot)?, input::patience(timeout)?);
+            let message = port.shared.instance.receive(port.id, slot, patience)?;
+            let filled = message.array().and_then(|(layout, elements)| described.fill(layout, elements));
+            filled.map_err(|error| {
+                Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
+            })?;
+            Ok(Some(message))
+        })
+    };
+    // SAFETY: the message is ours alone.
+    unsafe { crate::message::titin_message_free(unwanted) };
+    status
+}

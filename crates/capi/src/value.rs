@@ -1,0 +1,236 @@
+//! Values: trees of maps, lists, text, bytes, numbers, arrays and nil, as C builds and reads them.
+
+mod new;
+pub(crate) mod read;
+
+use std::ffi::c_int;
+use std::ops::Range;
+use std::sync::Arc;
+
+use titin_runtime::structure::{self, Value as Plain};
+use titin_runtime::{Buffer, Dtype, Error, Kind, Layout, Overlay, Result, Setting};
+
+use crate::array::Data;
+use crate::error::usage;
+use crate::text::Text;
+
+/// A node of a tree.
+pub struct Value(pub(crate) Node);
+
+pub(crate) enum Node {
+    Nil,
+    Bool(bool),
+    Int(i64),
+    UInt(u64),
+    Float(f64),
+    Text(Text),
+    Bytes(Data),
+    Array(Array),
+    #[allow(clippy::vec_box, reason = "pointers to entries must stay while the list grows")]
+    List(Vec<Box<Value>>),
+    Map(Vec<(Text, Box<Value>)>),
+}
+
+/// An array with what C asks of it.
+pub(crate) struct Array {
+    pub(crate) layout: Layout,
+    pub(crate) names: Vec<Text>,
+    pub(crate) data: Data,
+}
+
+impl Array {
+    pub(crate) fn new(layout: Layout, data: Data) -> Self {
+        let names = layout.names.iter().map(Text::new).collect();
+        Array { layout, names, data }
+    }
+}
+
+impl Value {
+    /// Its number in the header.
+    pub(crate) fn kind(&self) -> c_int {
+        match &self.0 {
+            Node::Nil => 1,
+            Node::Bool(_) => 2,
+            Node::Int(_) => 3,
+            Node::UInt(_) => 4,
+            Node::Float(_) => 5,
+            Node::Text(_) => 6,
+            Node::Bytes(_) => 7,
+            Node::Array(_) => 8,
+            Node::List(_) => 9,
+            Node::Map(_) => 10,
+        }
+    }
+
+    /// What it is, for people.
+    pub(crate) fn what(&self) -> String {
+        match &self.0 {
+            Node::Nil => "nil".into(),
+            Node::Bool(_) => "a bool".into(),
+            Node::Int(_) | Node::UInt(_) => "a whole number".into(),
+            Node::Float(_) => "a real number".into(),
+            Node::Text(_) => "text".into(),
+            Node::Bytes(_) => "bytes".into(),
+            Node::Array(array) => {
+                format!("an array of {}", crate::array::shown(array.layout.dtype, &array.layout.shape))
+            }
+            Node::List(items) => format!("a list of {}", items.len()),
+            Node::Map(entries) => format!("a map of {}", entries.len()),
+        }
+    }
+
+    /// A tree as it was received; its arrays are parts of the payload.
+    pub(crate) fn received(plain: Plain<Range<usize>>, payload: &Arc<Buffer>) -> Self {
+        Value(match plain {
+            Plain::Nil => Node::Nil,
+            Plain::Bool(flag) => Node::Bool(flag),
+            Plain::Int(number) => Node::Int(number),
+            Plain::UInt(number) => Node::UInt(number),
+            Plain::Float(number) => Node::Float(number),
+            Plain::Text(text) => Node::Text(Text::new(text)),
+            Plain::Bytes(range) => Node::Bytes(Data::Shared(payload.clone(), range)),
+            Plain::Array(layout, range) => {
+                Node::Array(Array::new(layout, Data::Shared(payload.clone(), range)))
+            }
+            Plain::List(items) => {
+                Node::List(items.into_iter().map(|item| Box::new(Value::received(item, payload))).collect())
+            }
+            Plain::Map(entries) => {
+                let entry =
+                    |(name, item): (String, _)| (Text::new(name), Box::new(Value::received(item, payload)));
+                Node::Map(entries.into_iter().map(entry).collect())
+            }
+        })
+    }
+
+    /// The tree as the runtime sends it.
+    pub(crate) fn plain(&self) -> Plain<&[u8]> {
+        match &self.0 {
+            Node::Nil => Plain::Nil,
+            Node::Bool(flag) => Plain::Bool(*flag),
+            Node::Int(number) => Plain::Int(*number),
+            Node::UInt(number) => Plain::UInt(*number),
+            Node::Float(number) => Plain::Float(*number),
+            Node::Text(text) => Plain::Text(text.as_str().to_owned()),
+            Node::Bytes(data) => Plain::Bytes(data.as_ref()),
+            Node::Array(array) => Plain::Array(array.layout.clone(), array.data.as_ref()),
+            Node::List(items) => Plain::List(items.iter().map(|item| item.plain()).collect()),
+            Node::Map(entries) => Plain::Map(
+                entries.iter().map(|(name, item)| (name.as_str().to_owned(), item.plain())).collect(),
+            ),
+        }
+    }
+
+    /// A map from names to values.
+    pub(crate) fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+        Value(Node::Map(entries.into_iter().map(|(name, item)| (Text::new(name), Box::new(item))).collect()))
+    }
+
+    pub(crate) fn floats(numbers: &[f64]) -> Self {
+        Value(Node::List(numbers.iter().map(|number| Box::new(Value(Node::Float(*number)))).collect()))
+    }
+
+    pub(crate) fn setting(setting: &Setting) -> Self {
+        let list = |items: Vec<Value>| Value(Node::List(items.into_iter().map(Box::new).collect()));
+        match setting {
+            Setting::Bool(flag) => Value(Node::Bool(*flag)),
+            Setting::Int(number) => Value(Node::Int(*number)),
+            Setting::Float(number) => Value(Node::Float(*number)),
+            Setting::Str(text) => Value(Node::Text(Text::new(text))),
+            Setting::Ints(numbers) => list(numbers.iter().map(|number| Value(Node::Int(*number))).collect()),
+            Setting::Floats(numbers) => Value::floats(numbers),
+            Setting::Table(rows) => list(rows.iter().map(|row| Value::floats(row)).collect()),
+        }
+    }
+
+    pub(crate) fn overlay(overlay: &Overlay) -> Self {
+        Value::map(overlay.iter().map(|(name, setting)| (name.as_str(), Value::setting(setting))))
+    }
+
+    /// The map as a settings overlay.
+    pub(crate) fn to_overlay(&self) -> Result<Overlay> {
+        titin_runtime::overlay_of(&self.plain()).map_err(|why| {
+            usage(format!("a settings overlay is a map from names of settings to values; {why}"))
+        })
+    }
+
+    /// How deep it is nested.
+    pub(crate) fn depth(&self) -> usize {
+        let deepest = match &self.0 {
+            Node::List(items) => items.iter().map(|item| item.depth()).max(),
+            Node::Map(entries) => entries.iter().map(|(_, item)| item.depth()).max(),
+            _ => None,
+        };
+        deepest.map_or(0, |depth| depth + 1)
+    }
+
+    /// The array, if it is one.
+    pub(crate) fn array(&self) -> Option<&Array> {
+        match &self.0 {
+            Node::Array(array) => Some(array),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn mismatch(&self, wanted: &str) -> Error {
+        Error::new(Kind::TypeMismatch, format!("expected {wanted}, the value is {}", self.what()))
+    }
+}
+
+/// Encodes a tree, or says why it cannot be.
+pub(crate) fn encode<'a>(plain: &'a Plain<&'a [u8]>) -> Result<structure::Encoded<'a>> {
+    structure::encode(plain).map_err(|error| usage(format!("the value cannot be sent: {error}")))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_dtype_size(dtype: c_int) -> c_int {
+    find(dtype).map_or(0, |dtype| dtype.size() as c_int)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_dtype_name(dtype: c_int) -> *const std::ffi::c_char {
+    const NAMES: [&std::ffi::CStr; 14] = [
+        c"bool",
+        c"int8",
+        c"int16",
+        c"int32",
+        c"int64",
+        c"uint8",
+        c"uint16",
+        c"uint32",
+        c"uint64",
+        c"float16",
+        c"float32",
+        c"float64",
+        c"complex64",
+        c"complex128",
+    ];
+    find(dtype).map_or(std::ptr::null(), |dtype| NAMES[dtype as usize - 1].as_ptr())
+}
+
+/// # Safety
+/// `name` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_dtype_find(name: *const std::ffi::c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    let name = unsafe { crate::input::optional_text(name, "dtype") }.ok().flatten();
+    name.and_then(Dtype::from_name).map_or(0, |dtype| dtype as c_int)
+}
+
+fn find(dtype: c_int) -> Option<Dtype> {
+    u8::try_from(dtype).ok().and_then(Dtype::from_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_wire() {
+        for dtype in Dtype::ALL {
+            // SAFETY: the name is a constant.
+            let name = unsafe { std::ffi::CStr::from_ptr(titin_dtype_name(dtype as c_int)) };
+            assert_eq!(name.to_str().unwrap(), dtype.name());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Building values.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+use titin_runtime::Result;
+use titin_runtime::structure::MAX_DEPTH;
+
+use super::{Array, Node, Value};
+use crate::array::{Arguments, Data, filling};
+use crate::error::{null, status, usage, value};
+use crate::input;
+use crate::text::Text;
+
+fn boxed(body: impl FnOnce() -> Result<Node>) -> *mut Value {
+    value(std::ptr::null_mut(), || Ok(Box::into_raw(Box::new(Value(body()?)))))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_nil() -> *mut Value {
+    boxed(|| Ok(Node::Nil))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_bool(flag: c_int) -> *mut Value {
+    boxed(|| Ok(Node::Bool(flag != 0)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_i64(number: i64) -> *mut Value {
+    boxed(|| Ok(Node::Int(number)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_u64(number: u64) -> *mut Value {
+    boxed(|| Ok(i64::try_from(number).map_or(Node::UInt(number), Node::Int)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_f64(number: f64) -> *mut Value {
+    boxed(|| Ok(Node::Float(number)))
+}
+
+/// # Safety
+/// `text` points to `length` bytes, or with a negative length ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_new_text(text: *const c_char, length: i64) -> *mut Value {
+    boxed(|| {
+        if length < 0 {
+            // SAFETY: as the caller promises.
+            return Ok(Node::Text(Text::new(unsafe { input::text(text, "text") }?)));
+        }
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { bytes(text.cast(), length) }?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|error| usage(format!("text that is not UTF-8: {error}")))?;
+        Ok(Node::Text(Text::new(text)))
+    })
+}
+
+/// # Safety
+/// `data` points to `length` bytes; if they are borrowed, for as long as the value lives.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_new_bytes(data: *const c_void, length: i64, borrow: c_int) -> *mut Value {
+    boxed(|| {
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { bytes(data.cast(), length) }?;
+        if borrow != 0 {
+            return Ok(Node::Bytes(Data::Borrowed(bytes.as_ptr(), bytes.len())));
+        }
+        let mut filling = filling(bytes.len() as u64)?;
+        filling.push(bytes);
+        Ok(Node::Bytes(Data::Shared(Arc::new(filling.finish()), 0..bytes.len())))
+    })
+}
+
+/// # Safety
+/// The arguments describe an array, as the header says; if it is borrowed, for as long as the value lives.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_new_array(
+    dtype: c_int,
+    rank: c_int,
+    extents: *const i64,
+    strides: *const i64,
+    order: c_int,
+    names: *const *const c_char,
+    data: *const c_void,
+    borrow: c_int,
+) -> *mut Value {
+    boxed(|| {
+        let arguments = Arguments { dtype, rank, extents, strides, order, names, data };
+        // SAFETY: as the caller promises.
+        let mut described = unsafe { arguments.read() }?;
+        // SAFETY: as the caller promises.
+        let data = unsafe { if borrow != 0 { described.elements() } else { described.copied() } }?;
+        Ok(Node::Array(Array::new(described.layout, data)))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_list() -> *mut Value {
+    boxed(|| Ok(Node::List(Vec::new())))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_map() -> *mut Value {
+    boxed(|| Ok(Node::Map(Vec::new())))
+}
+
+/// # Safety
+/// `list` and `item` are NULL or values, and `item` is in no other tree.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_list_append(list: *mut Value, item: *mut Value) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises; the item is ours from here on.
+        let item = unsafe { own(item) }?;
+        // SAFETY: as the caller promises.
+        match unsafe { list.as_mut() }.ok_or_else(|| null("list", "titin_new_list"))? {
+            Value(Node::List(items)) => items.push(item),
+            other => return Err(other.mismatch("a list")),
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `map` and `item` are NULL or values, `item` is in no other tree, and `name` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_map_set(map: *mut Value, name: *const c_char, item: *mut Value) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises; the item is ours from here on.
+        let item = unsafe { own(item) }?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { input::text(name, "name of a map's entry") }?;
+        // SAFETY: as the caller promises.
+        let entries = match unsafe { map.as_mut() }.ok_or_else(|| null("map", "titin_new_map"))? {
+            Value(Node::Map(entries)) => entries,
+            other => return Err(other.mismatch("a map")),
+        };
+        match entries.iter_mut().find(|(known, _)| known.as_str() == name) {
+            Some((_, old)) => *old = item,
+            None => entries.push((Text::new(name), item)),
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `value` is NULL or a value that nobody uses any more and that is in no tree.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_free(value: *mut Value) {
+    let _ = status(|| {
+        if !value.is_null() {
+            // SAFETY: made by `boxed` or by a call that gives a value away.
+            drop(unsafe { Box::from_raw(value) });
+        }
+        Ok(())
+    });
+}
+
+/// # Safety
+/// `value` is NULL or a value that is in no tree.
+unsafe fn own(value: *mut Value) -> Result<Box<Value>> {
+    if value.is_null() {
+        return Err(null("value", "a titin_new_ call"));
+    }
+    // SAFETY: made by `boxed` or by a call that gives a value away.
+    let value = unsafe { Box::from_raw(value) };
+    // Deeper ones could not be sent, and freeing them might not end well.
+    if value.depth() >= MAX_DEPTH {
+        return Err(usage(format!("values can be nested {MAX_DEPTH} deep, no deeper")));
+    }
+    Ok(value)
+}
+
+/// # Safety
+/// `data` points to `length` bytes that do not change while the result lives.
+unsafe fn bytes<'a>(data: *const u8, length: i64) -> Result<&'a [u8]> {
+    let length = usize::try_from(length).map_err(|_| usage(format!("{length} bytes")))?;
+    match (data.is_null(), length) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(usage(format!("NULL was given for {length} bytes"))),
+        // SAFETY: as the caller promises.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts(data, length) }),
+    }
+}

@@ -1,0 +1,275 @@
+//! Reading values.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use titin_runtime::Result;
+
+use super::{Array, Node, Value};
+use crate::array::{extent, order_number, stride};
+use crate::error::{null, status, usage, value};
+use crate::input;
+
+/// What an empty text, bytes or array points to: nothing is read from it, but it is not NULL.
+static EMPTY: [u64; 8] = [0; 8];
+
+/// # Safety
+/// `node` is NULL or a value that lives as long as the result is used.
+unsafe fn at<'a>(node: *const Value) -> Result<&'a Value> {
+    // SAFETY: as the caller promises.
+    unsafe { node.as_ref() }.ok_or_else(|| null("value", "a titin_new_ or titin_message_value call"))
+}
+
+/// # Safety
+/// As [`at`].
+unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
+    // SAFETY: as the caller promises.
+    unsafe { node.as_ref() }.and_then(Value::array)
+}
+
+pub(crate) fn pointer(bytes: &[u8]) -> *const c_void {
+    if bytes.is_empty() { EMPTY.as_ptr().cast() } else { bytes.as_ptr().cast() }
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_kind(node: *const Value) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { node.as_ref() }.map_or(0, Value::kind)
+}
+
+/// # Safety
+/// `node` is NULL or a value; `flag` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let (node, flag) = unsafe { (at(node), input::out(flag, "the flag")?) };
+        *flag = 0;
+        match node? {
+            Value(Node::Bool(found)) => *flag = c_int::from(*found),
+            other => return Err(other.mismatch("a bool")),
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value; `number` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        *number = 0;
+        match node? {
+            Value(Node::Int(found)) => *number = *found,
+            other => return Err(other.mismatch("a whole number within 64 bits")),
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value; `number` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        *number = 0;
+        match node? {
+            Value(Node::UInt(found)) => *number = *found,
+            Value(Node::Int(found)) if *found >= 0 => *number = *found as u64,
+            other => return Err(other.mismatch("a whole number from 0 on")),
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value; `number` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        *number = f64::NAN;
+        *number = match node? {
+            Value(Node::Float(found)) => *found,
+            Value(Node::Int(found)) => *found as f64,
+            Value(Node::UInt(found)) => *found as f64,
+            other => return Err(other.mismatch("a number")),
+        };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value; `length` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *const c_char {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let (node, mut length) = unsafe { (at(node), length.as_mut()) };
+        length.as_deref_mut().into_iter().for_each(|length| *length = 0);
+        match node? {
+            Value(Node::Text(text)) => {
+                length.into_iter().for_each(|length| *length = text.as_str().len() as i64);
+                Ok(text.as_ptr())
+            }
+            other => Err(other.mismatch("text")),
+        }
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value; `length` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_bytes(node: *const Value, length: *mut i64) -> *const c_void {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let (node, mut length) = unsafe { (at(node), length.as_mut()) };
+        length.as_deref_mut().into_iter().for_each(|length| *length = 0);
+        match node? {
+            Value(Node::Bytes(bytes)) => {
+                length.into_iter().for_each(|length| *length = bytes.as_ref().len() as i64);
+                Ok(pointer(bytes.as_ref()))
+            }
+            other => Err(other.mismatch("bytes")),
+        }
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_size(node: *const Value) -> i64 {
+    // SAFETY: as the caller promises.
+    match unsafe { node.as_ref() } {
+        Some(Value(Node::List(items))) => items.len() as i64,
+        Some(Value(Node::Map(entries))) => entries.len() as i64,
+        _ => 0,
+    }
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const Value {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let node = unsafe { at(node) }?;
+        let place = usize::try_from(index).ok();
+        let found = match &node.0 {
+            Node::List(items) => place.and_then(|place| items.get(place)),
+            Node::Map(entries) => place.and_then(|place| entries.get(place)).map(|(_, item)| item),
+            _ => return Err(node.mismatch("a list or map")),
+        };
+        found
+            .map(|item| &raw const **item)
+            .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const c_char {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let node = unsafe { at(node) }?;
+        let Node::Map(entries) = &node.0 else { return Err(node.mismatch("a map")) };
+        let found = usize::try_from(index).ok().and_then(|place| entries.get(place));
+        found
+            .map(|(name, _)| name.as_ptr())
+            .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value; `name` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_find(node: *const Value, name: *const c_char) -> *const Value {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let (node, name) = unsafe { (at(node)?, input::text(name, "name of a map's entry")?) };
+        let Node::Map(entries) = &node.0 else { return Err(node.mismatch("a map")) };
+        let found = entries.iter().find(|(known, _)| known.as_str() == name);
+        Ok(found.map_or(std::ptr::null(), |(_, item)| &raw const **item))
+    })
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_dtype(node: *const Value) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.map_or(0, |array| array.layout.dtype as c_int)
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_rank(node: *const Value) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.map_or(0, |array| array.layout.shape.len() as c_int)
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_extent(node: *const Value, dimension: c_int) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.map_or(0, |array| extent(&array.layout, dimension))
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_stride(node: *const Value, dimension: c_int) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.map_or(0, |array| stride(&array.layout, dimension))
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_order(node: *const Value) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.map_or(0, |array| order_number(array.layout.order))
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_index_name(node: *const Value, dimension: c_int) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let names = unsafe { array(node) }.map(|array| &array.names[..]).unwrap_or_default();
+    let name = usize::try_from(dimension).ok().and_then(|index| names.get(index));
+    name.map_or(std::ptr::null(), |name| name.as_ptr())
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_data(node: *const Value) -> *const c_void {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.map_or(std::ptr::null(), |array| pointer(array.data.as_ref()))
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_elements(node: *const Value) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.and_then(|array| array.layout.elements()).unwrap_or(0) as i64
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_nbytes(node: *const Value) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { array(node) }.and_then(|array| array.layout.bytes()).unwrap_or(0) as i64
+}
