@@ -53,9 +53,12 @@ impl Deref for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if self.memory.len() >= POOLED {
-            let memory = std::mem::take(&mut self.memory);
-            if let Ok(mut pool) = POOL.lock() {
-                pool.give(memory);
+            // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
+            for _ in 0..100 {
+                if let Ok(mut pool) = POOL.try_lock() {
+                    return pool.give(std::mem::take(&mut self.memory));
+                }
+                std::thread::yield_now();
             }
         }
     }
@@ -77,7 +80,7 @@ impl Filling {
             vec![0; wanted]
         } else {
             let pooled = POOL.lock().expect("the pool's holder cannot panic").take(wanted);
-            pooled.map_or_else(|| fresh(wanted), Ok).map_err(|_| none())?
+            pooled.or_else(|| fresh(wanted)).ok_or_else(none)?
         };
         let start = if length == 0 { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) };
         Ok(Filling { buffer: Buffer { memory, start, length }, filled: 0 })
@@ -113,13 +116,13 @@ impl Filling {
 }
 
 /// Zeroed memory straight from the system, or an error where `vec!` would abort.
-fn fresh(length: usize) -> Result<Vec<u8>, std::collections::TryReserveError> {
+fn fresh(length: usize) -> Option<Vec<u8>> {
     // A little more than asked for, so that payloads that grow slowly still find their buffer again.
-    let length = length.next_multiple_of((length / 8).next_power_of_two().max(4096));
+    let length = length.checked_next_multiple_of((length / 8).next_power_of_two().max(4096))?;
     if length > 1 << 28 {
-        Vec::<u8>::new().try_reserve_exact(length)?;
+        Vec::<u8>::new().try_reserve_exact(length).ok()?;
     }
-    Ok(vec![0; length])
+    Some(vec![0; length])
 }
 
 struct Pool {
@@ -163,7 +166,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_an_error() {
-        assert_eq!(Filling::new(u64::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        for length in [u64::MAX, u64::MAX - 64, u64::MAX - 100, 1 << 63] {
+            assert_eq!(Filling::new(length).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        }
         let error = Filling::new(1 << 60).unwrap_err();
         assert!(error.to_string().contains("1152921504606846976"), "{error}");
     }

@@ -75,7 +75,7 @@ pub struct Outgoing<'a> {
     pub meta: &'a Meta,
     /// Its payload, in pieces that follow each other.
     pub parts: &'a [IoSlice<'a>],
-    /// Whether it may take the place of an earlier one that has not left yet (the receiver keeps only the latest).
+    /// Whether it takes the place of earlier ones on its conduit that were not taken yet, wherever they are.
     pub supersedes: bool,
     shared: OnceLock<Arc<Buffer>>,
 }
@@ -142,4 +142,9 @@ pub trait Carrier: Send + Sync {
 
     /// Tells the sending end how far the receiving one has come. Does not wait.
     fn acknowledge(&self, conduit: ConduitId, ack: Ack);
+
+    /// Asks the receiving end to tell at once of whatever it consumes, because message number `sequence` waits for
+    /// room. Receivers otherwise tell only now and then, which might never come about while this sender waits. Does
+    /// not wait.
+    fn ask(&self, conduit: ConduitId, sequence: u64);
 }

@@ -5,11 +5,9 @@
 //! call only if somebody sleeps. The words are plain 32-bit integers that could stand in memory shared with other
 //! processes; a futex on them needs no descriptor, so a thousand instances cost none.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::thread::futex;
+use crate::sync::{AtomicU32, Futex, Ordering};
 
 /// How long to look at the counter before going to sleep, when a core is to spare for it.
 const SPIN: Duration = Duration::from_micros(20);
@@ -17,7 +15,7 @@ const SPIN: Duration = Duration::from_micros(20);
 /// Rung by whatever an instance may wait for; waited at by the threads that call it.
 #[derive(Debug, Default)]
 pub struct Doorbell {
-    rings: AtomicU32,
+    rings: Futex,
     sleepers: AtomicU32,
 }
 
@@ -35,27 +33,22 @@ pub enum Wake {
 impl Doorbell {
     /// The count to hand to [`Doorbell::wait`]; take it before looking whether a wait is needed.
     pub fn rings(&self) -> u32 {
-        self.rings.load(Ordering::SeqCst)
+        self.rings.load()
     }
 
     /// Wakes all who wait. Cheap when nobody sleeps.
     pub fn ring(&self) {
-        self.rings.fetch_add(1, Ordering::SeqCst);
+        // The order of these two, and of the two in `sleep`, is what loses no ring: either we see the sleeper, or it
+        // sees the ring.
+        self.rings.increment();
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // Waking can fail only for a bad address, which a reference is not.
-            let _ = futex::wake(&self.rings, futex::Flags::empty(), i32::MAX as u32);
+            self.rings.wake_all();
         }
     }
 
-    /// Waits until the bell has rung since `seen`, for at most `limit`.
+    /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, come back as rung without a ring.
     pub fn wait(&self, seen: u32, limit: Option<Duration>) -> Wake {
-        if self.spin(seen, limit) {
-            return Wake::Rung;
-        }
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let wake = self.sleep(seen, limit);
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        wake
+        if self.spin(seen, limit) { Wake::Rung } else { self.sleep(seen, limit) }
     }
 
     fn spin(&self, seen: u32, limit: Option<Duration>) -> bool {
@@ -79,19 +72,14 @@ impl Doorbell {
     }
 
     fn sleep(&self, seen: u32, limit: Option<Duration>) -> Wake {
-        let limit = limit.map(|limit| futex::Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: limit.subsec_nanos().into(),
-        });
-        match futex::wait(&self.rings, futex::Flags::empty(), seen, limit.as_ref()) {
-            Err(Errno::TIMEDOUT) => Wake::Timeout,
-            Err(Errno::INTR) => Wake::Interrupted,
-            _ => Wake::Rung,
-        }
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let wake = self.rings.wait(seen, limit);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        wake
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;
@@ -112,6 +100,23 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_may_be_as_long_as_it_likes() {
+        let bell = Arc::new(Doorbell::default());
+        let seen = bell.rings();
+        let sleeper = std::thread::spawn({
+            let bell = bell.clone();
+            move || bell.wait(seen, Some(Duration::MAX))
+        });
+        while bell.sleepers.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        // The kernel would refuse a limit that it cannot count, and the wait would come back at once, again and again.
+        assert!(!sleeper.is_finished() && bell.rings() == seen);
+        bell.ring();
+        assert_eq!(sleeper.join().unwrap(), Wake::Rung);
+    }
+
+    #[test]
     fn every_sleeper_wakes() {
         let bell = Arc::new(Doorbell::default());
         let seen = bell.rings();
@@ -126,5 +131,62 @@ mod tests {
         }
         bell.ring();
         assert!(sleepers.into_iter().all(|sleeper| sleeper.join().unwrap() == Wake::Rung));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicBool;
+    use loom::thread;
+
+    /// A waiter as the runtime's: look at the count, look for the thing, sleep. Loom reports a deadlock if a ring is
+    /// lost.
+    fn wait_for(bell: &Doorbell, thing: &AtomicBool) {
+        loop {
+            let seen = bell.rings();
+            if thing.load(Ordering::SeqCst) {
+                return;
+            }
+            bell.sleep(seen, None);
+        }
+    }
+
+    #[test]
+    fn loom_no_ring_is_lost() {
+        crate::sync::check(|| {
+            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::new(AtomicBool::new(false)));
+            let ringer = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || {
+                    thing.store(true, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+            wait_for(&bell, &thing);
+            ringer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_every_waiter_is_woken() {
+        crate::sync::check(|| {
+            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::new(AtomicBool::new(false)));
+            let other = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || wait_for(&bell, &thing)
+            });
+            let ringer = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || {
+                    thing.store(true, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+            wait_for(&bell, &thing);
+            other.join().unwrap();
+            ringer.join().unwrap();
+        });
     }
 }

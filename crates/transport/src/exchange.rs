@@ -34,10 +34,17 @@ impl Exchange {
         self.windows.write().expect("never poisoned").insert(conduit, window);
     }
 
-    /// Forgets the ends of a conduit: the inbox if we received on it, else the window.
+    /// Forgets the ends of a conduit: the inbox if we received on it, else the window. An inbox whose sender may go on
+    /// stays, and drops whatever arrives: a new one, which nobody takes from, would keep it.
     pub fn forget(&self, conduit: ConduitId, receives: bool) {
         if receives {
-            self.inboxes.write().expect("never poisoned").remove(&conduit);
+            let mut inboxes = self.inboxes.write().expect("never poisoned");
+            let Some(inbox) = inboxes.get(&conduit).cloned() else { return };
+            if inbox.ended() || inbox.lost().is_some() {
+                inboxes.remove(&conduit);
+            }
+            drop(inboxes);
+            inbox.discard();
         } else {
             self.windows.write().expect("never poisoned").remove(&conduit);
         }

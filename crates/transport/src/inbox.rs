@@ -50,7 +50,8 @@ struct State {
     queue: VecDeque<Message>,
     ack: Ack,
     told: Ack,
-    ended: bool,
+    /// Number of the message that waits for room, if its sender has asked.
+    asked: Option<u64>,
     /// The instance is done: whatever arrives is dropped as consumed.
     discards: bool,
     lost: Option<Lost>,
@@ -67,33 +68,33 @@ impl Inbox {
     pub fn attach(&self, bell: Arc<Doorbell>, carrier: Arc<dyn Carrier>, options: InboxOptions) {
         let mut state = self.lock();
         state.options = options;
-        state.attached = Some((bell, carrier));
+        state.attached = Some((bell.clone(), carrier));
         if options.latest {
             let superseded = state.queue.len().saturating_sub(1);
             state.supersede(superseded);
         }
-        let ended = state.ended;
+        let ended = state.ack.ended;
         let answer = state.answer(ended);
         drop(state);
         self.tell(answer);
+        // Somebody may wait for what came in before there was a bell.
+        bell.ring();
     }
 
-    /// Takes a message in, in the order of sequence numbers.
+    /// Takes a message in, in the order of sequence numbers. One that supersedes drops those that wait.
     ///
     /// # Errors
-    /// [`Malformed`] if its number is not the next one. Only a sender that keeps the latest message may skip some.
-    pub fn deliver(&self, message: Message) -> Result<(), Malformed> {
+    /// [`Malformed`] if its number is not the next one. Only one that supersedes may skip some.
+    pub fn deliver(&self, message: Message, supersedes: bool) -> Result<(), Malformed> {
         let mut state = self.lock();
         let (number, expected) = (message.head.sequence, state.ack.received);
-        if state.ended
-            || number < expected
-            || (number > expected && !state.options.latest && state.attached.is_some())
-        {
+        if state.ack.ended || number < expected || (number > expected && !supersedes) {
             let why = format!("number {number} on conduit {}, expected {expected}", self.conduit);
             return Err(Malformed::new("message", why));
         }
         state.ack.received = number + 1;
-        if state.options.latest {
+        state.asked = state.asked.filter(|waiting| number < *waiting);
+        if supersedes || state.options.latest {
             state.supersede_all();
         }
         state.queue.push_back(message);
@@ -109,21 +110,43 @@ impl Inbox {
     }
 
     /// Notes that the sender has ended after `sent` messages, and answers it.
-    pub fn end(&self, sent: u64) {
+    ///
+    /// # Errors
+    /// [`Malformed`] if that is not what has arrived.
+    pub fn end(&self, sent: u64) -> Result<(), Malformed> {
         let mut state = self.lock();
-        state.ended = true;
-        state.ack.received = state.ack.received.max(sent);
+        if sent != state.ack.received {
+            let why = format!(
+                "after {sent} messages on conduit {}, of {} received",
+                self.conduit, state.ack.received
+            );
+            return Err(Malformed::new("end", why));
+        }
+        state.ack.ended = true;
         let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
         bell.inspect(|bell| bell.ring());
+        Ok(())
+    }
+
+    /// Tells the sender at once of whatever is consumed, until message number `sequence` arrives: it waits for room.
+    pub fn ask(&self, sequence: u64) {
+        let mut state = self.lock();
+        if sequence < state.ack.received {
+            return;
+        }
+        state.asked = Some(sequence);
+        let answer = state.answer(false);
+        drop(state);
+        self.tell(answer);
     }
 
     /// Marks the sender as gone before its end.
     pub fn lose(&self, lost: Lost) {
         let mut state = self.lock();
-        if !state.ended {
+        if !state.ack.ended {
             state.lost.get_or_insert(lost);
         }
         let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
@@ -167,12 +190,12 @@ impl Inbox {
     /// Whether the sender has ended and all it sent was taken.
     pub fn exhausted(&self) -> bool {
         let state = self.lock();
-        state.ended && state.queue.is_empty()
+        state.ack.ended && state.queue.is_empty()
     }
 
     /// Whether the sender has ended.
     pub fn ended(&self) -> bool {
-        self.lock().ended
+        self.lock().ack.ended
     }
 
     /// Why the sender is gone, if it went before its end.
@@ -228,11 +251,13 @@ impl State {
         }
     }
 
-    /// The acknowledgement that is due, if one is: always after an end, else at a quarter of the buffer.
+    /// The acknowledgement that is due, if one is: always after an end, else at a quarter of the buffer, and for
+    /// everything that is consumed while the sender waits for room.
     fn answer(&mut self, always: bool) -> Option<(Arc<dyn Carrier>, Ack)> {
         let messages = self.ack.consumed - self.told.consumed;
         let bytes = self.ack.bytes - self.told.bytes;
-        let due = messages > 0 && (messages >= self.options.messages / 4 || bytes >= self.options.bytes / 4);
+        let enough = messages >= self.options.messages / 4 || bytes >= self.options.bytes / 4;
+        let due = messages > 0 && (enough || self.asked.is_some());
         if !(always || due) {
             return None;
         }

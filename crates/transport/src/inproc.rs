@@ -28,17 +28,25 @@ impl Carrier for Inproc {
         let body = message.shared()?;
         let copied = body.len() as u64;
         let meta = Arc::new(message.meta.clone());
-        self.exchange.inbox(message.head.conduit).deliver(Message { head: message.head, meta, body })?;
+        let delivered = Message { head: message.head, meta, body };
+        self.exchange.inbox(message.head.conduit).deliver(delivered, message.supersedes)?;
         Ok(Sent { copied })
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
-        self.exchange.inbox(conduit).end(sequence);
+        let inbox = self.exchange.inbox(conduit);
+        if let Err(error) = inbox.end(sequence) {
+            inbox.lose(error.into());
+        }
     }
 
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
         if let Some(window) = self.exchange.window(conduit) {
             window.acknowledged(ack);
         }
+    }
+
+    fn ask(&self, conduit: ConduitId, sequence: u64) {
+        self.exchange.inbox(conduit).ask(sequence);
     }
 }

@@ -32,7 +32,9 @@ mod exchange;
 mod inbox;
 mod inproc;
 mod reactor;
+mod sync;
 mod tcp;
+mod turns;
 mod window;
 
 pub mod descriptors;
@@ -44,5 +46,5 @@ pub use exchange::Exchange;
 pub use inbox::{Inbox, InboxOptions, Message};
 pub use inproc::Inproc;
 pub use reactor::{Handler, Reactor};
-pub use tcp::{Link, LinkId};
+pub use tcp::{Link, LinkId, Reader, Received};
 pub use window::{Room, Window};

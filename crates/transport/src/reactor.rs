@@ -3,12 +3,11 @@
 //! The thread blocks every signal, sleeps when nothing comes in, and never calls a user's code. A listener gives
 //! strangers a bounded number of places and of seconds: nothing of what they send is parsed but the handshake.
 
-mod connection;
+mod pending;
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,13 +19,17 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
+use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Reader, Received};
-use crate::{Exchange, Lost, descriptors};
-use connection::{Connection, Pending, Step};
+use crate::{Exchange, Lost};
+use pending::{Dialled, Pending, Step};
 
 /// How long a stranger has to prove itself, and how many may be about it at once.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
 const STRANGER_PLACES: usize = 64;
+
+/// How long no more strangers are let in when the system has no descriptors for them.
+const STARVED_TIME: Duration = Duration::from_millis(100);
 
 /// What is read from one link before others get their turn.
 const TURN: usize = 4 << 20;
@@ -62,8 +65,8 @@ pub trait Handler: Send + Sync {
 
 /// The sockets of a process.
 pub struct Reactor {
-    epoll: Arc<OwnedFd>,
-    wake: OwnedFd,
+    epoll: Arc<Held>,
+    wake: Held,
     secret: Secret,
     exchange: Option<Arc<Exchange>>,
     commands: Mutex<Vec<Command>>,
@@ -72,8 +75,8 @@ pub struct Reactor {
 }
 
 enum Command {
-    Listen(u64, OwnedFd),
-    Dial { addresses: Vec<SocketAddr>, purpose: Purpose, tag: u128 },
+    Listen(u64, Held),
+    Dial(Dialled),
     Tick,
     Stop,
 }
@@ -105,22 +108,22 @@ impl Reactor {
         exchange: Option<Arc<Exchange>>,
     ) -> io::Result<Arc<Self>> {
         let reactor = Arc::new(Reactor {
-            epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?),
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?.into()),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?.into(),
             secret,
             exchange,
             commands: Mutex::default(),
             next: AtomicU64::new(WAKE + 1),
             thread: Mutex::default(),
         });
-        descriptors::note(&reactor.epoll);
-        descriptors::note(&reactor.wake);
         epoll::add(&reactor.epoll, &reactor.wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let worker = Worker {
             reactor: reactor.clone(),
             handler: handler.clone(),
-            connections: HashMap::new(),
+            pending: HashMap::new(),
+            links: HashMap::new(),
             listeners: HashMap::new(),
+            starved: None,
             next_tick: Some(Instant::now()),
             received: Vec::new(),
         };
@@ -149,12 +152,13 @@ impl Reactor {
         net::bind(&socket, &SocketAddr::new(ip, 0))?;
         net::listen(&socket, 1024)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
-        self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket));
+        self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket.into()));
         Ok(Address::Tcp(bound.ip().to_string(), bound.port()))
     }
 
-    /// Connects to the first of these addresses that answers. Does not wait: [`Handler::opened`] is called with a
-    /// link that bears the tag, or [`Handler::unreachable`].
+    /// Connects to the first of these addresses that answers as a titin of this run, trying one after the other. Waits
+    /// for no answer: [`Handler::opened`] is called with a link that bears the tag, or [`Handler::unreachable`]. Only
+    /// host names are looked up at once, so that the background thread need not.
     ///
     /// # Errors
     /// [`Lost::Unreachable`] if none of the addresses is one that this release can dial.
@@ -170,7 +174,7 @@ impl Reactor {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             return Err(Lost::Unreachable(format!("any of the addresses [{}]", list.join(", "))));
         }
-        self.command(Command::Dial { addresses: found, purpose, tag });
+        self.command(Command::Dial(Dialled::new(found, purpose, tag)));
         Ok(())
     }
 
@@ -179,7 +183,7 @@ impl Reactor {
         self.command(Command::Tick);
     }
 
-    /// Ends the background thread and waits for it, unless called from it. Links are dropped with it.
+    /// Ends the background thread and waits for it, unless called from it. All links are closed with it.
     pub fn stop(&self) {
         self.command(Command::Stop);
         let thread = self.thread.lock().expect("never poisoned").take();
@@ -194,21 +198,22 @@ impl Reactor {
     }
 }
 
-impl Drop for Reactor {
-    fn drop(&mut self) {
-        descriptors::forget(&self.epoll);
-        descriptors::forget(&self.wake);
-    }
-}
-
 /// What the background thread owns.
 struct Worker {
     reactor: Arc<Reactor>,
     handler: Arc<dyn Handler>,
-    connections: HashMap<u64, Connection>,
-    listeners: HashMap<u64, (OwnedFd, bool)>,
+    pending: HashMap<u64, Pending>,
+    links: HashMap<u64, (Arc<Link>, Reader)>,
+    listeners: HashMap<u64, Listener>,
+    /// When to let strangers in again, after the system had no descriptors for them.
+    starved: Option<Instant>,
     next_tick: Option<Instant>,
     received: Vec<Received>,
+}
+
+struct Listener {
+    socket: Held,
+    admits: bool,
 }
 
 impl Worker {
@@ -231,14 +236,15 @@ impl Worker {
             }
             for event in &events {
                 let token = event.data.u64();
-                if token == WAKE {
-                    if self.obey() {
-                        return;
-                    }
+                if self.links.contains_key(&token) {
+                    self.serve(token, event.flags);
+                } else if self.pending.contains_key(&token) {
+                    self.advance(token);
                 } else if self.listeners.contains_key(&token) {
                     self.accept(token);
-                } else {
-                    self.ready(token, event.flags);
+                } else if token == WAKE && self.obey() {
+                    self.links.values().for_each(|(link, _)| link.close());
+                    return;
                 }
             }
             self.expire();
@@ -253,11 +259,10 @@ impl Worker {
         for command in commands {
             match command {
                 Command::Listen(token, socket) => {
-                    descriptors::note(&socket);
                     self.register(token, &socket, epoll::EventFlags::IN);
-                    self.listeners.insert(token, (socket, true));
+                    self.listeners.insert(token, Listener { socket, admits: true });
                 }
-                Command::Dial { addresses, purpose, tag } => self.dial(addresses, purpose, tag),
+                Command::Dial(dialled) => self.dial(dialled),
                 Command::Tick => self.next_tick = Some(Instant::now()),
                 Command::Stop => return true,
             }
@@ -265,168 +270,134 @@ impl Worker {
         false
     }
 
-    fn register(&self, token: u64, socket: &OwnedFd, flags: epoll::EventFlags) {
+    fn register(&self, token: u64, socket: &Held, flags: epoll::EventFlags) {
         let _ = epoll::add(&self.reactor.epoll, socket, epoll::EventData::new_u64(token), flags);
+    }
+
+    fn await_events(&self, token: u64, socket: &Held, flags: epoll::EventFlags) {
+        let _ = epoll::modify(&self.reactor.epoll, socket, epoll::EventData::new_u64(token), flags);
+    }
+
+    /// Takes a socket out, since closing it is not enough: a forked child may still hold it.
+    fn unregister(&self, socket: &Held) {
+        let _ = epoll::delete(&self.reactor.epoll, socket);
     }
 
     fn token(&self) -> u64 {
         self.reactor.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn dial(&mut self, addresses: Vec<SocketAddr>, purpose: Purpose, tag: u128) {
-        match Pending::dial(addresses, purpose, tag) {
-            Ok(pending) => self.await_connect(pending),
-            Err(why) => self.handler.unreachable(tag, why),
+    fn dial(&mut self, dialled: Dialled) {
+        match dialled.next() {
+            Ok(pending) => {
+                let token = self.token();
+                self.register(token, &pending.socket, epoll::EventFlags::OUT);
+                self.pending.insert(token, pending);
+            }
+            Err((tag, why)) => self.handler.unreachable(tag, why),
         }
     }
 
-    fn await_connect(&mut self, pending: Pending) {
-        let token = self.token();
-        self.register(token, &pending.socket, epoll::EventFlags::OUT);
-        self.connections.insert(token, Connection::Pending(Box::new(pending)));
-    }
-
     fn accept(&mut self, listener: u64) {
-        while self.strangers() < STRANGER_PLACES {
-            let (socket, _) = &self.listeners[&listener];
+        while self.pending.values().filter(|pending| pending.stranger()).count() < STRANGER_PLACES {
+            let socket = &self.listeners[&listener].socket;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match net::accept_with(socket, flags) {
                 Ok(socket) => {
                     let deadline = Instant::now() + STRANGER_TIME;
-                    let pending = Pending::accepted(socket, &self.reactor.secret, deadline);
+                    let pending = Pending::accepted(socket.into(), &self.reactor.secret, deadline);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
-                    self.connections.insert(token, Connection::Pending(Box::new(pending)));
+                    self.pending.insert(token, pending);
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    // Whoever waits to be let in would wake us again and again.
+                    self.starved = Some(Instant::now() + STARVED_TIME);
+                    break;
+                }
                 Err(_) => return,
             }
         }
         self.admit(false);
     }
 
-    fn strangers(&self) -> usize {
-        let stranger =
-            |connection: &&Connection| matches!(connection, Connection::Pending(p) if p.stranger());
-        self.connections.values().filter(stranger).count()
-    }
-
     /// Has the listeners taken up again, or left alone while all places of strangers are taken.
     fn admit(&mut self, wanted: bool) {
-        for (token, (socket, admits)) in &mut self.listeners {
-            if *admits != wanted {
-                *admits = wanted;
-                let flags = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-                let _ =
-                    epoll::modify(&self.reactor.epoll, &*socket, epoll::EventData::new_u64(*token), flags);
+        let flags = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        for (token, listener) in &mut self.listeners {
+            if listener.admits != wanted {
+                listener.admits = wanted;
+                let data = epoll::EventData::new_u64(*token);
+                let _ = epoll::modify(&self.reactor.epoll, &listener.socket, data, flags);
             }
         }
     }
 
-    fn ready(&mut self, token: u64, flags: epoll::EventFlags) {
-        match self.connections.remove(&token) {
-            Some(Connection::Pending(pending)) => self.advance(token, *pending),
-            Some(Connection::Open(link, reader)) => self.serve(token, link, reader, flags),
-            None => {}
-        }
-    }
-
-    fn advance(&mut self, token: u64, mut pending: Pending) {
+    /// Goes on with the handshake of a pending connection.
+    fn advance(&mut self, token: u64) {
+        let pending = self.pending.get_mut(&token).expect("only called for those that pend");
         match pending.advance(&self.reactor.secret) {
-            Ok(Step::Wait) => {
-                let data = epoll::EventData::new_u64(token);
-                let _ = epoll::modify(&self.reactor.epoll, &pending.socket, data, epoll::EventFlags::IN);
-                self.connections.insert(token, Connection::Pending(Box::new(pending)));
-            }
-            Ok(Step::Redial) => self.await_connect(pending),
-            Ok(Step::Agreed(agreement)) => {
-                let (link, reader) = pending.open(LinkId(token), &self.reactor.epoll);
-                descriptors::note(link.socket());
-                self.handler.opened(&link, agreement);
-                self.admit(true);
-                // Frames may have come in behind the handshake; no further event announces them.
-                self.serve(token, link, reader, epoll::EventFlags::IN);
-            }
-            Err(why) => {
-                if let Some(tag) = pending.tag() {
-                    self.handler.unreachable(tag, why);
-                }
-                drop(pending);
-                self.admit(true);
-            }
+            Ok(Step::Wait) => self.await_events(token, &self.pending[&token].socket, epoll::EventFlags::IN),
+            Ok(Step::Agreed(agreement)) => self.open(token, agreement),
+            Err(why) => self.give_up(token, why),
         }
     }
 
-    fn serve(&mut self, token: u64, link: Arc<Link>, mut reader: Box<Reader>, flags: epoll::EventFlags) {
+    fn open(&mut self, token: u64, agreement: Agreement) {
+        let Some(pending) = self.pending.remove(&token) else { return };
+        let (link, reader) = pending.open(LinkId(token), &self.reactor.epoll);
+        self.handler.opened(&link, agreement);
+        self.links.insert(token, (link, reader));
+        self.admit(true);
+        // Frames may have come in behind the handshake; no further event announces them.
+        self.serve(token, epoll::EventFlags::IN);
+    }
+
+    fn give_up(&mut self, token: u64, why: Lost) {
+        let Some(pending) = self.pending.remove(&token) else { return };
+        self.unregister(&pending.socket);
+        if let Some(dialled) = pending.give_up(why) {
+            self.dial(dialled);
+        }
+        self.admit(true);
+    }
+
+    fn serve(&mut self, token: u64, flags: epoll::EventFlags) {
+        let Some((link, reader)) = self.links.get_mut(&token) else { return };
         if flags.contains(epoll::EventFlags::OUT) {
             link.flush();
         }
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        let outcome = if flags.intersects(readable) { self.pour(&link, &mut reader) } else { Ok(()) };
-        match outcome {
-            Ok(()) => drop(self.connections.insert(token, Connection::Open(link, reader))),
-            Err(why) => self.drop_link(&link, why),
+        if !flags.intersects(readable) {
+            return;
+        }
+        if let Err(why) = pour(&self.reactor, &*self.handler, link, reader, &mut self.received) {
+            self.drop_link(token, why);
         }
     }
 
-    /// Reads from a link and hands on what is complete.
-    fn pour(&mut self, link: &Arc<Link>, reader: &mut Reader) -> Result<(), Lost> {
-        let mut turn = 0;
-        loop {
-            let mut received = std::mem::take(&mut self.received);
-            let count = reader.read(link.socket(), &mut received);
-            let outcome = received.drain(..).try_for_each(|item| self.hand_on(link, item));
-            self.received = received;
-            outcome?;
-            let count = count?;
-            turn += count;
-            if count == 0 || turn > TURN {
-                return Ok(());
-            }
-        }
-    }
-
-    fn hand_on(&self, link: &Arc<Link>, received: Received) -> Result<(), Lost> {
-        if let Received::Control(body) = received {
-            self.handler.control(link, &body);
-            return Ok(());
-        }
-        let Some(exchange) = &self.reactor.exchange else {
-            return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
-        };
-        match received {
-            Received::Message(message) => exchange.inbox(message.head.conduit).deliver(message)?,
-            Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent),
-            Received::Acknowledged(conduit, ack) => {
-                exchange.window(conduit).inspect(|window| window.acknowledged(ack));
-            }
-            Received::Control(_) => {}
-        }
-        Ok(())
-    }
-
-    fn drop_link(&mut self, link: &Arc<Link>, why: Lost) {
-        let _ = epoll::delete(&self.reactor.epoll, link.socket());
+    fn drop_link(&mut self, token: u64, why: Lost) {
+        let Some((link, _)) = self.links.remove(&token) else { return };
+        self.unregister(link.socket());
         if !link.closed() {
-            self.handler.lost(link, why);
+            self.handler.lost(&link, why);
         }
         link.close();
     }
 
     /// Ends handshakes that take too long.
     fn expire(&mut self) {
-        let now = Instant::now();
-        let late = |connection: &Connection| connection.deadline().is_some_and(|deadline| deadline <= now);
-        let tokens: Vec<u64> =
-            self.connections.iter().filter(|(_, c)| late(c)).map(|(token, _)| *token).collect();
-        for token in &tokens {
-            if let Some(Connection::Pending(pending)) = self.connections.remove(token)
-                && let Some(tag) = pending.tag()
-            {
-                self.handler.unreachable(tag, Lost::Silent);
-            }
+        if self.pending.is_empty() && self.starved.is_none() {
+            return;
         }
-        if !tokens.is_empty() {
+        let now = Instant::now();
+        let late = |pending: &Pending| pending.deadline <= now;
+        let tokens: Vec<u64> =
+            self.pending.iter().filter(|(_, pending)| late(pending)).map(|(token, _)| *token).collect();
+        tokens.into_iter().for_each(|token| self.give_up(token, Lost::Silent));
+        if self.starved.is_some_and(|until| until <= now) {
+            self.starved = None;
             self.admit(true);
         }
     }
@@ -438,8 +409,71 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        let deadlines = self.connections.values().filter_map(Connection::deadline);
-        let next = deadlines.chain(self.next_tick).min()?;
+        let deadlines = self.pending.values().map(|pending| pending.deadline);
+        let next = deadlines.chain(self.next_tick).chain(self.starved).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
+}
+
+/// Reads from a link and hands on what is complete.
+fn pour(
+    reactor: &Reactor,
+    handler: &dyn Handler,
+    link: &Arc<Link>,
+    reader: &mut Reader,
+    received: &mut Vec<Received>,
+) -> Result<(), Lost> {
+    let mut turn = 0;
+    loop {
+        let outcome = reader.read(received, |slices| read(link.socket(), slices));
+        received.drain(..).try_for_each(|item| hand_on(reactor, handler, link, item))?;
+        let (count, more) = outcome?;
+        turn += count;
+        if !more || turn > TURN {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads without blocking; 0 if nothing is there.
+fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
+    loop {
+        match rustix::io::readv(socket, slices) {
+            Ok(0) => return Err(Lost::Closed),
+            Ok(count) => return Ok(count),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn hand_on(
+    reactor: &Reactor,
+    handler: &dyn Handler,
+    link: &Arc<Link>,
+    received: Received,
+) -> Result<(), Lost> {
+    if link.closed() {
+        return Ok(());
+    }
+    if let Received::Control(body) = received {
+        handler.control(link, &body);
+        return Ok(());
+    }
+    let Some(exchange) = &reactor.exchange else {
+        return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
+    };
+    match received {
+        Received::Message(message, supersedes) => {
+            exchange.inbox(message.head.conduit).deliver(message, supersedes)?;
+        }
+        Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
+        Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
+        Received::Acknowledged(conduit, ack) => {
+            exchange.window(conduit).inspect(|window| window.acknowledged(ack));
+        }
+        Received::Control(_) => {}
+    }
+    Ok(())
 }

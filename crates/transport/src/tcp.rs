@@ -1,30 +1,31 @@
 //! TCP: one link per pair of processes, which carries all their conduits and their control messages.
 //!
-//! **Who owns what.** The reactor's thread alone reads. Whoever sends writes, from the caller's memory, under the
-//! link's writer lock, one frame at a time; so messages of several threads interleave, and a control message waits for
-//! one frame at most. A sender waits a bounded time for the bytes to drain ([`PATIENCE`]); what nothing has accepted
-//! by then is copied, counted, and written by the reactor when the socket takes it. Nobody waits for the writer lock
-//! who could be needed to drain the other end: the reactor and [`Link::tell`] leave their bytes in `urgent`, and the
-//! lock's holder writes them at the next frame.
+//! **Who owns what.** The reactor's thread alone reads. Whoever sends writes, from the caller's memory, one frame at a
+//! time, each in its [turn](crate::turns); so messages of several threads interleave, and a control message waits for
+//! one frame at most. A sender waits as long as bytes drain; what nothing has accepted for a while ([`PATIENCE`]) is
+//! copied, counted, and written by the reactor when the socket takes it. Nobody waits for a turn who could be needed
+//! to drain the other end: the reactor, and whoever tells, ends, acknowledges or asks, leaves the frame to whoever is
+//! writing.
 
 mod reader;
 mod writer;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::event::epoll;
 use titin_wire::ConduitId;
 use titin_wire::frame::{Ack, Frame, Header};
 
-use crate::{Carrier, Lost, Medium, Outgoing, Sent, descriptors};
-use writer::Writer;
+use crate::descriptors::Held;
+use crate::turns::Turns;
+use crate::{Carrier, Lost, Medium, Outgoing, Sent};
+use writer::{Left, Outcome, Pieces, Writer};
 
-pub(crate) use reader::{Reader, Received};
+pub use reader::{Reader, Received};
 
 /// How long a sender waits for a socket that accepts nothing, before the rest of its message is copied.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -44,10 +45,9 @@ pub struct Link {
     id: LinkId,
     tag: Option<u128>,
     peer: SocketAddr,
-    socket: OwnedFd,
-    epoll: Weak<OwnedFd>,
-    writer: Mutex<Writer>,
-    urgent: Mutex<Vec<Vec<u8>>>,
+    socket: Held,
+    epoll: Weak<Held>,
+    turns: Turns<Writer, Left>,
     closed: AtomicBool,
 }
 
@@ -56,19 +56,11 @@ impl Link {
         id: LinkId,
         tag: Option<u128>,
         peer: SocketAddr,
-        socket: OwnedFd,
-        epoll: &Arc<OwnedFd>,
+        socket: Held,
+        epoll: &Arc<Held>,
     ) -> Self {
-        Link {
-            id,
-            tag,
-            peer,
-            socket,
-            epoll: Arc::downgrade(epoll),
-            writer: Mutex::default(),
-            urgent: Mutex::default(),
-            closed: AtomicBool::new(false),
-        }
+        let turns = Turns::new(Writer::default());
+        Link { id, tag, peer, socket, epoll: Arc::downgrade(epoll), turns, closed: AtomicBool::new(false) }
     }
 
     /// Its number in this process.
@@ -89,14 +81,17 @@ impl Link {
     /// Queues a control message. Never blocks.
     pub fn tell(&self, body: &[u8]) {
         let header = Header::from(&Frame::Control { body: body.len() as u64 }).encode();
-        self.urge([&header[..], body].concat());
+        self.leave(Left::Frame([&header[..], body].concat()));
     }
 
-    /// Ends the connection, once what was queued has been written as far as the socket takes it.
+    /// Ends the connection, once what was queued has been written as far as the socket takes it. What the other end
+    /// still sends is dropped.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush();
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        // Our half only: had we closed the other one too, the next bytes to come in would make the system throw away
+        // what it has not delivered of ours.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
     /// Whether we closed it ourselves.
@@ -104,68 +99,59 @@ impl Link {
         self.closed.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn socket(&self) -> &OwnedFd {
+    pub(crate) fn socket(&self) -> &Held {
         &self.socket
     }
 
-    /// Writes what is queued, as far as the socket takes it. Leaves it to the lock's holder if there is one.
+    /// Writes what is queued, as far as the socket takes it. Leaves it to whoever is writing, if somebody is.
     pub(crate) fn flush(&self) {
-        while let Some(mut writer) = self.try_lock() {
-            let outcome = self.pump(&mut writer);
-            drop(writer);
-            match outcome {
-                // What was queued while we held the lock is ours to write: its owner found the lock taken.
-                Ok(true) if self.urgent().is_empty() => return,
-                Ok(true) => {}
-                // The reactor continues when the socket is writable; an error shows there as well.
-                Ok(false) | Err(_) => return,
-            }
-        }
+        self.turns.visit(|writer, left| self.pump(writer, left));
     }
 
-    fn urge(&self, frame: Vec<u8>) {
-        self.urgent().push(frame);
-        self.flush();
+    fn leave(&self, left: Left) {
+        self.turns.leave(left, |writer, left| self.pump(writer, left));
     }
 
-    /// Writes urgent frames and the backlog; true if nothing is left.
-    fn pump(&self, writer: &mut Writer) -> Result<bool, Lost> {
-        loop {
-            writer.urgent.extend(self.urgent().drain(..));
-            let drained = writer.pump(&self.socket)?;
-            self.watch(writer, !drained);
-            if !drained || self.urgent().is_empty() {
-                return Ok(drained);
-            }
+    /// Writes what waits, as far as the socket takes it without waiting. An error shows at the reactor as well.
+    fn pump(&self, writer: &mut Writer, left: Vec<Left>) {
+        writer.absorb(left);
+        let _ = writer.pump(&self.socket);
+        self.watch(writer);
+    }
+
+    /// One step of a message: a frame of it, or a copy of what is left of it.
+    fn step(
+        &self,
+        pieces: &mut Pieces<'_>,
+        writer: &mut Writer,
+        left: Vec<Left>,
+    ) -> Result<(Outcome, u64), Lost> {
+        writer.absorb(left);
+        let mut copied = 0;
+        let free = writer.make_way(&self.socket, PATIENCE)? && !writer.holds(pieces.conduit());
+        let outcome = if free {
+            pieces.write_next(writer, &self.socket, PATIENCE, &mut copied)?
+        } else {
+            Outcome::Stalled
+        };
+        if outcome == Outcome::Stalled {
+            copied += writer.keep(pieces)?;
         }
+        self.watch(writer);
+        Ok((outcome, copied))
     }
 
     /// Asks the reactor to call [`Link::flush`] when the socket can take more, or no longer to.
-    fn watch(&self, writer: &mut Writer, wanted: bool) {
+    fn watch(&self, writer: &mut Writer) {
+        let wanted = writer.waits();
         if writer.watched == wanted {
             return;
         }
-        writer.watched = wanted;
         let Some(epoll) = self.epoll.upgrade() else { return };
+        writer.watched = wanted;
         let mut flags = epoll::EventFlags::IN;
         flags.set(epoll::EventFlags::OUT, wanted);
         let _ = epoll::modify(&*epoll, &self.socket, epoll::EventData::new_u64(self.id.0), flags);
-    }
-
-    fn urgent(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.urgent.lock().expect("nothing panics while frames are queued")
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().expect("nothing panics while a link is written")
-    }
-
-    fn try_lock(&self) -> Option<MutexGuard<'_, Writer>> {
-        match self.writer.try_lock() {
-            Ok(writer) => Some(writer),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(_)) => unreachable!("nothing panics while a link is written"),
-        }
     }
 }
 
@@ -175,59 +161,29 @@ impl Carrier for Link {
     }
 
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        let mut pieces = writer::Pieces::new(message);
+        let mut pieces = Pieces::new(message);
         let mut sent = Sent::default();
         loop {
-            let mut writer = self.lock();
-            let free = self.pump(&mut writer)? || self.drain(&mut writer)?;
-            let outcome = if free && !writer.holds(message.head.conduit) {
-                pieces.write_next(&mut writer, &self.socket, PATIENCE)?
-            } else {
-                writer::Outcome::Stalled
-            };
-            if outcome == writer::Outcome::Stalled {
-                sent.copied += writer.keep(pieces.rest(), message.supersedes);
-                self.watch(&mut writer, true);
-            }
-            drop(writer);
-            if !self.urgent().is_empty() {
-                self.flush();
-            }
-            if outcome != writer::Outcome::More {
+            let (outcome, copied) = self.turns.wait(
+                |writer, left| self.step(&mut pieces, writer, left),
+                |writer, left| self.pump(writer, left),
+            )?;
+            sent.copied += copied;
+            if outcome != Outcome::More {
                 return Ok(sent);
             }
         }
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
-        // It must not overtake messages of its conduit that wait in the backlog, so it joins them there.
-        let mut writer = self.lock();
-        writer.keep_end(conduit, Header::from(&Frame::End { conduit, sequence }).encode());
-        let _ = self.pump(&mut writer);
-        drop(writer);
-        self.flush();
+        self.leave(Left::End(conduit, Header::from(&Frame::End { conduit, sequence }).encode()));
     }
 
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
-        self.urge(Header::from(&Frame::Acknowledge { conduit, ack }).encode().to_vec());
+        self.leave(Left::Frame(Header::from(&Frame::Acknowledge { conduit, ack }).encode().to_vec()));
     }
-}
 
-impl Link {
-    /// Waits a bounded time for the frame that is under way to leave, so that ours may follow; true if it has.
-    fn drain(&self, writer: &mut Writer) -> Result<bool, Lost> {
-        while writer.blocked() {
-            if !writer::writable(&self.socket, PATIENCE)? {
-                return Ok(false);
-            }
-            writer.pump_one(&self.socket)?;
-        }
-        Ok(true)
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        descriptors::forget(&self.socket);
+    fn ask(&self, conduit: ConduitId, sequence: u64) {
+        self.leave(Left::Frame(Header::from(&Frame::Ask { conduit, sequence }).encode().to_vec()));
     }
 }

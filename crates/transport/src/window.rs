@@ -29,7 +29,7 @@ struct State {
 pub enum Room {
     /// It may; its sequence number.
     Free(u64),
-    /// The buffer is full.
+    /// The buffer is full. Whoever means to wait [asks](crate::Carrier::ask), once, and tries again when the bell rings.
     Full,
     /// The receiver is gone.
     Lost(Lost),
@@ -50,14 +50,14 @@ impl Window {
         Window { bell, state: Mutex::new(state) }
     }
 
-    /// Counts a message of `length` bytes as sent, if there is room for it.
+    /// Counts a message as sent, if there is room for it; `length` is that of the payload as it travels.
     pub fn claim(&self, length: u64) -> Room {
         let mut state = self.lock();
         if let Some(lost) = &state.lost {
             return Room::Lost(lost.clone());
         }
         let ahead = state.sent - state.ack.consumed;
-        let bytes = state.sent_bytes.saturating_sub(state.ack.bytes);
+        let bytes = state.sent_bytes - state.ack.bytes;
         if ahead > 0 && (ahead >= state.messages || bytes.saturating_add(length) > state.bytes) {
             return Room::Full;
         }
@@ -66,14 +66,19 @@ impl Window {
         Room::Free(state.sent - 1)
     }
 
-    /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored.
+    /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored; of those that
+    /// overtook each other the highest counts stand.
     pub fn acknowledged(&self, ack: Ack) {
         let mut state = self.lock();
-        if ack.received <= state.sent && ack.consumed <= ack.received && ack.received >= state.ack.received {
-            state.ack = ack;
-            drop(state);
-            self.bell.ring();
+        if ack.received > state.sent || ack.consumed > ack.received {
+            return;
         }
+        state.ack.received = state.ack.received.max(ack.received);
+        state.ack.consumed = state.ack.consumed.max(ack.consumed);
+        state.ack.bytes = state.ack.bytes.max(ack.bytes.min(state.sent_bytes));
+        state.ack.ended |= ack.ended;
+        drop(state);
+        self.bell.ring();
     }
 
     /// Lets the sender run further ahead. Limits never shrink.
@@ -108,10 +113,10 @@ impl Window {
         self.lock().raised
     }
 
-    /// Whether the receiving process holds, or has held, all that was sent.
+    /// Whether the receiving process holds, or has held, all that was sent, and its end.
     pub fn settled(&self) -> bool {
         let state = self.lock();
-        state.ack.received == state.sent
+        state.ack.received == state.sent && state.ack.ended
     }
 
     /// Why the receiver is gone, if it is.
@@ -133,7 +138,7 @@ mod tests {
     }
 
     fn ack(received: u64, consumed: u64, bytes: u64) -> Ack {
-        Ack { received, consumed, bytes }
+        Ack { received, consumed, bytes, ended: false }
     }
 
     #[test]
@@ -170,11 +175,26 @@ mod tests {
     fn acknowledgements_that_lie_are_ignored() {
         let window = window(4, 10);
         window.claim(1);
-        window.acknowledged(ack(2, 2, 2));
-        assert!(!window.settled());
+        window.acknowledged(Ack { ended: true, ..ack(2, 2, 2) });
+        assert_eq!((window.ahead(), window.settled()), ((1, 1), false));
         window.acknowledged(ack(1, 0, 0));
+        assert!(!window.settled(), "the end is still to come");
+        window.acknowledged(Ack { ended: true, ..ack(1, 0, 0) });
         assert!(window.settled());
         window.acknowledged(ack(0, 0, 0));
         assert!(window.settled());
+        window.acknowledged(ack(1, 1, 1000));
+        assert_eq!(window.claim(10), Room::Free(1));
+        assert_eq!(window.claim(1), Room::Full, "more bytes than were sent are not a credit");
+    }
+
+    #[test]
+    fn acknowledgements_may_overtake_each_other() {
+        let window = window(2, 100);
+        window.claim(10);
+        window.claim(10);
+        window.acknowledged(ack(2, 2, 20));
+        window.acknowledged(ack(2, 1, 10));
+        assert_eq!((window.claim(0), window.claim(100)), (Room::Free(2), Room::Free(3)));
     }
 }

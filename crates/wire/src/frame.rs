@@ -3,27 +3,33 @@
 //! Every frame begins with 64 bytes, little-endian, followed by `metadata` bytes (for the first piece of a
 //! message; see [`crate::meta`]) and by `body` bytes of payload:
 //!
-//! | offset | type | data (1)                  | more (2)         | acknowledge (3)            | end (4)    | control (5) |
-//! | ------ | ---- | ------------------------- | ---------------- | -------------------------- | ---------- | ----------- |
-//! | 0      | u8   | kind                      | kind             | kind                       | kind       | kind        |
-//! | 1      | u8   | flags                     | 0                | 0                          | 0          | 0           |
-//! | 2      | u16  | 0                         | 0                | 0                          | 0          | 0           |
-//! | 4      | u32  | metadata length           | 0                | 0                          | 0          | 0           |
-//! | 8      | u32  | conduit                   | conduit          | conduit                    | conduit    | 0           |
-//! | 12     | u32  | source rank               | source rank      | 0                          | 0          | 0           |
-//! | 16     | u32  | destination rank          | destination rank | 0                          | 0          | 0           |
-//! | 20     | u32  | tag                       | tag              | 0                          | 0          | 0           |
-//! | 24     | u64  | sequence number           | sequence number  | messages received          | messages sent | 0        |
-//! | 32     | u64  | bytes of payload here     | same             | 0                          | 0          | body length |
-//! | 40     | u64  | bytes of payload in all   | offset of these  | messages consumed          | 0          | 0           |
-//! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed        | 0          | 0           |
-//! | 56     | f64  | next timestamp (if flag 1)| 0                | 0                          | 0          | 0           |
+//! | offset | type | data (1)                  | more (2)         | acknowledge (3)     | end (4)       | control (5) | ask (6)       |
+//! | ------ | ---- | ------------------------- | ---------------- | ------------------- | ------------- | ----------- | ------------- |
+//! | 0      | u8   | kind                      | kind             | kind                | kind          | kind        | kind          |
+//! | 1      | u8   | flags                     | 0                | flags               | 0             | 0           | 0             |
+//! | 2      | u16  | 0                         | 0                | 0                   | 0             | 0           | 0             |
+//! | 4      | u32  | metadata length           | 0                | 0                   | 0             | 0           | 0             |
+//! | 8      | u32  | conduit                   | conduit          | conduit             | conduit       | 0           | conduit       |
+//! | 12     | u32  | source rank               | 0                | 0                   | 0             | 0           | 0             |
+//! | 16     | u32  | destination rank          | 0                | 0                   | 0             | 0           | 0             |
+//! | 20     | u32  | tag                       | 0                | 0                   | 0             | 0           | 0             |
+//! | 24     | u64  | sequence number           | sequence number  | messages received   | messages sent | 0           | messages sent |
+//! | 32     | u64  | bytes of payload here     | same             | 0                   | 0             | body length | 0             |
+//! | 40     | u64  | bytes of payload in all   | offset of these  | messages consumed   | 0             | 0           | 0             |
+//! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed | 0             | 0           | 0             |
+//! | 56     | f64  | next timestamp (if flag)  | 0                | 0                   | 0             | 0           | 0             |
+//!
+//! Flags of a data frame: 1, a next timestamp is given; 2, the message supersedes those before it that were not taken
+//! yet (only then may sequence numbers be left out). Of an acknowledgement: 1, the end has arrived. Unknown flags, and
+//! what stands here as 0, are ignored.
 //!
 //! A **message** is one data frame and as many more frames as its payload needs; the pieces of one message come in
 //! order, those of different conduits interleave. Sequence numbers count from 0 per conduit. An **acknowledgement**
 //! is cumulative and end to end: the receiving instance holds the first `received` messages and its program has
 //! taken (or a filter has dropped) the first `consumed`, which carried `bytes consumed` of payload. Credit follows
-//! from it: a sender may be ahead of `consumed` by the conduit's buffer. **End** says that no message follows.
+//! from it: a sender may be ahead of `consumed` by the conduit's buffer. Receivers acknowledge now and then; a sender
+//! that finds the buffer full **asks**, and is told at once of whatever is consumed until its next message arrives.
+//! **End** says that no message follows.
 
 use crate::{ConduitId, Malformed};
 
@@ -40,6 +46,8 @@ pub const MAX_META: u32 = 16 << 20;
 pub const MAX_CONTROL: u64 = 256 << 20;
 
 const FLAG_NEXT: u8 = 1;
+const FLAG_SUPERSEDES: u8 = 2;
+const FLAG_ENDED: u8 = 1;
 
 /// The 64 bytes as numbers, before they are checked against their kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,6 +98,8 @@ pub enum Frame {
         body: u64,
         /// Bytes of payload in the whole message.
         total: u64,
+        /// Whether the receiver is to drop the messages before it that were not taken yet.
+        supersedes: bool,
     },
     /// A further piece of a message; `body` bytes of payload follow.
     More {
@@ -121,6 +131,13 @@ pub enum Frame {
         /// Its length.
         body: u64,
     },
+    /// The sender waits for room: it is to be told at once of whatever is consumed.
+    Ask {
+        /// The conduit.
+        conduit: ConduitId,
+        /// How many messages were sent; the number of the one that waits.
+        sequence: u64,
+    },
 }
 
 /// How far the receiving end of a conduit has come.
@@ -132,6 +149,8 @@ pub struct Ack {
     pub consumed: u64,
     /// Payload bytes of the consumed messages.
     pub bytes: u64,
+    /// Whether the end has arrived: `received` is all there is.
+    pub ended: bool,
 }
 
 impl Header {
@@ -204,16 +223,23 @@ impl Header {
                 meta: self.meta,
                 body: self.body,
                 total: self.total,
+                supersedes: self.flags & FLAG_SUPERSEDES != 0,
             }),
             2 if self.total.checked_add(self.body).is_none() => wrong("offset beyond 64 bits".to_owned()),
             2 => Ok(Frame::More { conduit, sequence: self.sequence, body: self.body, offset: self.total }),
             3 => Ok(Frame::Acknowledge {
                 conduit,
-                ack: Ack { received: self.sequence, consumed: self.total, bytes: self.stamp },
+                ack: Ack {
+                    received: self.sequence,
+                    consumed: self.total,
+                    bytes: self.stamp,
+                    ended: self.flags & FLAG_ENDED != 0,
+                },
             }),
             4 => Ok(Frame::End { conduit, sequence: self.sequence }),
             5 if self.body > MAX_CONTROL => wrong(format!("control message of {} bytes", self.body)),
             5 => Ok(Frame::Control { body: self.body }),
+            6 => Ok(Frame::Ask { conduit, sequence: self.sequence }),
             kind => wrong(format!("unknown kind {kind}")),
         }
     }
@@ -236,9 +262,9 @@ impl From<&Frame> for Header {
             next: 0,
         };
         match *frame {
-            Frame::Data { head, meta, body, total } => Header {
+            Frame::Data { head, meta, body, total, supersedes } => Header {
                 kind: 1,
-                flags: if head.next_timestamp.is_some() { FLAG_NEXT } else { 0 },
+                flags: flag(head.next_timestamp.is_some(), FLAG_NEXT) | flag(supersedes, FLAG_SUPERSEDES),
                 meta,
                 conduit: head.conduit.0,
                 source: head.source,
@@ -255,6 +281,7 @@ impl From<&Frame> for Header {
             }
             Frame::Acknowledge { conduit, ack } => Header {
                 kind: 3,
+                flags: flag(ack.ended, FLAG_ENDED),
                 conduit: conduit.0,
                 sequence: ack.received,
                 total: ack.consumed,
@@ -263,8 +290,13 @@ impl From<&Frame> for Header {
             },
             Frame::End { conduit, sequence } => Header { kind: 4, conduit: conduit.0, sequence, ..empty },
             Frame::Control { body } => Header { kind: 5, body, ..empty },
+            Frame::Ask { conduit, sequence } => Header { kind: 6, conduit: conduit.0, sequence, ..empty },
         }
     }
+}
+
+fn flag(set: bool, flag: u8) -> u8 {
+    if set { flag } else { 0 }
 }
 
 #[cfg(test)]
@@ -285,6 +317,7 @@ mod tests {
         meta: 64,
         body: 16,
         total: 1 << 40,
+        supersedes: false,
     };
 
     /// The bytes of release 0.1: they must never change.
@@ -300,12 +333,18 @@ mod tests {
     #[test]
     fn every_kind_survives() {
         let conduit = ConduitId(9);
+        let Frame::Data { head, .. } = DATA else { unreachable!() };
         let frames = [
             DATA,
+            Frame::Data { head, meta: 0, body: 0, total: 0, supersedes: true },
             Frame::More { conduit, sequence: 1, body: 2, offset: 3 },
-            Frame::Acknowledge { conduit, ack: Ack { received: 4, consumed: 3, bytes: u64::MAX } },
+            Frame::Acknowledge {
+                conduit,
+                ack: Ack { received: 4, consumed: 3, bytes: u64::MAX, ended: true },
+            },
             Frame::End { conduit, sequence: 5 },
             Frame::Control { body: 6 },
+            Frame::Ask { conduit, sequence: 7 },
         ];
         for frame in frames {
             assert_eq!(Header::decode(&Header::from(&frame).encode()).unwrap().frame().unwrap(), frame);

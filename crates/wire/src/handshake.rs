@@ -83,6 +83,8 @@ enum State {
         answer: Vec<u8>,
         agreement: Agreement,
     },
+    /// A listener has shown its versions to a dialler with none in common, so that the dialler can tell as well.
+    Refused(Refusal),
     Done,
 }
 
@@ -130,10 +132,11 @@ impl Handshake {
     pub fn advance(&mut self, bytes: &[u8]) -> Result<Progress, Refusal> {
         let mut progress = Progress { reply: Vec::new(), agreed: None, used: 0 };
         loop {
-            let wanted = match self.state {
+            let wanted = match &self.state {
                 State::Hello => HELLO,
                 State::Proof { .. } => PROOF,
-                State::Done => return Ok(progress),
+                State::Refused(refusal) if progress.used < bytes.len() => return Err(refusal.clone()),
+                State::Refused(_) | State::Done => return Ok(progress),
             };
             let take = (wanted - self.received.len()).min(bytes.len() - progress.used);
             self.received.extend_from_slice(&bytes[progress.used..progress.used + take]);
@@ -153,11 +156,25 @@ impl Handshake {
         }
     }
 
+    /// What it means that the other end hung up now, if that says anything: one that has shown its versions and then
+    /// hangs up on our proof does not share our secret.
+    pub fn cut(&self) -> Option<Refusal> {
+        (self.dialler && matches!(self.state, State::Proof { .. })).then_some(Refusal::Secret)
+    }
+
     fn step(&mut self, message: &[u8], progress: &mut Progress) -> Result<(), Refusal> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Hello => {
                 let purpose = if self.dialler { self.hello[8] } else { message[8] };
-                let agreement = agree(message, purpose)?;
+                let agreement = match agree(message, purpose) {
+                    Ok(agreement) => agreement,
+                    Err(refusal @ Refusal::Versions { .. }) if !self.dialler => {
+                        progress.reply.extend_from_slice(&self.hello);
+                        self.state = State::Refused(refusal);
+                        return Ok(());
+                    }
+                    Err(refusal) => return Err(refusal),
+                };
                 let (first, second) =
                     if self.dialler { (&self.hello[..], message) } else { (message, &self.hello[..]) };
                 let dialler = proof(&self.secret, b"titin dialler", first, second);
@@ -177,7 +194,7 @@ impl Handshake {
                 progress.reply.extend_from_slice(&answer);
                 progress.agreed = Some(agreement);
             }
-            State::Done => {}
+            State::Refused(_) | State::Done => {}
         }
         Ok(())
     }
@@ -280,6 +297,27 @@ mod tests {
         assert!(refusal.to_string().contains("(9, 12)"), "{refusal}");
         theirs[16..20].copy_from_slice(&[1, 0, 12, 0]);
         assert_eq!(agree(&theirs, 1).unwrap().control, CONTROL_VERSIONS.1);
+    }
+
+    #[test]
+    fn both_ends_learn_that_no_version_is_shared() {
+        let (mut dialler, mut hello) = Handshake::dial(Secret::random(), Purpose::Control);
+        hello[16..20].copy_from_slice(&[9, 0, 12, 0]);
+        let mut listener = Handshake::listen(Secret::random());
+        let mut reply = listener.advance(&hello).unwrap().reply;
+        assert!(matches!(listener.advance(b"?"), Err(Refusal::Versions { theirs: (9, 12), .. })));
+        reply[16..20].copy_from_slice(&[9, 0, 12, 0]);
+        assert!(matches!(dialler.advance(&reply), Err(Refusal::Versions { theirs: (9, 12), .. })));
+    }
+
+    #[test]
+    fn a_dialler_that_is_hung_up_on_after_its_proof_has_the_wrong_secret() {
+        let (mut dialler, hello) = Handshake::dial(Secret::random(), Purpose::Data);
+        let mut listener = Handshake::listen(Secret::random());
+        assert_eq!(dialler.cut(), None);
+        let proof = dialler.advance(&listener.advance(&hello).unwrap().reply).unwrap().reply;
+        assert_eq!(listener.advance(&proof), Err(Refusal::Secret));
+        assert_eq!((dialler.cut(), listener.cut()), (Some(Refusal::Secret), None));
     }
 
     #[test]

@@ -202,6 +202,7 @@ impl Layout {
     /// Reads the index names, one per dimension.
     pub(crate) fn read_names(&mut self, mut bytes: &[u8]) -> Result<(), Malformed> {
         let wrong = || Malformed::new("index names", "they do not fit the array's rank");
+        self.names.clear();
         for _ in 0..self.shape.len() {
             let (length, rest) = bytes.split_first_chunk::<2>().ok_or_else(wrong)?;
             let length = usize::from(u16::from_le_bytes(*length));

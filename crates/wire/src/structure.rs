@@ -15,6 +15,10 @@ use crate::{Malformed, padded};
 /// Deepest nesting of a structure.
 pub const MAX_DEPTH: usize = 100;
 
+/// Room is made for this many entries of a list at once; beyond that as they come, since a count may lie, at every
+/// level of nesting.
+const AHEAD: usize = 16;
+
 const ARRAY: i8 = 1;
 const BYTES: i8 = 2;
 
@@ -226,8 +230,7 @@ fn read_value(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Value<Ra
         Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => Value::Text(read_text(tree)?),
         Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
             let count = d::read_array_len(tree).map_err(|_| ended())? as usize;
-            // Each entry takes at least one byte, so a lying count cannot reserve more than the tree holds.
-            let mut values = Vec::with_capacity(count.min(tree.len()));
+            let mut values = Vec::with_capacity(count.min(AHEAD));
             for _ in 0..count {
                 values.push(read_value(tree, payload, depth + 1)?);
             }
@@ -235,7 +238,7 @@ fn read_value(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Value<Ra
         }
         Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
             let count = d::read_map_len(tree).map_err(|_| ended())? as usize;
-            let mut entries = Vec::with_capacity(count.min(tree.len() / 2));
+            let mut entries = Vec::with_capacity(count.min(AHEAD));
             for _ in 0..count {
                 let name = read_text(tree)?;
                 entries.push((name, read_value(tree, payload, depth + 1)?));
@@ -374,7 +377,8 @@ mod tests {
         let mut bytes = 1000u64.to_le_bytes().to_vec();
         bytes.extend(std::iter::repeat_n(0x91, 1000));
         assert!(decode(&bytes).unwrap_err().to_string().contains("deep"));
-        let lying = [&5u64.to_le_bytes()[..], &[0xdd, 0xff, 0xff, 0xff, 0xff]].concat();
-        assert!(decode(&lying).is_err());
+        let lying = [0xdd, 0xff, 0xff, 0xff, 0xff].repeat(MAX_DEPTH);
+        let lying = [&(lying.len() as u64).to_le_bytes()[..], &lying].concat();
+        assert!(decode(&lying).unwrap_err().to_string().contains("early"));
     }
 }

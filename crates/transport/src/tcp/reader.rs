@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::IoSliceMut;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use titin_wire::frame::{Ack, Frame, HEADER, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
@@ -14,84 +12,94 @@ use crate::{Filling, Lost, Message};
 
 const SCRATCH: usize = 64 << 10;
 
-/// What came in.
+/// What came in on a link.
 #[derive(Debug)]
-pub(crate) enum Received {
-    Message(Message),
+pub enum Received {
+    /// A message, and whether it supersedes those before it.
+    Message(Message, bool),
+    /// How far the receiver of a conduit of ours has come.
     Acknowledged(ConduitId, Ack),
+    /// No message follows the first so many on a conduit.
     Ended(ConduitId, u64),
+    /// The sender of a conduit waits for room for the message of that number.
+    Asked(ConduitId, u64),
+    /// A control message.
     Control(Vec<u8>),
 }
 
-/// A message whose pieces have not all arrived.
+/// Turns the bytes of one link into what they say. Knows no socket: whoever reads gives it a function that does.
+pub struct Reader {
+    scratch: Vec<u8>,
+    start: usize,
+    end: usize,
+    state: State,
+    /// Messages of which some pieces have arrived, but for the one whose piece is under way.
+    parted: HashMap<ConduitId, Assembly>,
+}
+
+enum State {
+    Header,
+    Meta { head: Head, supersedes: bool, meta: usize, body: u64, total: u64 },
+    Control { length: usize, body: Vec<u8> },
+    Body { assembly: Assembly, left: usize },
+}
+
+/// A message whose bytes have not all arrived.
 struct Assembly {
     head: Head,
+    supersedes: bool,
     meta: Arc<Meta>,
     body: Filling,
     total: u64,
 }
 
-enum State {
-    Header,
-    Meta { head: Head, meta: usize, body: u64, total: u64 },
-    Control { length: usize, body: Vec<u8> },
-    Body { conduit: ConduitId, left: usize },
-}
-
-/// Turns the bytes of one link into what they say.
-pub(crate) struct Reader {
-    scratch: Vec<u8>,
-    start: usize,
-    end: usize,
-    state: State,
-    assemblies: HashMap<ConduitId, Assembly>,
-}
-
 impl Reader {
     /// A reader that begins with bytes that were read past the handshake.
-    pub(crate) fn new(ahead: &[u8]) -> Self {
+    pub fn new(ahead: &[u8]) -> Self {
         let mut scratch = vec![0; SCRATCH.max(ahead.len())];
         scratch[..ahead.len()].copy_from_slice(ahead);
-        Reader { scratch, start: 0, end: ahead.len(), state: State::Header, assemblies: HashMap::new() }
+        Reader { scratch, start: 0, end: ahead.len(), state: State::Header, parted: HashMap::new() }
     }
 
-    /// Reads once from the socket and appends what is complete; the number of bytes read, 0 if none are there.
+    /// Reads once by means of `fill`, which puts bytes into the slices in their order and says how many, and appends
+    /// what is complete to `out`. Gives the number of bytes read, and whether all the room that there was has been
+    /// filled, so that more may be there.
     ///
     /// # Errors
-    /// [`Lost`] at the end of the stream and for bytes that cannot be understood.
-    pub(crate) fn read(&mut self, socket: &OwnedFd, out: &mut Vec<Received>) -> Result<usize, Lost> {
+    /// [`Lost`] as `fill` reports it, and for bytes that cannot be understood.
+    pub fn read(
+        &mut self,
+        out: &mut Vec<Received>,
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
+    ) -> Result<(usize, bool), Lost> {
+        // What came in behind the handshake was never parsed.
         self.parse(out)?;
-        // After parsing, fewer bytes than a header and its metadata need are left; keep them at the beginning.
+        // After parsing, fewer bytes than a header or its metadata need are left; keep them at the beginning.
         self.scratch.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
         if self.end == self.scratch.len() {
             self.scratch.resize(2 * self.end, 0);
         }
-        let direct = match &self.state {
-            State::Body { conduit, left } => {
-                let assembly = self.assemblies.get_mut(conduit).expect("a body has an assembly");
-                &mut assembly.body.rest()[..*left]
+        let spare = &mut self.scratch[self.end..];
+        let (direct, ahead) = match &mut self.state {
+            State::Body { assembly, left } => {
+                // Behind a piece that is not the last comes the header of the next, most likely; its payload is to
+                // go straight into its place as well.
+                let last = assembly.body.filled() as u64 + *left as u64 == assembly.total;
+                let ahead = if last { spare.len() } else { HEADER.min(spare.len()) };
+                (&mut assembly.body.rest()[..*left], &mut spare[..ahead])
             }
-            _ => &mut [],
+            _ => (&mut [][..], spare),
         };
-        let wanted = direct.len();
-        let mut slices = [IoSliceMut::new(direct), IoSliceMut::new(&mut self.scratch[self.end..])];
-        let count = loop {
-            match rustix::io::readv(socket, &mut slices) {
-                Ok(0) => return Err(Lost::Closed),
-                Ok(count) => break count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(0),
-                Err(error) => return Err(error.into()),
-            }
-        };
+        let (wanted, room) = (direct.len(), direct.len() + ahead.len());
+        let count = fill(&mut [IoSliceMut::new(direct), IoSliceMut::new(ahead)])?;
         if wanted > 0 {
-            self.advance(count.min(wanted), out)?;
+            self.advance(count.min(wanted), out);
         }
         self.end += count.saturating_sub(wanted);
         self.parse(out)?;
-        Ok(count)
+        Ok((count, count == room))
     }
 
     fn parse(&mut self, out: &mut Vec<Received>) -> Result<(), Lost> {
@@ -106,23 +114,17 @@ impl Reader {
                     self.start += HEADER;
                     self.begin(frame, out)?;
                 }
-                State::Meta { head, meta, body, total } => {
+                State::Meta { head, supersedes, meta, body, total } => {
                     if bytes.len() < *meta {
                         return Ok(());
                     }
                     let fields = Arc::new(Meta::decode(&bytes[..*meta], *total)?);
                     self.start += *meta;
-                    let (head, body, total) = (*head, *body, *total);
-                    let assembly = Assembly { head, meta: fields, body: Filling::new(total)?, total };
-                    if self.assemblies.insert(head.conduit, assembly).is_some() {
-                        let why = format!(
-                            "a message on conduit {} begins before the last one has ended",
-                            head.conduit
-                        );
-                        return Err(Malformed::new("frame", why).into());
-                    }
-                    self.state = State::Body { conduit: head.conduit, left: body as usize };
-                    self.advance(0, out)?;
+                    let (head, supersedes, total) = (*head, *supersedes, *total);
+                    let assembly =
+                        Assembly { head, supersedes, meta: fields, body: Filling::new(total)?, total };
+                    self.state = State::Body { assembly, left: *body as usize };
+                    self.advance(0, out);
                 }
                 State::Control { length, body } => {
                     let take = bytes.len().min(*length - body.len());
@@ -134,15 +136,14 @@ impl Reader {
                     out.push(Received::Control(std::mem::take(body)));
                     self.state = State::Header;
                 }
-                State::Body { conduit, left } => {
+                State::Body { assembly, left } => {
                     if bytes.is_empty() {
                         return Ok(());
                     }
                     let take = bytes.len().min(*left);
-                    let assembly = self.assemblies.get_mut(conduit).expect("a body has an assembly");
                     assembly.body.rest()[..take].copy_from_slice(&bytes[..take]);
                     self.start += take;
-                    self.advance(take, out)?;
+                    self.advance(take, out);
                 }
             }
         }
@@ -151,26 +152,32 @@ impl Reader {
     fn begin(&mut self, frame: Frame, out: &mut Vec<Received>) -> Result<(), Lost> {
         self.state = State::Header;
         match frame {
-            Frame::Data { head, meta, body, total } => {
-                self.state = State::Meta { head, meta: meta as usize, body, total };
+            Frame::Data { head, meta, body, total, supersedes } => {
+                if self.parted.contains_key(&head.conduit) {
+                    let why =
+                        format!("a message on conduit {} begins before the last one has ended", head.conduit);
+                    return Err(Malformed::new("frame", why).into());
+                }
+                self.state = State::Meta { head, supersedes, meta: meta as usize, body, total };
             }
             Frame::More { conduit, sequence, body, offset } => {
-                let follows = self.assemblies.get(&conduit).is_some_and(|assembly| {
+                let follows = |assembly: &Assembly| {
                     assembly.head.sequence == sequence
                         && assembly.body.filled() as u64 == offset
                         && body > 0
                         && offset + body <= assembly.total
-                });
-                if !follows {
+                };
+                let Some(assembly) = self.parted.remove(&conduit).filter(follows) else {
                     let why = format!(
                         "{body} bytes at {offset} of message {sequence} on conduit {conduit} follow nothing"
                     );
                     return Err(Malformed::new("frame", why).into());
-                }
-                self.state = State::Body { conduit, left: body as usize };
+                };
+                self.state = State::Body { assembly, left: body as usize };
             }
             Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
             Frame::End { conduit, sequence } => out.push(Received::Ended(conduit, sequence)),
+            Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
             Frame::Control { body } => {
                 // Room is made as the bytes come in, not as the length claims.
                 self.state = State::Control { length: body as usize, body: Vec::new() };
@@ -179,20 +186,20 @@ impl Reader {
         Ok(())
     }
 
-    /// Counts bytes of the body under way, and hands the message on when it is whole.
-    fn advance(&mut self, count: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
-        let State::Body { conduit, left } = &mut self.state else { return Ok(()) };
-        let assembly = self.assemblies.get_mut(conduit).expect("a body has an assembly");
+    /// Counts bytes of the piece under way. Once that is whole, the message is handed on, or laid by for its next one.
+    fn advance(&mut self, count: usize, out: &mut Vec<Received>) {
+        let State::Body { assembly, left } = &mut self.state else { return };
         assembly.body.advance(count);
         *left -= count;
         if *left > 0 {
-            return Ok(());
+            return;
         }
-        if assembly.body.filled() as u64 == assembly.total {
-            let Assembly { head, meta, body, .. } = self.assemblies.remove(conduit).expect("just found");
-            out.push(Received::Message(Message { head, meta, body: Arc::new(body.finish()) }));
+        let State::Body { assembly, .. } = std::mem::replace(&mut self.state, State::Header) else { return };
+        if (assembly.body.filled() as u64) < assembly.total {
+            self.parted.insert(assembly.head.conduit, assembly);
+            return;
         }
-        self.state = State::Header;
-        Ok(())
+        let Assembly { head, supersedes, meta, body, .. } = assembly;
+        out.push(Received::Message(Message { head, meta, body: Arc::new(body.finish()) }, supersedes));
     }
 }

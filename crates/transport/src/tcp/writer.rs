@@ -11,41 +11,62 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
 
-use crate::{Lost, Outgoing};
+use crate::{Buffer, Lost, Outgoing};
 
 /// The kernel takes this many pieces of memory in one call.
 const MAX_SLICES: usize = 64;
 
+/// Frames that wait are put together up to this many bytes, so that small ones share a call.
+const BATCH: usize = 64 << 10;
+
+/// What is written of the backlog in one turn, so that others get theirs.
+const TURN: usize = 4 << 20;
+
+/// What those leave who must not wait for a turn.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// A frame that goes before all messages.
+    Frame(Vec<u8>),
+    /// The end of a conduit, which goes behind its messages.
+    End(ConduitId, [u8; HEADER]),
+}
+
 /// What waits to be written on a link.
 #[derive(Default)]
 pub(super) struct Writer {
-    /// The rest of a frame whose beginning has been written: nothing else may go before it.
+    /// Frames, or the rest of one whose beginning has been written: nothing else may go before it.
     partial: Vec<u8>,
     written: usize,
     /// Control messages and acknowledgements.
-    pub(super) urgent: VecDeque<Vec<u8>>,
+    urgent: VecDeque<Vec<u8>>,
     /// Messages that were copied, by conduit; the conduits take turns.
     backlog: VecDeque<(ConduitId, VecDeque<Kept>)>,
+    /// The socket has taken nothing for a while: who comes next need not wait for it again.
+    stalled: bool,
     /// Whether the reactor watches for room in the socket.
     pub(super) watched: bool,
 }
 
-/// A message, or what is left of one, in memory of our own.
-pub(super) struct Kept {
-    /// Header and metadata of a message that has not begun; an end; or empty.
-    opening: Vec<u8>,
-    head: Option<Head>,
-    body: Vec<u8>,
-    at: usize,
-    /// Where in the message `body` begins.
-    offset: u64,
-    begun: bool,
+/// A message, or what is left of one, in memory of our own; or the end of a conduit.
+enum Kept {
+    Message {
+        head: Head,
+        supersedes: bool,
+        /// Metadata of a message that has not begun.
+        meta: Vec<u8>,
+        body: Buffer,
+        at: usize,
+        /// Where in the message `body` begins.
+        offset: u64,
+        begun: bool,
+    },
+    End([u8; HEADER]),
 }
 
 /// How far one step of a message came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All of it is written.
+    /// All of it is written, or kept to be.
     Done,
     /// There are further pieces.
     More,
@@ -54,75 +75,97 @@ pub(super) enum Outcome {
 }
 
 impl Writer {
+    /// Takes over what others have left.
+    pub(super) fn absorb(&mut self, left: Vec<Left>) {
+        for item in left {
+            match item {
+                Left::Frame(frame) => self.urgent.push_back(frame),
+                Left::End(conduit, frame) => self.messages(conduit).push_back(Kept::End(frame)),
+            }
+        }
+    }
+
     /// Whether messages of this conduit wait here, so that a later one must wait behind them.
     pub(super) fn holds(&self, conduit: ConduitId) -> bool {
         self.backlog.iter().any(|(held, _)| *held == conduit)
     }
 
-    /// Whether a frame is half written.
-    pub(super) fn blocked(&self) -> bool {
-        !self.partial.is_empty()
+    /// Whether anything waits here.
+    pub(super) fn waits(&self) -> bool {
+        !(self.partial.is_empty() && self.urgent.is_empty() && self.backlog.is_empty())
     }
 
-    /// Writes as much as the socket takes; true if nothing is left.
-    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<bool, Lost> {
-        loop {
-            if !self.pump_one(socket)? {
-                return Ok(false);
-            }
-            if self.partial.is_empty() && !self.next_frame() {
-                return Ok(true);
+    /// Writes as much as the socket takes, up to the length of a turn.
+    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), Lost> {
+        let mut turn = 0;
+        while turn < TURN && self.fill() {
+            turn += self.partial.len() - self.written;
+            if !self.write_partial(socket, Duration::ZERO)? {
+                break;
             }
         }
+        Ok(())
     }
 
-    /// Continues the frame under way; true if none is under way any more.
-    pub(super) fn pump_one(&mut self, socket: &OwnedFd) -> Result<bool, Lost> {
+    /// Makes way for a message: writes the frame under way, what is urgent, and a frame of the backlog, whose turn it
+    /// is before ours. Waits up to `patience` at a time for room in the socket; false if there is none.
+    pub(super) fn make_way(&mut self, socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
+        Ok(self.write_partial(socket, patience)? && (!self.fill() || self.write_partial(socket, patience)?))
+    }
+
+    /// Writes the frame under way; true if none is under way any more.
+    fn write_partial(&mut self, socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
         while self.written < self.partial.len() {
             match write(socket, &[IoSlice::new(&self.partial[self.written..])])? {
-                0 => return Ok(false),
-                count => self.written += count,
+                0 if self.stalled || patience.is_zero() => return Ok(false),
+                0 if !writable(socket, patience)? => {
+                    self.stalled = true;
+                    return Ok(false);
+                }
+                0 => {}
+                count => {
+                    self.stalled = false;
+                    self.written += count;
+                }
             }
         }
         self.partial.clear();
+        self.partial.shrink_to(PIECE + BATCH);
         self.written = 0;
         Ok(true)
     }
 
-    /// Makes the next frame that waits the one under way.
-    fn next_frame(&mut self) -> bool {
-        if let Some(frame) = self.urgent.pop_front() {
-            self.partial = frame;
+    /// Makes the next frames that wait the ones under way, if none is; false if nothing waits.
+    fn fill(&mut self) -> bool {
+        if !self.partial.is_empty() {
             return true;
         }
-        let Some((conduit, mut messages)) = self.backlog.pop_front() else { return false };
-        let message = messages.front_mut().expect("a conduit with nothing to send is taken out");
-        if message.next_frame(conduit, &mut self.partial) {
-            messages.pop_front();
+        while self.partial.len() < BATCH {
+            if let Some(frame) = self.urgent.pop_front() {
+                self.partial.extend_from_slice(&frame);
+                continue;
+            }
+            let Some((conduit, mut messages)) = self.backlog.pop_front() else { break };
+            let message = messages.front_mut().expect("a conduit with nothing to send is taken out");
+            if message.next_frame(&mut self.partial) {
+                messages.pop_front();
+            }
+            if !messages.is_empty() {
+                self.backlog.push_back((conduit, messages));
+            }
         }
-        if !messages.is_empty() {
-            self.backlog.push_back((conduit, messages));
-        }
-        true
+        !self.partial.is_empty()
     }
 
-    /// Keeps what is left of a message; returns the bytes of payload copied.
-    pub(super) fn keep(&mut self, kept: Kept, supersedes: bool) -> u64 {
-        let Some(head) = kept.head else { return 0 };
-        let copied = kept.body.len() as u64;
-        let messages = self.messages(head.conduit);
-        if supersedes {
-            messages.retain(|message| message.begun);
+    /// Keeps a copy of what is left of a message; returns how many bytes of payload that is.
+    pub(super) fn keep(&mut self, pieces: &Pieces<'_>) -> Result<u64, Lost> {
+        let kept = pieces.rest()?;
+        let messages = self.messages(pieces.conduit());
+        if pieces.message.supersedes {
+            messages.retain(|message| matches!(message, Kept::Message { begun: true, .. }));
         }
         messages.push_back(kept);
-        copied
-    }
-
-    /// Keeps the end of a conduit, behind its messages.
-    pub(super) fn keep_end(&mut self, conduit: ConduitId, frame: [u8; HEADER]) {
-        let end =
-            Kept { opening: frame.to_vec(), head: None, body: Vec::new(), at: 0, offset: 0, begun: false };
-        self.messages(conduit).push_back(end);
+        Ok(pieces.total - pieces.offset)
     }
 
     fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<Kept> {
@@ -135,27 +178,32 @@ impl Writer {
 }
 
 impl Kept {
-    /// Puts the next frame of the message into `out`; true if it was the last one.
-    fn next_frame(&mut self, conduit: ConduitId, out: &mut Vec<u8>) -> bool {
-        let piece = (self.body.len() - self.at).min(PIECE);
-        if self.begun {
-            let sequence = self.head.map_or(0, |head| head.sequence);
-            let frame =
-                Frame::More { conduit, sequence, body: piece as u64, offset: self.offset + self.at as u64 };
-            out.extend_from_slice(&Header::from(&frame).encode());
-        } else if let Some(head) = self.head {
-            let meta = &self.opening;
-            let total = self.body.len() as u64;
-            let frame = Frame::Data { head, meta: meta.len() as u32, body: piece as u64, total };
-            out.extend_from_slice(&Header::from(&frame).encode());
-            out.extend_from_slice(meta);
-            self.begun = true;
+    /// Appends the next frame to `out`; true if it was the last one.
+    fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
+        let (head, supersedes, meta, body, at, offset, begun) = match self {
+            Kept::Message { head, supersedes, meta, body, at, offset, begun } => {
+                (*head, *supersedes, meta, body, at, *offset, begun)
+            }
+            Kept::End(frame) => {
+                out.extend_from_slice(frame);
+                return true;
+            }
+        };
+        let piece = (body.len() - *at).min(PIECE);
+        let (frame, meta) = if std::mem::replace(begun, true) {
+            let Head { conduit, sequence, .. } = head;
+            let offset = offset + *at as u64;
+            (Frame::More { conduit, sequence, body: piece as u64, offset }, &[][..])
         } else {
-            out.extend_from_slice(&self.opening);
-        }
-        out.extend_from_slice(&self.body[self.at..self.at + piece]);
-        self.at += piece;
-        self.at == self.body.len()
+            let (meta, length) = (&meta[..], meta.len() as u32);
+            let total = body.len() as u64;
+            (Frame::Data { head, meta: length, body: piece as u64, total, supersedes }, meta)
+        };
+        out.extend_from_slice(&Header::from(&frame).encode());
+        out.extend_from_slice(meta);
+        out.extend_from_slice(&body[*at..*at + piece]);
+        *at += piece;
+        *at == body.len()
     }
 }
 
@@ -173,23 +221,31 @@ impl<'a> Pieces<'a> {
         Pieces { message, meta: message.meta.encode(), total: message.length(), offset: 0, begun: false }
     }
 
-    /// Writes the next frame, waiting up to `patience` at a time for room in the socket.
+    pub(super) fn conduit(&self) -> ConduitId {
+        self.message.head.conduit
+    }
+
+    /// Writes the next frame, waiting up to `patience` at a time for room in the socket. The rest of a frame that
+    /// stalls is kept, and the bytes of payload in it are added to `copied`.
     pub(super) fn write_next(
         &mut self,
         writer: &mut Writer,
         socket: &OwnedFd,
         patience: Duration,
+        copied: &mut u64,
     ) -> Result<Outcome, Lost> {
         let piece = (self.total - self.offset).min(PIECE as u64);
         let (frame, meta) = if self.begun {
             let Head { conduit, sequence, .. } = self.message.head;
             (Frame::More { conduit, sequence, body: piece, offset: self.offset }, &[][..])
         } else {
+            let Outgoing { head, supersedes, .. } = *self.message;
             let meta = self.meta.len() as u32;
-            (Frame::Data { head: self.message.head, meta, body: piece, total: self.total }, &self.meta[..])
+            (Frame::Data { head, meta, body: piece, total: self.total, supersedes }, &self.meta[..])
         };
         let header = Header::from(&frame).encode();
-        let mut slices = vec![IoSlice::new(&header), IoSlice::new(meta)];
+        let mut slices = Vec::with_capacity(2 + self.message.parts.len());
+        slices.extend([IoSlice::new(&header), IoSlice::new(meta)]);
         slice_parts(self.message.parts, self.offset, piece, &mut slices);
         self.begun = true;
         self.offset += piece;
@@ -201,6 +257,8 @@ impl<'a> Pieces<'a> {
             match write(socket, &rest[..window])? {
                 0 if !writable(socket, patience)? => {
                     rest.iter().for_each(|slice| writer.partial.extend_from_slice(slice));
+                    writer.stalled = true;
+                    *copied += piece.min(writer.partial.len() as u64);
                     break;
                 }
                 count => IoSlice::advance_slices(&mut rest, count),
@@ -214,19 +272,18 @@ impl<'a> Pieces<'a> {
     }
 
     /// A copy of what has not been handed to the writer yet.
-    pub(super) fn rest(&self) -> Kept {
+    fn rest(&self) -> Result<Kept, Lost> {
         let mut slices = Vec::new();
         slice_parts(self.message.parts, self.offset, self.total - self.offset, &mut slices);
-        let mut body = Vec::with_capacity((self.total - self.offset) as usize);
-        slices.iter().for_each(|slice| body.extend_from_slice(slice));
-        Kept {
-            opening: if self.begun { Vec::new() } else { self.meta.clone() },
-            head: Some(self.message.head),
-            body,
+        Ok(Kept::Message {
+            head: self.message.head,
+            supersedes: self.message.supersedes,
+            meta: if self.begun { Vec::new() } else { self.meta.clone() },
+            body: Buffer::gather(&slices)?,
             at: 0,
             offset: self.offset,
             begun: self.begun,
-        }
+        })
     }
 }
 
@@ -262,7 +319,7 @@ fn write(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Lost> {
 }
 
 /// Waits until the socket takes bytes; false if it does not in time.
-pub(super) fn writable(socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
+fn writable(socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
     let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
     match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&limit)) {
         Ok(ready) => Ok(ready > 0),

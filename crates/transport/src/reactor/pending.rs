@@ -1,32 +1,25 @@
-//! One socket from its first byte: connecting, shaking hands, then a link.
+//! A socket before it is a link: connecting, and shaking hands.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
 use titin_wire::Secret;
-use titin_wire::handshake::{Agreement, Handshake, Purpose};
+use titin_wire::handshake::{Agreement, Handshake, Purpose, Refusal};
 
 use crate::Lost;
+use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Reader};
 
 /// How long one address may take to answer, handshake included.
 const DIAL_TIME: Duration = Duration::from_secs(10);
 
-/// A socket of the reactor's.
-pub(super) enum Connection {
-    /// On its way to a link.
-    Pending(Box<Pending>),
-    /// A link, and what reads it.
-    Open(Arc<Link>, Box<Reader>),
-}
-
 /// A socket whose ends have not proved themselves yet.
 pub(super) struct Pending {
-    pub(super) socket: OwnedFd,
+    pub(super) socket: Held,
     pub(super) deadline: Instant,
     peer: SocketAddr,
     /// What we wanted when we dialled; `None` for a stranger that has come to a listener.
@@ -35,41 +28,58 @@ pub(super) struct Pending {
     shake: Option<(Handshake, Vec<u8>)>,
 }
 
-struct Dialled {
+/// A wish for a link: addresses that may serve, tried one after the other.
+pub(super) struct Dialled {
     purpose: Purpose,
     tag: u128,
-    others: Vec<SocketAddr>,
+    untried: VecDeque<SocketAddr>,
+    failures: Vec<(SocketAddr, Lost)>,
 }
 
 /// What to do next with a pending connection.
 pub(super) enum Step {
     /// Wait until something comes in.
     Wait,
-    /// The next address is being tried, on a new socket.
-    Redial,
     /// Both ends have proved themselves.
     Agreed(Agreement),
 }
 
-impl Pending {
-    /// Begins to connect to the first of the addresses that can be tried.
-    pub(super) fn dial(mut addresses: Vec<SocketAddr>, purpose: Purpose, tag: u128) -> Result<Self, Lost> {
-        let peer = addresses.remove(0);
-        let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket =
-            net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-        prepare(&socket);
-        match net::connect(&socket, &peer) {
-            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
-            Err(_) if !addresses.is_empty() => return Self::dial(addresses, purpose, tag),
-            Err(error) => return Err(Lost::Unreachable(format!("{peer}: {error}"))),
-        }
-        let dialled = Some(Dialled { purpose, tag, others: addresses });
-        Ok(Pending { socket, deadline: Instant::now() + DIAL_TIME, peer, dialled, shake: None })
+impl Dialled {
+    pub(super) fn new(addresses: Vec<SocketAddr>, purpose: Purpose, tag: u128) -> Self {
+        Dialled { purpose, tag, untried: addresses.into(), failures: Vec::new() }
     }
 
+    /// Begins to connect to the next address that can be tried.
+    ///
+    /// # Errors
+    /// The tag, and what to tell, if there is none.
+    pub(super) fn next(mut self) -> Result<Pending, (u128, Lost)> {
+        while let Some(peer) = self.untried.pop_front() {
+            match connect(peer) {
+                Ok(socket) => {
+                    let deadline = Instant::now() + DIAL_TIME;
+                    return Ok(Pending { socket, deadline, peer, dialled: Some(self), shake: None });
+                }
+                Err(error) => self.failures.push((peer, error.into())),
+            }
+        }
+        Err((self.tag, self.verdict()))
+    }
+
+    /// Why there is no link. That a titin was there but refused says more than that others were not.
+    fn verdict(self) -> Lost {
+        let telling = |why: &&Lost| matches!(why, Lost::Refused(Refusal::Secret | Refusal::Versions { .. }));
+        if let Some(refused) = self.failures.iter().map(|(_, why)| why).find(telling) {
+            return refused.clone();
+        }
+        let list: Vec<String> = self.failures.iter().map(|(peer, why)| format!("{peer}: {why}")).collect();
+        Lost::Unreachable(list.join("; "))
+    }
+}
+
+impl Pending {
     /// A stranger that has come to a listener.
-    pub(super) fn accepted(socket: OwnedFd, secret: &Secret, deadline: Instant) -> Self {
+    pub(super) fn accepted(socket: Held, secret: &Secret, deadline: Instant) -> Self {
         prepare(&socket);
         let peer =
             net::getpeername(&socket).ok().flatten().and_then(|address| SocketAddr::try_from(address).ok());
@@ -83,9 +93,11 @@ impl Pending {
         self.dialled.is_none()
     }
 
-    /// What the dialler told us to remember.
-    pub(super) fn tag(&self) -> Option<u128> {
-        self.dialled.as_ref().map(|dialled| dialled.tag)
+    /// Gives this socket up. What was dialled goes on with its next address, if it was dialled.
+    pub(super) fn give_up(self, why: Lost) -> Option<Dialled> {
+        let mut dialled = self.dialled?;
+        dialled.failures.push((self.peer, why));
+        Some(dialled)
     }
 
     /// Goes on with what the socket has to say.
@@ -96,7 +108,7 @@ impl Pending {
         let Some((shake, ahead)) = &mut self.shake else { return self.connected(secret) };
         let mut bytes = [0; 4096];
         let count = match rustix::io::read(&self.socket, &mut bytes) {
-            Ok(0) => return Err(Lost::Closed),
+            Ok(0) | Err(Errno::CONNRESET) => return Err(shake.cut().map_or(Lost::Closed, Lost::Refused)),
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(Step::Wait),
             Err(error) => return Err(error.into()),
@@ -108,14 +120,8 @@ impl Pending {
     }
 
     fn connected(&mut self, secret: &Secret) -> Result<Step, Lost> {
-        let dialled = self.dialled.as_mut().expect("only who dials connects");
-        if let Err(error) = sockopt::socket_error(&self.socket)? {
-            if dialled.others.is_empty() {
-                return Err(Lost::Unreachable(format!("{}: {error}", self.peer)));
-            }
-            *self = Pending::dial(std::mem::take(&mut dialled.others), dialled.purpose, dialled.tag)?;
-            return Ok(Step::Redial);
-        }
+        sockopt::socket_error(&self.socket)??;
+        let dialled = self.dialled.as_ref().expect("only who dials connects");
         let (shake, hello) = Handshake::dial(secret.clone(), dialled.purpose);
         write_whole(&self.socket, &hello)?;
         self.shake = Some((shake, Vec::new()));
@@ -123,32 +129,33 @@ impl Pending {
     }
 
     /// The link that it has become, after the handshake.
-    pub(super) fn open(self, id: LinkId, epoll: &Arc<OwnedFd>) -> (Arc<Link>, Box<Reader>) {
+    pub(super) fn open(self, id: LinkId, epoll: &Arc<Held>) -> (Arc<Link>, Reader) {
         let ahead = self.shake.map(|(_, ahead)| ahead).unwrap_or_default();
         let tag = self.dialled.map(|dialled| dialled.tag);
-        (Arc::new(Link::new(id, tag, self.peer, self.socket, epoll)), Box::new(Reader::new(&ahead)))
+        (Arc::new(Link::new(id, tag, self.peer, self.socket, epoll)), Reader::new(&ahead))
     }
 }
 
-impl Connection {
-    /// When it must be open, if it is not.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        match self {
-            Connection::Pending(pending) => Some(pending.deadline),
-            Connection::Open(..) => None,
-        }
+fn connect(peer: SocketAddr) -> Result<Held, Errno> {
+    let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = Held::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
+    prepare(&socket);
+    match net::connect(&socket, &peer) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
+        Err(error) => Err(error),
     }
 }
 
 /// Options that every TCP socket of ours has.
-fn prepare(socket: &OwnedFd) {
+fn prepare(socket: &Held) {
     // Small messages are not held back; a host that vanishes is noticed even without traffic.
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
 }
 
 /// Writes the few bytes of a handshake, which always fit a fresh socket's buffer.
-fn write_whole(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Lost> {
+fn write_whole(socket: &Held, bytes: &[u8]) -> Result<(), Lost> {
     if !bytes.is_empty() && net::send(socket, bytes, SendFlags::NOSIGNAL)? != bytes.len() {
         return Err(Lost::System("the socket does not take a handshake".to_owned()));
     }

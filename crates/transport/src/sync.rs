@@ -1,0 +1,109 @@
+//! The atomics, locks and the futex that the model checker can swap for its own.
+//!
+//! Under `--cfg loom` they are loom's, and the futex is a stand-in with the kernel's contract: a wait compares and
+//! goes to sleep in one step, as seen by every wake. Loom takes `SeqCst` for no more than `AcqRel`; the fences here
+//! stand for the single order of sequentially consistent operations, and for the barrier that the kernel has before
+//! its comparison.
+
+#[cfg(not(loom))]
+mod real {
+    pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+
+    use std::time::Duration;
+
+    use rustix::io::Errno;
+    use rustix::thread::futex;
+
+    use crate::Wake;
+
+    /// A word that threads can sleep at.
+    #[derive(Debug, Default)]
+    pub(crate) struct Futex(AtomicU32);
+
+    impl Futex {
+        pub(crate) fn load(&self) -> u32 {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        pub(crate) fn increment(&self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+
+        /// Sleeps until woken, if the word is `seen`; may come back without a reason.
+        pub(crate) fn wait(&self, seen: u32, limit: Option<Duration>) -> Wake {
+            let limit = limit.map(|limit| futex::Timespec {
+                tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: limit.subsec_nanos().into(),
+            });
+            match futex::wait(&self.0, futex::Flags::PRIVATE, seen, limit.as_ref()) {
+                Err(Errno::TIMEDOUT) => Wake::Timeout,
+                Err(Errno::INTR) => Wake::Interrupted,
+                _ => Wake::Rung,
+            }
+        }
+
+        pub(crate) fn wake_all(&self) {
+            // Waking can fail only for a bad address, which a reference is not.
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
+}
+
+#[cfg(loom)]
+mod checked {
+    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+    use std::time::Duration;
+
+    use loom::sync::atomic::fence;
+
+    use crate::Wake;
+
+    /// The kernel's part is a lock over the queue of sleepers: the comparison is made under it.
+    #[derive(Debug, Default)]
+    pub(crate) struct Futex {
+        word: AtomicU32,
+        queue: Mutex<()>,
+        woken: Condvar,
+    }
+
+    impl Futex {
+        pub(crate) fn load(&self) -> u32 {
+            self.word.load(Ordering::SeqCst)
+        }
+
+        pub(crate) fn increment(&self) {
+            self.word.fetch_add(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn wait(&self, seen: u32, _limit: Option<Duration>) -> Wake {
+            fence(Ordering::SeqCst);
+            let queue = self.queue.lock().unwrap();
+            if self.load() == seen {
+                drop(self.woken.wait(queue).unwrap());
+            }
+            Wake::Rung
+        }
+
+        pub(crate) fn wake_all(&self) {
+            let _queue = self.queue.lock().unwrap();
+            self.woken.notify_all();
+        }
+    }
+}
+
+/// Plays a scene in every order, but for those with more than four switches away from a thread that could go on.
+#[cfg(all(test, loom))]
+pub(crate) fn check(scene: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(4);
+    model.check(scene);
+}
+
+#[cfg(loom)]
+pub(crate) use checked::*;
+#[cfg(not(loom))]
+pub(crate) use real::*;
