@@ -1,0 +1,480 @@
+//! What holds on every medium. `titin_testkit::conformance!(Pair::tcp)` makes a test of each function here.
+
+#![allow(missing_docs)]
+
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use titin_transport::{InboxOptions, Message, Room};
+use titin_wire::frame::PIECE;
+
+use crate::{Inlet, Outlet, Pair, pattern};
+
+/// One test of each case of the suite, on the pairs that a function makes.
+#[macro_export]
+macro_rules! conformance {
+    ($pair:expr) => {
+        $crate::conformance!(
+            $pair;
+            messages_of_a_conduit_arrive_in_order,
+            any_size_arrives_whole,
+            a_payload_may_be_in_many_parts,
+            heads_and_metadata_arrive_as_sent,
+            memory_is_the_callers_again_after_a_send,
+            memory_is_the_callers_again_though_the_receiver_is_stalled,
+            ten_thousand_messages_can_be_held,
+            messages_outlive_what_brought_them,
+            the_latest_message_takes_the_place_of_earlier_ones,
+            the_latest_message_does_so_before_anybody_receives,
+            the_latest_message_does_so_while_the_receiver_is_stalled,
+            one_message_larger_than_the_buffer_fits,
+            a_full_buffer_takes_more_as_soon_as_it_can,
+            a_full_conduit_leaves_others_free,
+            acknowledgements_are_cumulative,
+            an_end_comes_behind_all_messages,
+            an_end_comes_behind_what_a_stalled_receiver_has_not_taken_in,
+            a_receiver_that_is_done_holds_nobody_up,
+            a_forgotten_conduit_holds_nobody_up,
+            several_may_send_at_once,
+            both_ends_may_send_large_messages_at_once,
+            what_was_kept_for_a_stalled_receiver_arrives_in_order,
+            messages_may_come_before_there_is_an_instance,
+        );
+    };
+    ($pair:expr; $($case:ident,)*) => {$(
+        #[test]
+        fn $case() {
+            $crate::conformance::$case($pair);
+        }
+    )*};
+}
+
+/// A message that no socket's buffers take whole.
+const LARGE: usize = 24 << 20;
+
+/// Enough for a burst, and each small enough to be quick.
+const BURST: u64 = 100_000;
+
+const LATEST: InboxOptions = InboxOptions { latest: true, messages: 64, bytes: 1 << 30 };
+
+fn limits(messages: u64, bytes: u64) -> InboxOptions {
+    InboxOptions { latest: false, messages, bytes }
+}
+
+/// Takes the next message, which must be the one of that number and length.
+fn expect(inlet: &Inlet, sequence: u64, length: usize) -> Message {
+    let message = inlet.receive();
+    check(&message, sequence, length);
+    message
+}
+
+fn send_all(outlet: &Outlet, numbers: Range<u64>, length: impl Fn(u64) -> usize) {
+    for number in numbers {
+        outlet.send(&pattern(number, length(number)));
+    }
+}
+
+fn take_all(inlet: &Inlet, numbers: Range<u64>, length: impl Fn(u64) -> usize) {
+    for number in numbers {
+        expect(inlet, number, length(number));
+    }
+}
+
+fn check(message: &Message, sequence: u64, length: usize) {
+    assert_eq!(message.head.sequence, sequence);
+    assert_eq!(message.body.len(), length);
+    assert!(message.body[..] == pattern(sequence, length), "message {sequence} is damaged");
+}
+
+pub fn messages_of_a_conduit_arrive_in_order(make: fn() -> Pair) {
+    let pair = make();
+    let conduits: Vec<_> = (1..4).map(|number| pair.conduit(number)).collect();
+    let length = |sequence: u64, number: usize| (sequence as usize * 37 * (number + 1)) % 5000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for sequence in 0..1000 {
+                for (number, (outlet, _)) in conduits.iter().enumerate() {
+                    outlet.send(&pattern(sequence, length(sequence, number)));
+                }
+            }
+        });
+        for sequence in 0..1000 {
+            for (number, (_, inlet)) in conduits.iter().enumerate() {
+                expect(inlet, sequence, length(sequence, number));
+            }
+        }
+    });
+}
+
+pub fn any_size_arrives_whole(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let sizes = [0, 1, 63, 64, 65, 65_535, 65_536, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 17, 40 << 20];
+    for (sequence, size) in (0..).zip(sizes) {
+        outlet.send(&pattern(sequence, size));
+        let message = expect(&inlet, sequence, size);
+        assert_eq!(message.body.as_ptr().align_offset(if size == 0 { 1 } else { 64 }), 0);
+    }
+}
+
+pub fn a_payload_may_be_in_many_parts(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    // More parts than a system call takes, empty ones among them, cut where pieces are not.
+    for (sequence, (length, part)) in
+        (0..).zip([(1000, 7), (3 * PIECE, PIECE / 3), (2 * PIECE, 4999), (0, 1)])
+    {
+        let bytes = pattern(sequence, length);
+        let mut parts = vec![IoSlice::new(&[])];
+        for chunk in bytes.chunks(part) {
+            parts.extend([IoSlice::new(chunk), IoSlice::new(&[])]);
+        }
+        outlet.send_parts(&parts);
+        expect(&inlet, sequence, length);
+    }
+}
+
+pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
+    use titin_transport::Outgoing;
+    use titin_wire::ConduitId;
+    use titin_wire::frame::Head;
+    use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
+
+    let pair = make();
+    let (_, inlet) = pair.conduit(7);
+    let mut layout = Layout::new(Dtype::Float64, Order::Fortran, [3, 0]);
+    layout.names = vec!["x".into(), "größe".into()];
+    let metas = [
+        Meta::default(),
+        Meta { content: Content::Structure, slot: Some((3, 9)), ..Meta::default() },
+        Meta {
+            content: Content::Array(layout),
+            overlay: 4,
+            definition: Some(vec![1; 5000]),
+            ..Meta::default()
+        },
+        Meta { content: Content::Structure, codings: vec![(Codec::Zstd, 1 << 40)], ..Meta::default() },
+    ];
+    for (sequence, meta) in (0..).zip(metas) {
+        let head = Head {
+            conduit: ConduitId(7),
+            source: 1,
+            destination: 2,
+            tag: 3,
+            sequence,
+            timestamp: -0.5,
+            next_timestamp: (sequence % 2 == 0).then_some(f64::INFINITY),
+        };
+        pair.left.carrier.send(&Outgoing::new(head, &meta, &[])).unwrap();
+        let message = inlet.receive();
+        assert_eq!((message.head, &*message.meta), (head, &meta));
+    }
+}
+
+pub fn memory_is_the_callers_again_after_a_send(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    for (sequence, length) in (0..).zip([1, 1000, 100_000, LARGE]) {
+        let mut bytes = pattern(sequence, length);
+        outlet.send(&bytes);
+        bytes.fill(0xee);
+        expect(&inlet, sequence, length);
+    }
+}
+
+pub fn memory_is_the_callers_again_though_the_receiver_is_stalled(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let stall = pair.stall();
+    let lengths = [1000, LARGE, 1, 100_000, 3 * PIECE];
+    for (sequence, length) in (0..).zip(lengths) {
+        let mut bytes = pattern(sequence, length);
+        let sent = outlet.send(&bytes);
+        bytes.fill(0xee);
+        assert!(length < LARGE || sent.copied > 0, "it cannot have left");
+    }
+    drop(stall);
+    for (sequence, length) in (0..).zip(lengths) {
+        expect(&inlet, sequence, length);
+    }
+}
+
+pub fn ten_thousand_messages_can_be_held(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let length = |sequence: u64| 100 + sequence as usize % 3000;
+    let held: Vec<Message> = std::thread::scope(|scope| {
+        scope.spawn(|| send_all(&outlet, 0..10_000, length));
+        (0..10_000).map(|_| inlet.receive()).collect()
+    });
+    for (sequence, message) in (0..).zip(&held) {
+        check(message, sequence, length(sequence));
+    }
+}
+
+pub fn messages_outlive_what_brought_them(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let lengths = [0, 10, 100_000, 2 * PIECE];
+    for (sequence, length) in (0..).zip(lengths) {
+        outlet.send(&pattern(sequence, length));
+    }
+    inlet.wait(|inbox| inbox.received() == 4);
+    let taken = inlet.receive();
+    drop((outlet, pair));
+    inlet.inbox.lose(titin_transport::Lost::Closed);
+    check(&taken, 0, 0);
+    for (sequence, length) in (0..).zip(lengths).skip(1) {
+        check(&inlet.inbox.take().expect("it had arrived"), sequence, length);
+    }
+    assert!(inlet.inbox.lost().is_some() && !inlet.inbox.exhausted());
+}
+
+pub fn the_latest_message_takes_the_place_of_earlier_ones(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, LATEST);
+    for sequence in 0..BURST {
+        outlet.send(&sequence.to_le_bytes());
+        assert!(inlet.inbox.waiting() <= 1);
+    }
+    inlet.wait(|inbox| inbox.received() == BURST);
+    let last = inlet.receive();
+    assert_eq!((last.head.sequence, &last.body[..]), (BURST - 1, &(BURST - 1).to_le_bytes()[..]));
+    assert!(inlet.inbox.take().is_none());
+    outlet.end();
+    outlet.wait(|window| window.settled());
+    assert!(inlet.inbox.exhausted());
+}
+
+pub fn the_latest_message_does_so_before_anybody_receives(make: fn() -> Pair) {
+    let pair = make();
+    let outlet = pair.left.outlet(1, LATEST);
+    let inbox = pair.right.exchange.inbox(outlet.conduit);
+    for sequence in 0..1000u64 {
+        outlet.send(&sequence.to_le_bytes());
+        assert!(inbox.waiting() <= 1);
+    }
+    let inlet = pair.right.inlet(1, LATEST);
+    inlet.wait(|inbox| inbox.received() == 1000);
+    assert_eq!(inlet.receive().head.sequence, 999);
+}
+
+pub fn the_latest_message_does_so_while_the_receiver_is_stalled(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, LATEST);
+    let stall = pair.stall();
+    // All together they would fill the machine's memory.
+    let bytes = pattern(0, 1 << 20);
+    for sequence in 0..BURST {
+        let length =
+            if sequence < 100 { bytes.len() } else { bytes.len() * usize::from(sequence % 100 == 0) };
+        outlet.send(&bytes[..length]);
+    }
+    assert!(resident() < 1 << 30, "{} MiB are held", resident() >> 20);
+    outlet.end();
+    drop(stall);
+    inlet.wait(|inbox| inbox.ended());
+    assert_eq!(inlet.receive().head.sequence, BURST - 1);
+    assert!(inlet.inbox.exhausted());
+}
+
+pub fn one_message_larger_than_the_buffer_fits(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, limits(64, 1000));
+    for sequence in 0..3 {
+        outlet.send(&pattern(sequence, 1 << 20));
+        assert_eq!(outlet.window.claim(0), Room::Full);
+        expect(&inlet, sequence, 1 << 20);
+    }
+}
+
+/// The receiver has taken all that was sent, but so little that it has not told yet; what comes next is large.
+pub fn a_full_buffer_takes_more_as_soon_as_it_can(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, limits(64, 1000));
+    outlet.send(&pattern(0, 10));
+    expect(&inlet, 0, 10);
+    assert_eq!(outlet.window.claim(995), Room::Full);
+    outlet.send(&pattern(1, 995));
+    // And the other way about: it is taken only once the sender waits.
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| outlet.send(&pattern(2, 10)));
+        expect(&inlet, 1, 995);
+        sender.join().unwrap();
+        expect(&inlet, 2, 10);
+    });
+}
+
+pub fn a_full_conduit_leaves_others_free(make: fn() -> Pair) {
+    let pair = make();
+    let (blocked, unread) = pair.limited(1, limits(2, 1 << 30));
+    let (free, read) = pair.conduit(2);
+    blocked.send(&pattern(0, LARGE));
+    blocked.send(&pattern(1, LARGE));
+    assert_eq!(blocked.window.claim(1), Room::Full);
+    for sequence in 0..1000 {
+        free.send(&pattern(sequence, 100));
+        expect(&read, sequence, 100);
+    }
+    assert_eq!(blocked.window.claim(1), Room::Full);
+    expect(&unread, 0, LARGE);
+    blocked.send(&pattern(2, 1));
+    expect(&unread, 1, LARGE);
+    expect(&unread, 2, 1);
+}
+
+pub fn acknowledgements_are_cumulative(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, limits(16, 1 << 30));
+    send_all(&outlet, 0..16, |_| 100);
+    assert_eq!(outlet.window.ahead(), (16, 1600));
+    for sequence in 0..16 {
+        expect(&inlet, sequence, 100);
+    }
+    // Told of every fourth.
+    outlet.wait(|window| window.ahead() == (0, 0));
+    send_all(&outlet, 16..19, |_| 100);
+    take_all(&inlet, 16..19, |_| 100);
+    assert_eq!(outlet.window.ahead(), (3, 300));
+    inlet.inbox.settle();
+    outlet.wait(|window| window.ahead() == (0, 0));
+}
+
+pub fn an_end_comes_behind_all_messages(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let (empty, nothing) = pair.conduit(2);
+    send_all(&outlet, 0..3, |_| 2 * PIECE);
+    outlet.end();
+    empty.end();
+    outlet.wait(|window| window.settled());
+    for sequence in 0..3 {
+        assert!(inlet.inbox.ended() && !inlet.inbox.exhausted());
+        expect(&inlet, sequence, 2 * PIECE);
+    }
+    assert!(inlet.inbox.exhausted() && inlet.inbox.take().is_none());
+    nothing.wait(|inbox| inbox.exhausted());
+    inlet.inbox.lose(titin_transport::Lost::Closed);
+    assert_eq!(inlet.inbox.lost(), None, "what goes after its end is not lost");
+}
+
+pub fn an_end_comes_behind_what_a_stalled_receiver_has_not_taken_in(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let stall = pair.stall();
+    send_all(&outlet, 0..2, |_| LARGE);
+    outlet.end();
+    drop(stall);
+    outlet.wait(|window| window.settled());
+    expect(&inlet, 0, LARGE);
+    expect(&inlet, 1, LARGE);
+    assert!(inlet.inbox.exhausted());
+}
+
+pub fn a_receiver_that_is_done_holds_nobody_up(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, limits(4, 1 << 30));
+    outlet.send(&pattern(0, 100));
+    inlet.inbox.discard();
+    for sequence in 1..1000 {
+        outlet.send(&pattern(sequence, 100));
+    }
+    outlet.end();
+    outlet.wait(|window| window.settled() && window.ahead() == (0, 0));
+    assert_eq!(inlet.inbox.waiting(), 0);
+}
+
+pub fn a_forgotten_conduit_holds_nobody_up(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.limited(1, limits(4, 1 << 30));
+    outlet.send(&pattern(0, 100));
+    expect(&inlet, 0, 100);
+    pair.right.exchange.forget(outlet.conduit, true);
+    for sequence in 1..1000 {
+        outlet.send(&pattern(sequence, 100));
+    }
+    outlet.end();
+    outlet.wait(|window| window.settled());
+    assert_eq!(pair.right.exchange.inbox(outlet.conduit).waiting(), 0);
+}
+
+pub fn several_may_send_at_once(make: fn() -> Pair) {
+    let pair = make();
+    let conduits: Vec<_> = (0..6).map(|number| pair.limited(number, limits(8, 64 << 20))).collect();
+    let length = |sequence: u64, number: u64| match (sequence + number) % 10 {
+        0 => 2 * PIECE + sequence as usize,
+        1 => 100_000,
+        other => other as usize * 50,
+    };
+    std::thread::scope(|scope| {
+        for ((outlet, inlet), number) in conduits.iter().zip(0..) {
+            scope.spawn(move || send_all(outlet, 0..100, |s| length(s, number)));
+            scope.spawn(move || take_all(inlet, 0..100, |s| length(s, number)));
+        }
+    });
+}
+
+pub fn both_ends_may_send_large_messages_at_once(make: fn() -> Pair) {
+    let pair = make();
+    let options = limits(2, 1 << 30);
+    let (there, back) = (
+        (pair.left.outlet(1, options), pair.right.inlet(1, options)),
+        (pair.right.outlet(2, options), pair.left.inlet(2, options)),
+    );
+    // Each sends, then receives: if a send waited for the other end to receive, neither would ever.
+    std::thread::scope(|scope| {
+        for (outlet, inlet) in [(&there.0, &back.1), (&back.0, &there.1)] {
+            scope.spawn(move || {
+                for sequence in 0..5 {
+                    outlet.send(&pattern(sequence, LARGE));
+                    expect(inlet, sequence, LARGE);
+                }
+            });
+        }
+    });
+}
+
+pub fn what_was_kept_for_a_stalled_receiver_arrives_in_order(make: fn() -> Pair) {
+    let pair = make();
+    let conduits: Vec<_> = (0..3).map(|number| pair.conduit(number)).collect();
+    let length =
+        |sequence: u64| if sequence.is_multiple_of(7) { 3 * PIECE + 1 } else { sequence as usize * 100 };
+    let stall = pair.stall();
+    for sequence in 0..20 {
+        conduits.iter().for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
+    }
+    drop(stall);
+    // While that drains, more comes.
+    for sequence in 20..40 {
+        conduits.iter().for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
+    }
+    for (_, inlet) in &conduits {
+        take_all(inlet, 0..40, length);
+    }
+}
+
+pub fn messages_may_come_before_there_is_an_instance(make: fn() -> Pair) {
+    let pair = make();
+    let outlet = pair.left.outlet(1, limits(4, 1 << 30));
+    send_all(&outlet, 0..4, |_| 10);
+    let early = pair.right.exchange.inbox(outlet.conduit);
+    while early.received() < 4 {
+        std::thread::yield_now();
+    }
+    let rings = pair.right.bell.rings();
+    let inlet = pair.right.inlet(1, limits(4, 1 << 30));
+    assert_ne!(pair.right.bell.rings(), rings, "who waits already is told");
+    assert!(Arc::ptr_eq(&early, &inlet.inbox));
+    take_all(&inlet, 0..4, |_| 10);
+    outlet.send(&pattern(4, 10));
+    expect(&inlet, 4, 10);
+}
+
+/// Bytes of memory that this process has in use.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs");
+    let pages: usize =
+        statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number of pages");
+    pages * rustix::param::page_size()
+}

@@ -1,0 +1,144 @@
+//! A reactor's handler that notes what happens, so that a test can wait for it.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use titin_transport::{Handler, Link, Lost};
+use titin_wire::handshake::Agreement;
+
+use crate::progress;
+
+/// The body of a control message that makes the receiving reactor's thread stand still.
+pub(crate) const STAND_STILL: &[u8] = b"stand still";
+
+/// What a handler was told.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub enum Event {
+    Opened(Arc<Link>, Agreement),
+    Control(Arc<Link>, Vec<u8>),
+    Lost(Arc<Link>, Lost),
+    Unreachable(u128, Lost),
+    Broken(String),
+}
+
+/// Notes all events of a reactor.
+#[derive(Default)]
+pub struct Events {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    held: bool,
+    standing: bool,
+}
+
+impl Events {
+    /// Waits for an event that `pick` finds something in, takes it out and returns what was found.
+    pub fn wait<T>(&self, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
+        let mut state = self.state.lock().expect("never poisoned");
+        loop {
+            let found =
+                state.events.iter().enumerate().find_map(|(index, event)| Some((index, pick(event)?)));
+            if let Some((index, found)) = found {
+                state.events.remove(index);
+                progress();
+                return found;
+            }
+            state = self.changed.wait(state).expect("never poisoned");
+        }
+    }
+
+    /// Waits for a link to open.
+    pub fn opened(&self) -> Arc<Link> {
+        self.wait(|event| match event {
+            Event::Opened(link, _) => Some(link.clone()),
+            _ => None,
+        })
+    }
+
+    /// Waits for a link to be lost, and says why.
+    pub fn lost(&self) -> Lost {
+        self.wait(|event| match event {
+            Event::Lost(_, why) => Some(why.clone()),
+            _ => None,
+        })
+    }
+
+    /// Waits for a control message.
+    pub fn control(&self) -> Vec<u8> {
+        self.wait(|event| match event {
+            Event::Control(_, body) => Some(body.clone()),
+            _ => None,
+        })
+    }
+
+    /// Waits until what was dialled with this tag is given up, and says why.
+    pub fn unreachable(&self, tag: u128) -> Lost {
+        self.wait(|event| match event {
+            Event::Unreachable(found, why) if *found == tag => Some(why.clone()),
+            _ => None,
+        })
+    }
+
+    /// How many events nobody has waited for.
+    pub fn count(&self) -> usize {
+        self.state.lock().expect("never poisoned").events.len()
+    }
+
+    /// Has the reactor's thread stand still at the next order to, and says when it does.
+    pub(crate) fn hold(&self, order: impl FnOnce()) {
+        let mut state = self.state.lock().expect("never poisoned");
+        state.held = true;
+        drop(state);
+        order();
+        state = self.state.lock().expect("never poisoned");
+        while !state.standing {
+            state = self.changed.wait(state).expect("never poisoned");
+        }
+    }
+
+    /// Lets it go on.
+    pub(crate) fn release(&self) {
+        self.state.lock().expect("never poisoned").held = false;
+        self.changed.notify_all();
+    }
+
+    fn note(&self, event: Event) {
+        self.state.lock().expect("never poisoned").events.push(event);
+        self.changed.notify_all();
+    }
+}
+
+impl Handler for Events {
+    fn opened(&self, link: &Arc<Link>, agreement: Agreement) {
+        self.note(Event::Opened(link.clone(), agreement));
+    }
+
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        if body != STAND_STILL {
+            return self.note(Event::Control(link.clone(), body.to_vec()));
+        }
+        let mut state = self.state.lock().expect("never poisoned");
+        state.standing = true;
+        self.changed.notify_all();
+        while state.held {
+            state = self.changed.wait(state).expect("never poisoned");
+        }
+        state.standing = false;
+    }
+
+    fn lost(&self, link: &Arc<Link>, why: Lost) {
+        self.note(Event::Lost(link.clone(), why));
+    }
+
+    fn unreachable(&self, tag: u128, why: Lost) {
+        self.note(Event::Unreachable(tag, why));
+    }
+
+    fn broken(&self, text: String) {
+        self.note(Event::Broken(text));
+    }
+}

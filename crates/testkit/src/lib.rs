@@ -1,0 +1,25 @@
+//! What tests of titin share: the [conformance](conformance!) suite that every medium must pass, a [`Pair`] of ends to
+//! run it on, a [`Watchdog`] against hangs.
+
+//!
+//! For development only: nothing that is shipped depends on it.
+//!
+//! ```
+//! use titin_testkit::{Pair, pattern};
+//!
+//! let pair = Pair::inproc();
+//! let (outlet, inlet) = pair.conduit(1);
+//! outlet.send(&pattern(0, 100));
+//! assert_eq!(&inlet.receive().body[..], &pattern(0, 100)[..]);
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod events;
+mod pair;
+mod watchdog;
+
+pub use events::{Event, Events};
+pub use pair::{Inlet, Outlet, Pair, Side, Stall, pattern};
+pub use watchdog::{Watchdog, progress};

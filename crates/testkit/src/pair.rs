@@ -1,0 +1,242 @@
+//! Two ends that a medium connects, as two instances would be.
+
+use std::io::IoSlice;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use titin_transport::{
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Reactor, Room, Sent,
+    Window,
+};
+use titin_wire::frame::Head;
+use titin_wire::handshake::Purpose;
+use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
+use titin_wire::{ConduitId, Secret};
+
+use crate::events::STAND_STILL;
+use crate::{Events, Watchdog, progress};
+
+/// Two ends, left and right, and what connects them.
+pub struct Pair {
+    /// Messages go from here to the right, unless a test says otherwise.
+    pub left: Side,
+    /// The other end.
+    pub right: Side,
+    _watchdog: Watchdog,
+}
+
+/// One end of a [`Pair`].
+pub struct Side {
+    /// Its conduit ends.
+    pub exchange: Arc<Exchange>,
+    /// Takes messages to the other end.
+    pub carrier: Arc<dyn Carrier>,
+    /// Where its instance waits.
+    pub bell: Arc<Doorbell>,
+    /// Over tcp, its reactor, what that has told, and the link.
+    pub tcp: Option<(Arc<Reactor>, Arc<Events>, Arc<Link>)>,
+}
+
+/// The sending end of a conduit.
+pub struct Outlet {
+    /// The conduit.
+    pub conduit: ConduitId,
+    /// Its window.
+    pub window: Arc<Window>,
+    /// Whether a message takes the place of earlier ones.
+    pub supersedes: bool,
+    carrier: Arc<dyn Carrier>,
+    bell: Arc<Doorbell>,
+}
+
+/// The receiving end of a conduit.
+pub struct Inlet {
+    /// Its inbox.
+    pub inbox: Arc<Inbox>,
+    bell: Arc<Doorbell>,
+}
+
+/// Keeps an end from taking in anything, until dropped.
+pub struct Stall(Option<Arc<Events>>);
+
+impl Pair {
+    /// Two instances in one process.
+    pub fn inproc() -> Self {
+        let exchange = Arc::new(Exchange::default());
+        let side = || Side {
+            exchange: exchange.clone(),
+            carrier: Arc::new(Inproc::new(exchange.clone())),
+            bell: Arc::default(),
+            tcp: None,
+        };
+        Pair { left: side(), right: side(), _watchdog: Watchdog::start() }
+    }
+
+    /// Two processes, as far as titin can tell, and a connection over loopback.
+    pub fn tcp() -> Self {
+        let watchdog = Watchdog::start();
+        let secret = Secret::random();
+        let start = || {
+            let (exchange, events) = (Arc::new(Exchange::default()), Arc::new(Events::default()));
+            let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone());
+            (exchange, events, reactor.expect("a reactor starts"))
+        };
+        let ((left, right), here) = ((start(), start()), IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let address = right.2.listen(here).expect("a port is free");
+        left.2.dial(&[address], Purpose::Data, 0).expect("an address that can be dialled");
+        let side = |(exchange, events, reactor): (Arc<Exchange>, Arc<Events>, Arc<Reactor>)| {
+            let link = events.opened();
+            Side { exchange, carrier: link.clone(), bell: Arc::default(), tcp: Some((reactor, events, link)) }
+        };
+        Pair { left: side(left), right: side(right), _watchdog: watchdog }
+    }
+
+    /// A conduit from left to right, with the usual limits.
+    pub fn conduit(&self, number: u32) -> (Outlet, Inlet) {
+        self.limited(number, InboxOptions::default())
+    }
+
+    /// A conduit from left to right, with these limits.
+    pub fn limited(&self, number: u32, options: InboxOptions) -> (Outlet, Inlet) {
+        (self.left.outlet(number, options), self.right.inlet(number, options))
+    }
+
+    /// Keeps the right end from taking in anything, where the medium is one that could be kept from it.
+    pub fn stall(&self) -> Stall {
+        let Some((_, events, _)) = &self.right.tcp else { return Stall(None) };
+        let (_, _, link) = self.left.tcp.as_ref().expect("both ends are of one medium");
+        events.hold(|| link.tell(STAND_STILL));
+        Stall(Some(events.clone()))
+    }
+}
+
+impl Side {
+    /// The sending end of a conduit.
+    pub fn outlet(&self, number: u32, options: InboxOptions) -> Outlet {
+        let conduit = ConduitId(number);
+        let (messages, bytes) =
+            if options.latest { (u64::MAX, u64::MAX) } else { (options.messages, options.bytes) };
+        let window = Arc::new(Window::new(self.bell.clone(), messages, bytes));
+        self.exchange.open_window(conduit, window.clone());
+        let (carrier, bell) = (self.carrier.clone(), self.bell.clone());
+        Outlet { conduit, window, supersedes: options.latest, carrier, bell }
+    }
+
+    /// The receiving end of a conduit.
+    pub fn inlet(&self, number: u32, options: InboxOptions) -> Inlet {
+        let inbox = self.exchange.inbox(ConduitId(number));
+        inbox.attach(self.bell.clone(), self.carrier.clone(), options);
+        Inlet { inbox, bell: self.bell.clone() }
+    }
+}
+
+impl Outlet {
+    /// Sends bytes, as soon as there is room.
+    pub fn send(&self, bytes: &[u8]) -> Sent {
+        self.send_parts(&[IoSlice::new(bytes)])
+    }
+
+    /// Sends bytes in parts, as soon as there is room.
+    pub fn send_parts(&self, parts: &[IoSlice<'_>]) -> Sent {
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        let sequence = self.claim(length);
+        self.send_numbered(sequence, parts).expect("the other end is there")
+    }
+
+    /// Sends the message of this number, whatever the window says.
+    pub fn send_numbered(&self, sequence: u64, parts: &[IoSlice<'_>]) -> Result<Sent, titin_transport::Lost> {
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        let meta = meta(length);
+        let mut outgoing = Outgoing::new(head(self.conduit, sequence), &meta, parts);
+        outgoing.supersedes = self.supersedes;
+        let sent = self.carrier.send(&outgoing);
+        progress();
+        sent
+    }
+
+    /// Says that no message follows.
+    pub fn end(&self) {
+        self.carrier.end(self.conduit, self.window.sent());
+    }
+
+    /// Waits for room as the runtime does; the number of the message that may be sent.
+    pub fn claim(&self, length: u64) -> u64 {
+        let mut asked = false;
+        loop {
+            let rings = self.bell.rings();
+            match self.window.claim(length) {
+                Room::Free(sequence) => return sequence,
+                Room::Full if asked => drop(self.bell.wait(rings, None)),
+                Room::Full => self.carrier.ask(self.conduit, self.window.sent()),
+                Room::Lost(why) => panic!("the receiver is gone: {why}"),
+            }
+            asked = true;
+        }
+    }
+
+    /// Waits until the window is as wanted.
+    pub fn wait(&self, wanted: impl Fn(&Window) -> bool) {
+        wait(&self.bell, || wanted(&self.window).then_some(()));
+    }
+}
+
+impl Inlet {
+    /// Waits for a message.
+    pub fn receive(&self) -> Message {
+        wait(&self.bell, || self.inbox.take())
+    }
+
+    /// Waits until the inbox is as wanted.
+    pub fn wait(&self, wanted: impl Fn(&Inbox) -> bool) {
+        wait(&self.bell, || wanted(&self.inbox).then_some(()));
+    }
+}
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|events| events.release());
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        if let Some((reactor, _, link)) = &self.tcp {
+            link.close();
+            reactor.stop();
+        }
+    }
+}
+
+/// Bytes that tell one message from another, and one place in it from another.
+pub fn pattern(sequence: u64, length: usize) -> Vec<u8> {
+    let mut state = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+fn head(conduit: ConduitId, sequence: u64) -> Head {
+    let (timestamp, next_timestamp) = (sequence as f64, Some(sequence as f64 + 1.0));
+    Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
+}
+
+fn meta(length: u64) -> Meta {
+    Meta { content: Content::Array(Layout::new(Dtype::UInt8, Order::C, [length])), ..Meta::default() }
+}
+
+fn wait<T>(bell: &Doorbell, mut poll: impl FnMut() -> Option<T>) -> T {
+    loop {
+        let rings = bell.rings();
+        if let Some(found) = poll() {
+            progress();
+            return found;
+        }
+        bell.wait(rings, None);
+    }
+}

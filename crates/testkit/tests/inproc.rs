@@ -1,0 +1,38 @@
+//! The contract of carriers within a process.
+
+use std::sync::Arc;
+
+use titin_testkit::{Pair, conformance};
+use titin_transport::Outgoing;
+use titin_wire::ConduitId;
+use titin_wire::frame::Head;
+use titin_wire::meta::{Content, Meta};
+
+conformance!(Pair::inproc);
+
+#[test]
+fn receivers_of_a_multicast_share_one_buffer() {
+    let pair = Pair::inproc();
+    let inlets: Vec<_> = (0..3).map(|number| pair.right.inlet(number, Default::default())).collect();
+    let (meta, parts) =
+        (Meta { content: Content::Structure, ..Meta::default() }, [std::io::IoSlice::new(b"one")]);
+    let mut copy = None;
+    for number in 0..3 {
+        let (source, destination, tag, sequence) = (0, 0, 0, 0);
+        let head = Head {
+            conduit: ConduitId(number),
+            source,
+            destination,
+            tag,
+            sequence,
+            timestamp: 0.0,
+            next_timestamp: None,
+        };
+        let outgoing = Outgoing::new(head, &meta, &parts);
+        copy.into_iter().for_each(|copy| outgoing.share(copy));
+        pair.left.carrier.send(&outgoing).unwrap();
+        copy = outgoing.copied();
+    }
+    let bodies: Vec<_> = inlets.iter().map(|inlet| inlet.receive().body).collect();
+    assert!(bodies.iter().all(|body| Arc::ptr_eq(body, &bodies[0]) && body[..] == *b"one"));
+}

@@ -1,0 +1,5 @@
+//! The contract of carriers over tcp.
+
+use titin_testkit::{Pair, conformance};
+
+conformance!(Pair::tcp);
