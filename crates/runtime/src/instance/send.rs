@@ -166,7 +166,8 @@ impl Inner {
         let Some(sequence) = self.claim(outlet, length)? else { return self.refuse(outlet) };
 
         let mut told = outlet.told.lock().expect("never poisoned");
-        if message.overlay.0 != 0 && told.0 != message.overlay.0 {
+        // Behind `last` a message may be dropped for a later one, and with it what only it has told.
+        if message.overlay.0 != 0 && (told.0 != message.overlay.0 || outlet.end.chain.last) {
             meta.definition = Some(encode_overlay(&message.overlay.1));
             *told = message.overlay.clone();
         }
@@ -237,6 +238,9 @@ impl Inner {
             return Ok(Some(sequence));
         }
         let start = Instant::now();
+        if let Some(carrier) = outlet.end.carrier.get() {
+            carrier.ask(outlet.end.conduit, outlet.window.sent());
+        }
         let on = || {
             let mut on = self.wait_on(&outlet.end, Some(&outlet.window), None);
             on.ahead_bytes += length;
