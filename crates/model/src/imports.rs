@@ -151,9 +151,23 @@ impl Modules<'_> {
         } else {
             why += "\nand no installed Python package has a module of this name";
         }
-        problems.error_hint(import.at, Code::Import, what, why, did_you_mean(module, installed()));
+        let package = module.rsplit_once('.').map_or(String::new(), |(package, _)| format!("{package}."));
+        let beside: Vec<String> = beside(&tried).into_iter().map(|name| format!("{package}{name}")).collect();
+        let known = installed().chain(beside.iter().map(String::as_str));
+        problems.error_hint(import.at, Code::Import, what, why, did_you_mean(module, known));
         None
     }
+}
+
+/// The last names of the modules in the directories in which one was looked for.
+fn beside(tried: &[PathBuf]) -> Vec<String> {
+    let directories = tried.iter().filter_map(|path| std::fs::read_dir(path.parent()?).ok());
+    let files = directories.flat_map(|entries| entries.flatten().take(1000)).map(|entry| entry.path());
+    let modules = files.filter(|path| path.extension().is_some_and(|e| e == "ymmsl"));
+    let mut names: Vec<_> =
+        modules.filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect();
+    names.sort();
+    names
 }
 
 /// Gives the document's own implementations their full names, where they are described and where they are used.

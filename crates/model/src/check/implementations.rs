@@ -230,7 +230,7 @@ fn find<'d>(
     let Some((model, rest)) = prefixed.max_by_key(|(model, _)| model.name.len()) else {
         let why = format!("paths under \"{section}\" begin with the name of a model");
         let mut models = description.models.values();
-        let within = models.find(|model| matches!(walk(description, model, path), Found::Component(_)));
+        let within = models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
         let hint = match within {
             Some(model) => Some(format!("did you mean \"{}.{path}\"?", model.name)),
             None => {
@@ -243,7 +243,7 @@ fn find<'d>(
         return None;
     };
     match walk(description, model, rest) {
-        Found::Component(component) => Some(component),
+        Found::Component(component, _) => Some(component),
         Found::Lost(model, rest) => {
             let names = || model.components.keys().map(Name::as_str);
             let hint = did_you_mean(&rest, names())

@@ -70,7 +70,8 @@ fn inherit_ports(description: &mut Description) {
 
 /// What a path of components leads to.
 pub(crate) enum Found<'d> {
-    Component(&'d Component),
+    /// A component, and the model that implements it, if one does.
+    Component(&'d Component, Option<&'d Model>),
     /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
     Lost(&'d Model, String),
 }
@@ -86,11 +87,11 @@ pub(crate) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str
         let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
         let Some(end) = fits else { return Found::Lost(model, rest.to_string()) };
         let component = &model.components[&rest[..end]];
-        if end == rest.len() {
-            return Found::Component(component);
-        }
         let implementation = description.implementation(&chain, component);
         let inner = implementation.and_then(|name| description.models.get(name));
+        if end == rest.len() {
+            return Found::Component(component, inner);
+        }
         let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
             return Found::Lost(model, rest.to_string());
         };

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::{Found, walk};
 use crate::description::{Description, Model, SupportedSetting};
-use crate::names::{InstanceName, Name, Part, Reference};
+use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 use crate::settings::SettingType;
@@ -24,13 +25,23 @@ pub(super) fn check(description: &Description, root: &Model, network: &Network, 
         return;
     }
     let readers = Readers::new(description, root, network);
-    for (path, value, at) in description.settings.entries() {
-        if let Ok(reference) = path.parse::<Reference>() {
-            readers.check_name(path, &reference, at, problems);
-        }
-        let _ = value;
+    for (path, _, at) in description.settings.entries() {
+        readers.check_path(path, at, problems);
     }
-    check_types(description, network, problems);
+    check_types(description, root, network, problems);
+}
+
+/// The models that implement components of the network's model, by path.
+fn nested<'d>(description: &'d Description, root: &'d Model, network: &Network) -> Vec<(String, &'d Model)> {
+    let mut paths: BTreeSet<&str> = BTreeSet::new();
+    for component in &network.components {
+        paths.extend(component.path.match_indices('.').map(|(dot, _)| &component.path[..dot]));
+    }
+    let models = paths.into_iter().filter_map(|path| match walk(description, root, path) {
+        Found::Component(_, Some(model)) => Some((path.to_string(), model)),
+        _ => None,
+    });
+    models.collect()
 }
 
 /// Who reads which settings.
@@ -73,59 +84,75 @@ impl<'a> Readers<'a> {
             }
         }
         // Models that say which settings they take count as readers too.
-        if let Some(Some(all)) = readers.by_path.get_mut("") {
-            all.extend(root.supported_settings.keys().map(|n| n.as_str()));
+        for (path, model) in std::iter::once((String::new(), root)).chain(nested(description, root, network))
+        {
+            for name in model.supported_settings.keys() {
+                readers.known.insert(name);
+                // It can be given to the model itself, or to anything around it.
+                let around = std::iter::successors(Some(path.as_str()), |path| {
+                    (!path.is_empty()).then(|| path.rsplit_once('.').map_or("", |(outer, _)| outer))
+                });
+                for path in around {
+                    if let Some(Some(all)) = readers.by_path.get_mut(path) {
+                        all.insert(name);
+                    }
+                }
+            }
         }
         readers
     }
 
-    fn check_name(&self, path: &str, reference: &Reference, at: Place, problems: &mut Problems) {
-        let names: Vec<&str> = path.split('.').collect();
-        // The longest part in front that is a component; the rest is the setting's name.
-        let front = (0..names.len()).rev().find_map(|n| {
-            let front = names[..n].join(".");
-            let plain: String = front.split('[').next().unwrap_or_default().into();
-            let readers = self.by_path.get(plain.as_str())?;
-            (n == 0 || front == plain || front[plain.len()..].find('.').is_none())
-                .then_some((n, plain, front, readers))
-        });
-        let Some((n, plain, front, readers)) = front else { return };
-        let name = names[n..].join(".");
-        if n > 0 && !self.check_instance(&front, &plain, at, problems) {
+    /// Splits a path where the longest component in front ends: `a.b[1]`, `a.b` and `x` for `a.b[1].x`. Without a component the
+    /// whole path is the setting's name.
+    fn split<'p>(&self, path: &'p str) -> (&'p str, &'p str, &'p str) {
+        path.rmatch_indices('.')
+            .map(|(dot, _)| {
+                let instance = &path[..dot];
+                (instance, instance.split('[').next().unwrap_or_default(), &path[dot + 1..])
+            })
+            .find(|(instance, component, _)| {
+                // An index inside, as in `a[1].b`, is not how instances are named.
+                self.by_path.contains_key(component) && !instance[component.len()..].contains('.')
+            })
+            .unwrap_or(("", "", path))
+    }
+
+    fn check_path(&self, path: &str, at: Place, problems: &mut Problems) {
+        let (instance, component, name) = self.split(path);
+        if !instance.is_empty() && !self.check_instance(instance, component, at, problems) {
             return;
         }
-        if let Some(word) = name.split('.').next().filter(|_| n == 0 && name.contains('.')) {
-            self.lost(path, word, &name, at, problems);
-            return;
-        }
-        if reference.parts().last().is_some_and(|part| matches!(part, Part::Index(_))) {
+        if component.is_empty()
+            && let Some((word, rest)) = name.split_once('.')
+        {
+            self.lost(path, word, rest, at, problems);
+        } else if path.ends_with(']') {
             let why = "a setting has no index; an instance is chosen before its name, as in \"macro[3].dt\"";
             problems.error(at, Code::BadName, format!("\"{path}\" cannot be a setting"), why);
-            return;
-        }
-        if name.starts_with("muscle_") {
-            if !SPECIAL.contains(&name.as_str()) {
+        } else if name.starts_with("muscle_") {
+            if !SPECIAL.contains(&name) {
                 let why = "names that begin with \"muscle_\" are those of settings that the coupler reads";
-                let hint = did_you_mean(&name, SPECIAL);
+                let hint = did_you_mean(name, SPECIAL);
                 problems.warn(at, Code::UnknownSetting, format!("there is no setting \"{name}\""), why, hint);
             }
-            return;
+        } else {
+            self.check_name(path, component, name, at, problems);
         }
-        let of =
-            if n == 0 { "no component".to_string() } else { format!("\"{plain}\" does not read it, and it") };
-        match readers {
-            Some(known) if !known.contains(name.as_str()) => {
+    }
+
+    /// Whether something reads the setting `name` of `component`, or of any component if that is empty.
+    fn check_name(&self, path: &str, component: &str, name: &str, at: Place, problems: &mut Problems) {
+        match self.by_path.get(component) {
+            Some(Some(known)) if !known.contains(name) => {
                 let all = || known.iter().copied();
-                let hint = did_you_mean(&name, all())
-                    .or_else(|| Some(format!("settings there: {}", listing(all()))));
-                let why = if n == 0 {
-                    format!(
-                        "{of} of model \"{}\" says under \"supported_settings\" that it reads it",
-                        self.network.model
-                    )
+                let hint =
+                    did_you_mean(name, all()).unwrap_or_else(|| format!("known there: {}", listing(all())));
+                let who = if component.is_empty() {
+                    format!("no program in model \"{}\"", self.network.model)
                 } else {
-                    format!("its program's \"supported_settings\" has no such name; {of} has no effect")
+                    format!("no program of \"{component}\"")
                 };
+                let why = format!("{who} lists \"{name}\" under \"supported_settings\"");
                 problems.error_hint(
                     at,
                     Code::UnknownSetting,
@@ -134,8 +161,8 @@ impl<'a> Readers<'a> {
                     hint,
                 );
             }
-            None if !self.known.contains(name.as_str()) => {
-                if let Some(hint) = did_you_mean(&name, self.known.iter().copied()) {
+            Some(None) if !self.known.contains(name) => {
+                if let Some(hint) = did_you_mean(name, self.known.iter().copied()) {
                     let why = "no program says that it reads it; one that does not list its settings may";
                     problems.warn(
                         at,
@@ -172,10 +199,9 @@ impl<'a> Readers<'a> {
         false
     }
 
-    /// A path that begins with no component.
-    fn lost(&self, path: &str, word: &str, name: &str, at: Place, problems: &mut Problems) {
+    /// A path that begins with no component, but with `word`.
+    fn lost(&self, path: &str, word: &str, rest: &str, at: Place, problems: &mut Problems) {
         let plain = word.split('[').next().unwrap_or_default();
-        let rest = name.split_once('.').map_or("", |(_, rest)| rest);
         let what = format!("setting \"{path}\" belongs to no component");
         if self.root.name == plain {
             let why = "paths of settings begin with a component, not with the model's name";
@@ -198,7 +224,7 @@ impl<'a> Readers<'a> {
 }
 
 /// Each value that a component gets must be of the type that it reads.
-fn check_types(description: &Description, network: &Network, problems: &mut Problems) {
+fn check_types(description: &Description, root: &Model, network: &Network, problems: &mut Problems) {
     let settings = &description.settings;
     let mut given: HashMap<&str, Vec<&Name>> = HashMap::new();
     for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
@@ -222,6 +248,14 @@ fn check_types(description: &Description, network: &Network, problems: &mut Prob
             hint,
         );
     };
+    for (path, model) in nested(description, root, network) {
+        let whole = InstanceName::new(path.as_str(), Vec::new());
+        for (name, setting) in &model.supported_settings {
+            if let Some((given, _)) = settings.find_entry(&whole, name) {
+                check(given, setting.of, &path, &model.name, name);
+            }
+        }
+    }
     for component in &network.components {
         let Some(supported) = supported(description, component) else { continue };
         let program = component.implementation.as_deref().unwrap_or_default();
