@@ -1,6 +1,6 @@
 //! What tests of titin share: the [conformance](conformance!) suite that every medium must pass, a [`Pair`] of ends to
-//! run it on, a [`Watchdog`] against hangs.
-
+//! run it on, a [`Host`] for tests of tcp alone and a [`Peer`] that speaks it by hand and wrongly, and a [`Watchdog`]
+//! against hangs.
 //!
 //! For development only: nothing that is shipped depends on it.
 //!
@@ -17,9 +17,13 @@
 
 pub mod conformance;
 mod events;
+mod host;
 mod pair;
+mod peer;
 mod watchdog;
 
 pub use events::{Event, Events};
-pub use pair::{Inlet, Outlet, Pair, Side, Stall, pattern};
+pub use host::Host;
+pub use pair::{Inlet, Outlet, Pair, Side, Stall, pattern, until};
+pub use peer::{Peer, header, message};
 pub use watchdog::{Watchdog, progress};

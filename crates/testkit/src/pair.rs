@@ -1,20 +1,17 @@
 //! Two ends that a medium connects, as two instances would be.
 
 use std::io::IoSlice;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Reactor, Room, Sent,
-    Window,
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Room, Sent, Window,
 };
 use titin_wire::frame::Head;
-use titin_wire::handshake::Purpose;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
 use titin_wire::{ConduitId, Secret};
 
 use crate::events::STAND_STILL;
-use crate::{Events, Watchdog, progress};
+use crate::{Events, Host, Watchdog, progress};
 
 /// Two ends, left and right, and what connects them.
 pub struct Pair {
@@ -33,8 +30,8 @@ pub struct Side {
     pub carrier: Arc<dyn Carrier>,
     /// Where its instance waits.
     pub bell: Arc<Doorbell>,
-    /// Over tcp, its reactor, what that has told, and the link.
-    pub tcp: Option<(Arc<Reactor>, Arc<Events>, Arc<Link>)>,
+    /// Over tcp, its host and link.
+    pub tcp: Option<(Host, Arc<Link>)>,
 }
 
 /// The sending end of a conduit.
@@ -74,21 +71,10 @@ impl Pair {
 
     /// Two processes, as far as titin can tell, and a connection over loopback.
     pub fn tcp() -> Self {
-        let watchdog = Watchdog::start();
         let secret = Secret::random();
-        let start = || {
-            let (exchange, events) = (Arc::new(Exchange::default()), Arc::new(Events::default()));
-            let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone());
-            (exchange, events, reactor.expect("a reactor starts"))
-        };
-        let ((left, right), here) = ((start(), start()), IpAddr::V4(Ipv4Addr::LOCALHOST));
-        let address = right.2.listen(here).expect("a port is free");
-        left.2.dial(&[address], Purpose::Data, 0).expect("an address that can be dialled");
-        let side = |(exchange, events, reactor): (Arc<Exchange>, Arc<Events>, Arc<Reactor>)| {
-            let link = events.opened();
-            Side { exchange, carrier: link.clone(), bell: Arc::default(), tcp: Some((reactor, events, link)) }
-        };
-        Pair { left: side(left), right: side(right), _watchdog: watchdog }
+        let (left, right) = (Host::start(&secret), Host::start(&secret));
+        left.dial(&[right.listen()], 0);
+        Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
     }
 
     /// A conduit from left to right, with the usual limits.
@@ -103,14 +89,21 @@ impl Pair {
 
     /// Keeps the right end from taking in anything, where the medium is one that could be kept from it.
     pub fn stall(&self) -> Stall {
-        let Some((_, events, _)) = &self.right.tcp else { return Stall(None) };
-        let (_, _, link) = self.left.tcp.as_ref().expect("both ends are of one medium");
-        events.hold(|| link.tell(STAND_STILL));
-        Stall(Some(events.clone()))
+        let (Some((_, link)), Some((host, _))) = (&self.left.tcp, &self.right.tcp) else {
+            return Stall(None);
+        };
+        host.events.hold(|| link.tell(STAND_STILL));
+        Stall(Some(host.events.clone()))
     }
 }
 
 impl Side {
+    /// Conduit ends of a host without a link of its own: what comes from peers by hand is taken, and not answered.
+    pub fn of(host: &Host) -> Self {
+        let exchange = host.exchange.clone();
+        Side { carrier: Arc::new(Inproc::new(Arc::default())), exchange, bell: Arc::default(), tcp: None }
+    }
+
     /// The sending end of a conduit.
     pub fn outlet(&self, number: u32, options: InboxOptions) -> Outlet {
         let conduit = ConduitId(number);
@@ -176,19 +169,19 @@ impl Outlet {
 
     /// Waits until the window is as wanted.
     pub fn wait(&self, wanted: impl Fn(&Window) -> bool) {
-        wait(&self.bell, || wanted(&self.window).then_some(()));
+        until(&self.bell, || wanted(&self.window).then_some(()));
     }
 }
 
 impl Inlet {
     /// Waits for a message.
     pub fn receive(&self) -> Message {
-        wait(&self.bell, || self.inbox.take())
+        until(&self.bell, || self.inbox.take())
     }
 
     /// Waits until the inbox is as wanted.
     pub fn wait(&self, wanted: impl Fn(&Inbox) -> bool) {
-        wait(&self.bell, || wanted(&self.inbox).then_some(()));
+        until(&self.bell, || wanted(&self.inbox).then_some(()));
     }
 }
 
@@ -198,12 +191,12 @@ impl Drop for Stall {
     }
 }
 
-impl Drop for Side {
-    fn drop(&mut self) {
-        if let Some((reactor, _, link)) = &self.tcp {
-            link.close();
-            reactor.stop();
-        }
+impl From<Host> for Side {
+    /// The end of a host's one link.
+    fn from(host: Host) -> Self {
+        let link = host.events.opened();
+        let (exchange, carrier) = (host.exchange.clone(), link.clone());
+        Side { exchange, carrier, bell: Arc::default(), tcp: Some((host, link)) }
     }
 }
 
@@ -230,7 +223,8 @@ fn meta(length: u64) -> Meta {
     Meta { content: Content::Array(Layout::new(Dtype::UInt8, Order::C, [length])), ..Meta::default() }
 }
 
-fn wait<T>(bell: &Doorbell, mut poll: impl FnMut() -> Option<T>) -> T {
+/// Waits at a bell until there is what is looked for.
+pub fn until<T>(bell: &Doorbell, mut poll: impl FnMut() -> Option<T>) -> T {
     loop {
         let rings = bell.rings();
         if let Some(found) = poll() {

@@ -1,0 +1,47 @@
+//! A process that takes part over tcp, as far as other processes can tell.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use titin_transport::{Exchange, Reactor};
+use titin_wire::handshake::Purpose;
+use titin_wire::{Address, Secret};
+
+use crate::{Events, Watchdog};
+
+/// A reactor, what it has told, and the conduit ends that it serves.
+pub struct Host {
+    /// Its conduit ends.
+    pub exchange: Arc<Exchange>,
+    /// What its reactor has told.
+    pub events: Arc<Events>,
+    /// Its reactor.
+    pub reactor: Arc<Reactor>,
+    _watchdog: Watchdog,
+}
+
+impl Host {
+    /// A host of the run with this secret.
+    pub fn start(secret: &Secret) -> Self {
+        let (exchange, events) = (Arc::new(Exchange::default()), Arc::new(Events::default()));
+        let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone());
+        let reactor = reactor.expect("a reactor starts");
+        Host { exchange, events, reactor, _watchdog: Watchdog::start() }
+    }
+
+    /// Listens on loopback.
+    pub fn listen(&self) -> Address {
+        self.reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("a port is free")
+    }
+
+    /// Begins to dial.
+    pub fn dial(&self, addresses: &[Address], tag: u128) {
+        self.reactor.dial(addresses, Purpose::Data, tag).expect("addresses that can be dialled");
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.reactor.stop();
+    }
+}

@@ -1,0 +1,160 @@
+//! Who is let in at a listener, and who is answered when dialled.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use titin_testkit::{Host, Peer, header, message, pattern};
+use titin_transport::{InboxOptions, Lost};
+use titin_wire::frame::Frame;
+use titin_wire::handshake::Refusal;
+use titin_wire::{Address, ConduitId, Secret};
+
+/// More than a listener lets in at once.
+const CROWD: usize = 100;
+
+#[test]
+fn another_secret_is_refused_and_said_so() {
+    let host = Host::start(&Secret::random());
+    let address = host.listen();
+    let stranger = Host::start(&Secret::random());
+    stranger.dial(&[address], 5);
+    let why = stranger.events.unreachable(5);
+    assert_eq!(why, Lost::Refused(Refusal::Secret));
+    assert!(why.to_string().contains("TITIN_SECRET"), "{why}");
+    assert_eq!(host.events.count(), 0, "a stranger is nobody's business");
+}
+
+#[test]
+fn garbage_is_shown_out_and_who_belongs_here_gets_in() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let address = host.listen();
+    let garbage = [
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        pattern(1, 100_000),
+        vec![0; 64],
+        [b"TITIN\r\n\0", &[9; 1000][..]].concat(),
+        message(1, 0, b"no handshake", 100),
+    ];
+    for bytes in &garbage {
+        let mut peer = Peer::connect(&address);
+        peer.write(bytes);
+        assert!(peer.drain().len() <= 64, "no more is said than a greeting");
+    }
+    let mut peer = Peer::connect(&address);
+    peer.write(b"TIT");
+    drop(peer);
+    let friend = Host::start(&secret);
+    friend.dial(&[address], 1);
+    friend.events.opened();
+    assert_eq!(host.events.opened().tag(), None);
+    assert_eq!((host.events.count(), host.exchange.inbox(ConduitId(1)).received()), (0, 0));
+}
+
+#[test]
+fn silent_strangers_do_not_keep_a_friend_out() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let address = host.listen();
+    // Some of the crowd are let in, and have their five seconds; the rest wait outside, and the friend behind them.
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| Peer::connect(&address)).collect();
+    let friend = Host::start(&secret);
+    friend.dial(&[address], 1);
+    crowd[0].write(b"TITIN");
+    crowd.drain(CROWD / 2..).for_each(drop);
+    assert_eq!(crowd[0].drain(), b"", "its time is over");
+    friend.events.opened();
+    host.events.opened();
+}
+
+#[test]
+fn every_address_is_tried() {
+    let secret = Secret::random();
+    let (host, foreign, dialler) =
+        (Host::start(&secret), Host::start(&Secret::random()), Host::start(&secret));
+    let refused = closed();
+    let (rude, rude_thread) = greeter(b"220 mail.example ESMTP\r\n");
+    let (abrupt, abrupt_thread) = greeter(b"");
+    let addresses = [refused, rude, foreign.listen(), abrupt, host.listen()];
+    dialler.dial(&addresses, 9);
+    assert_eq!(dialler.events.opened().tag(), Some(9));
+    host.events.opened();
+    assert_eq!((dialler.events.count(), foreign.events.count()), (0, 0));
+    rude_thread.join().unwrap();
+    abrupt_thread.join().unwrap();
+}
+
+#[test]
+fn the_verdict_names_every_address() {
+    let dialler = Host::start(&Secret::random());
+    let (rude, thread) = greeter(b"220 mail.example ESMTP\r\n");
+    let addresses = [closed(), rude];
+    dialler.dial(&addresses, 3);
+    let why = dialler.events.unreachable(3).to_string();
+    for (address, reason) in addresses.iter().zip(["refused", "not a titin"]) {
+        let Address::Tcp(host, port) = address else { unreachable!() };
+        assert!(why.contains(&format!("{host}:{port}")) && why.contains(reason), "{why}");
+    }
+    thread.join().unwrap();
+    let none =
+        dialler.reactor.dial(&[Address::Other("ucx:1".into())], titin_wire::handshake::Purpose::Data, 4);
+    assert!(none.unwrap_err().to_string().contains("ucx:1"));
+}
+
+#[test]
+fn frames_may_come_right_behind_the_handshake() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    // More than a greeting's buffer takes, and a large message at the end.
+    let bodies: Vec<_> = (0..20).map(|sequence| pattern(sequence, 500 * sequence as usize)).collect();
+    let mut behind: Vec<u8> =
+        bodies.iter().zip(0..).flat_map(|(body, sequence)| message(1, sequence, body, 4000)).collect();
+    behind.extend(message(1, 20, &pattern(20, 300_000), 100_000));
+    behind.extend(header(&Frame::End { conduit: ConduitId(1), sequence: 21 }));
+    let peer = Peer::enter(&host.listen(), &secret, &behind, Peer::write);
+    let inlet = receive(&host);
+    inlet.wait(|inbox| inbox.ended());
+    for body in bodies.iter().chain([&pattern(20, 300_000)]) {
+        assert!(inlet.receive().body[..] == body[..]);
+    }
+    drop(peer);
+}
+
+#[test]
+fn bytes_may_come_one_at_a_time() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let behind = [message(1, 0, &pattern(0, 300), 70), message(1, 1, b"", 1)].concat();
+    let mut peer = Peer::enter(&host.listen(), &secret, &behind, Peer::write_slowly);
+    peer.write_slowly(&message(1, 2, &pattern(2, 200), 200));
+    let inlet = receive(&host);
+    for (sequence, length) in [(0, 300), (1, 0), (2, 200)] {
+        let message = inlet.receive();
+        assert_eq!((message.head.sequence, message.body.len()), (sequence, length));
+        assert!(length == 0 || message.body[..] == pattern(sequence, length));
+    }
+}
+
+fn receive(host: &Host) -> titin_testkit::Inlet {
+    let side = titin_testkit::Side::of(host);
+    side.inlet(1, InboxOptions::default())
+}
+
+/// An address at which nobody listens.
+fn closed() -> Address {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port())
+}
+
+/// Something else that listens, says this and hangs up.
+fn greeter(words: &'static [u8]) -> (Address, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.write_all(words).unwrap();
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    (Address::Tcp("127.0.0.1".into(), port), thread)
+}
