@@ -6,6 +6,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compile;
+mod cores;
+pub mod directory;
 pub mod event;
+pub mod guard;
+pub mod launch;
+pub mod log;
+pub mod placement;
 pub mod plan;
+pub mod profile;
+pub mod report;
+mod sentry;
+pub mod session;
+pub mod stage;
 pub mod state;
+mod tree;

@@ -3,14 +3,14 @@
 //! A plan is the description after everything in it has been looked up: names are resolved, multiplicities are
 //! counted out, settings are at hand. The state machine needs nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use titin_model::Filter;
-pub use titin_model::{ConduitId, InstanceId};
+pub use titin_model::{ComponentId, ConduitId, InstanceId};
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::{Overlay, Setting};
 
@@ -25,17 +25,23 @@ pub struct Plan {
     pub conduits: Vec<Conduit>,
     /// The user's own filters.
     pub filters: BTreeMap<String, UserFilter>,
+    /// Pairs of components, either way round, that never compute at the same time, since one calls the other.
+    pub alternating: HashSet<(ComponentId, ComponentId)>,
     /// How long things may take.
     pub terms: Terms,
 }
 
 /// One instance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Planned {
     /// As users write it: `macro[3]`.
     pub name: String,
     /// Its component.
     pub component: String,
+    /// The number of that.
+    pub component_id: ComponentId,
+    /// Its place among the instances of its component.
+    pub indices: Vec<u32>,
     /// How it comes to run.
     pub start: Start,
     /// Cores that it computes on.
@@ -52,8 +58,6 @@ pub struct Planned {
     pub stage_in: Vec<String>,
     /// Files of its work directory that are results.
     pub stage_out: Vec<String>,
-    /// Instances that never compute while this one does, since one of the two waits for the other.
-    pub alternates: Vec<InstanceId>,
 }
 
 /// A port of the description.
@@ -68,11 +72,12 @@ pub struct Port {
 }
 
 /// How an instance comes to run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Start {
     /// The manager starts this.
     Program(Program),
     /// The user starts it, perhaps in a debugger.
+    #[default]
     ByHand,
     /// The process that called the manager runs it.
     Hosted,
@@ -272,6 +277,14 @@ impl<T> IndexMut<InstanceId> for PerInstance<T> {
 }
 
 impl Plan {
+    /// Whether two instances never compute at the same time.
+    pub fn alternate(&self, one: InstanceId, other: InstanceId) -> bool {
+        let (one, other) = (&self.instances[one], &self.instances[other]);
+        let common = one.indices.len().min(other.indices.len());
+        one.indices[..common] == other.indices[..common]
+            && self.alternating.contains(&(one.component_id, other.component_id))
+    }
+
     /// The conduit with this number.
     pub fn conduit(&self, id: ConduitId) -> Option<&Conduit> {
         self.conduits.get(id.index())

@@ -24,13 +24,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use titin_transport::LinkId;
-use titin_wire::control::{PortDeclaration, Progress, ToManager, ToProgram};
+use titin_wire::control::{PortDeclaration, ToManager, ToProgram};
 use titin_wire::{Address, EndpointId};
 
 use crate::event::{Action, Event, Exit, Level, Record};
 use crate::plan::{ConduitId, InstanceId, PerInstance, Plan, Start};
 
 pub use ending::{Cause, Failure, Outcome};
+pub use titin_wire::control::Progress;
 pub use watch::Fault;
 
 /// How many of an instance's last log records are kept for the report.
@@ -140,6 +141,8 @@ pub struct Standing {
     pub phase: Phase,
     /// Its own account of where it is.
     pub position: Option<Progress>,
+    /// The simulated time at which it ends, if known.
+    pub end: Option<f64>,
 }
 
 /// Where an instance stands, in a word.
@@ -276,6 +279,25 @@ impl Manager {
         self.waits.raised()
     }
 
+    /// The last lines that an instance logged.
+    pub fn recent(&self, id: InstanceId) -> Vec<String> {
+        self.members[id].recent.iter().cloned().collect()
+    }
+
+    /// Whom the failure affected, and how; without the one that failed first.
+    pub fn affected(&self, culprit: Option<InstanceId>) -> Vec<(InstanceId, String)> {
+        let others = self.ids().filter(|id| Some(*id) != culprit);
+        others.filter_map(|id| Some((id, self.members[id].consequence()?))).collect()
+    }
+
+    /// How an instance's process ended, if it was ours and has.
+    pub fn exit(&self, id: InstanceId) -> Option<Exit> {
+        match self.members[id].process {
+            Process::Ended(exit) => Some(exit),
+            _ => None,
+        }
+    }
+
     fn standing(&self, id: InstanceId) -> Standing {
         let member = &self.members[id];
         let phase = match &member.seat {
@@ -287,7 +309,10 @@ impl Manager {
             Seat::Done => Phase::Done,
             Seat::Lost(_) => Phase::Failed,
         };
-        Standing { name: self.plan.instances[id].name.clone(), phase, position: member.position.clone() }
+        let planned = &self.plan.instances[id];
+        let told = member.position.as_ref().and_then(|position| position.end);
+        let end = told.or_else(|| planned.end.as_ref()?.in_unit("s").ok());
+        Standing { name: planned.name.clone(), phase, position: member.position.clone(), end }
     }
 
     fn said(&mut self, link: LinkId, message: ToManager) {
@@ -400,6 +425,18 @@ impl Member {
             stopped: false,
             position: None,
             recent: VecDeque::new(),
+        }
+    }
+
+    /// What a failure of another did to it, in a few words.
+    fn consequence(&self) -> Option<String> {
+        match (&self.fault, &self.seat) {
+            (None, Seat::Done) => None,
+            (Some(Fault::Said(text)), _) => Some(text.lines().next().unwrap_or_default().to_owned()),
+            (Some(Fault::WithoutClosing(exit)), _) => Some(exit.to_string()),
+            (Some(fault), _) => Some(fault.to_string()),
+            (None, Seat::Empty) => Some("had not joined yet".to_owned()),
+            (None, _) => Some("was told to end".to_owned()),
         }
     }
 

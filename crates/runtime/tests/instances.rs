@@ -84,11 +84,7 @@ impl Stage {
                         })
                         .collect(),
                     settings: BTreeMap::from([("k".into(), Setting::Float(2.0))]),
-                    scale: None,
-                    end: None,
-                    stage_in: vec![],
-                    stage_out: vec![],
-                    alternates: vec![],
+                    ..Planned::default()
                 })
                 .collect(),
             conduits: conduits

@@ -124,7 +124,15 @@ impl Manager {
 
     pub(super) fn interrupted(&mut self, signal: String) {
         match &mut self.course {
-            Course::Running => self.fail(Cause::Interrupted(signal)),
+            Course::Running => {
+                self.fail(Cause::Interrupted(signal));
+                let grace = self.plan.terms.grace.as_secs_f64();
+                self.log(
+                    Level::Info,
+                    None,
+                    format!("programs have {grace} s to end; once more ends them at once"),
+                );
+            }
             // Whoever asks twice does not want to wait.
             Course::Stopping { terminate, kill, .. } => {
                 (*terminate, *kill) = (None, Some(self.now));

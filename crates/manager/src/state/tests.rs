@@ -14,7 +14,7 @@ use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
 
 use super::{Manager, Outcome, Phase, Process, Seat};
 use crate::event::{Action, Event, Exit, Level, Signal};
-use crate::plan::{Conduit, End, InstanceId, PerInstance, Plan, Planned, Port, Program, Start};
+use crate::plan::{ComponentId, Conduit, End, InstanceId, PerInstance, Plan, Planned, Port, Program, Start};
 
 const HOST: &str = "here";
 
@@ -77,7 +77,8 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
         end: None,
         stage_in: Vec::new(),
         stage_out: Vec::new(),
-        alternates: Vec::new(),
+        component_id: ComponentId(0),
+        indices: Vec::new(),
     });
     Plan { model: "demo".into(), instances: instances.collect(), conduits: planned, ..Plan::default() }
 }

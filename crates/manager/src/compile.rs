@@ -1,0 +1,339 @@
+//! From the description to the [`Plan`] of a run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use titin_model as model;
+use titin_model::quantity::Quantity;
+use titin_model::{
+    Call, Description, EndTime, ExecutionModel, FilterKind, Network, NetworkComponent, ProgramKind,
+};
+use titin_wire::control::{Scale, UserFilter};
+use titin_wire::settings::{Overlay, Setting};
+
+use crate::cores;
+use crate::placement;
+use crate::plan::{BaseEnv, Conduit, End, MpiStart, Plan, Planned, Port, Program, Start, Terms, What};
+
+/// What a conduit may hold where the description does not say.
+const BUFFER_MESSAGES: u64 = 64;
+const BUFFER_BYTES: u64 = 1 << 30;
+
+/// What the user chose on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// Components, implementations or instances that the calling process runs.
+    pub hosted: Vec<String>,
+    /// Those that the user starts.
+    pub by_hand: Vec<String>,
+    /// Nothing is started; the user does that.
+    pub serve_only: bool,
+    /// Programs send event rows.
+    pub trace: bool,
+}
+
+/// Looks everything up that a run needs.
+///
+/// # Errors
+/// What cannot be done about the choices, for people.
+pub fn compile(network: &Network, folders: &[PathBuf], choices: &Choices) -> Result<Plan, String> {
+    for name in choices.hosted.iter().chain(&choices.by_hand) {
+        let is_meant = |component: &NetworkComponent| {
+            component.path.as_str() == name || component.implementation.as_deref() == Some(name)
+        };
+        let is_instance = || network.instances().any(|instance| instance.to_string() == *name);
+        if !network.components.iter().any(is_meant) && !is_instance() {
+            let names = || network.components.iter().map(|component| component.path.as_str());
+            let hint = model::nearest(name, names()).map(|near| format!("; did you mean {near}?"));
+            let hint = hint.unwrap_or_else(|| format!("; it has {}", model::listing(names())));
+            return Err(format!("the model {} has no component {name}{hint}", network.model));
+        }
+    }
+    let planned = |name: model::InstanceName| {
+        Some(planned(network, network.component_of(&name)?, &name, choices, folders))
+    };
+    Ok(Plan {
+        model: network.model.to_string(),
+        instances: network.instances().filter_map(planned).collect(),
+        conduits: conduits(network)?,
+        filters: filters(network, folders),
+        alternating: placement::alternating(network),
+        terms: terms(network, choices)?,
+    })
+}
+
+/// The folders of the description's files: where relative paths begin that are not a program's.
+pub fn folders(description: &Description) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for file in description.files() {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        let folder = std::path::absolute(folder).or_else(|_| std::env::current_dir());
+        if let Ok(folder) = folder.map(|folder| folder.components().collect::<PathBuf>())
+            && !folders.contains(&folder)
+        {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+fn planned(
+    network: &Network,
+    component: &NetworkComponent,
+    name: &model::InstanceName,
+    choices: &Choices,
+    folders: &[PathBuf],
+) -> Planned {
+    let (path, extras) = (component.path.as_str(), &network.extras);
+    let stage = extras.stage.get(path).cloned().unwrap_or_default();
+    let port = |port: &model::Port| Port {
+        name: port.name.to_string(),
+        operator: port.operator.key().into(),
+        guessed: port.guessed,
+    };
+    let mut planned = Planned {
+        name: name.to_string(),
+        component: path.to_owned(),
+        component_id: component.id,
+        indices: name.indices().to_vec(),
+        start: Start::ByHand,
+        cores: u32::try_from(component.need.cores()).unwrap_or(u32::MAX),
+        ports: component.ports.values().map(port).collect(),
+        settings: settings(network, &name.to_string()),
+        scale: extras.scales.get(path).map(scale),
+        end: extras.progress.get(path).and_then(|progress| match &progress.end {
+            EndTime::Time(time) => time.in_unit("s").ok().map(Setting::Float),
+            EndTime::Setting(setting) => network.settings.find(name, setting).cloned(),
+        }),
+        stage_in: stage.input,
+        stage_out: stage.output,
+    };
+    let is_meant = |names: &[String]| {
+        let own = [Some(planned.name.as_str()), Some(path), component.implementation.as_deref()];
+        names.iter().any(|name| own.contains(&Some(name.as_str())))
+    };
+    planned.start = match &component.program {
+        _ if is_meant(&choices.hosted) => Start::Hosted,
+        Some(program) if !choices.serve_only && !is_meant(&choices.by_hand) => {
+            start(program, component, folders)
+        }
+        _ => Start::ByHand,
+    };
+    planned
+}
+
+fn start(program: &model::Program, component: &NetworkComponent, folders: &[PathBuf]) -> Start {
+    let what = match &program.kind {
+        ProgramKind::Manual => return Start::ByHand,
+        ProgramKind::Executable(path) => {
+            What::Executable { path: path.to_string_lossy().into_owned(), args: program.args.clone() }
+        }
+        ProgramKind::Script(text) => What::Script(text.clone()),
+        ProgramKind::BuiltIn(builtin) => {
+            What::BuiltIn(builtin.name().trim_start_matches("titin.").to_owned())
+        }
+    };
+    let launcher = match program.execution_model {
+        ExecutionModel::Manual => return Start::ByHand,
+        ExecutionModel::Direct => None,
+        ExecutionModel::OpenMpi => Some(MpiStart::OpenMpi),
+        ExecutionModel::IntelMpi => Some(MpiStart::IntelMpi),
+        ExecutionModel::SrunMpi => Some(MpiStart::Srun),
+    };
+    let processes = u32::try_from(component.need.processes()).unwrap_or(u32::MAX).max(1);
+    let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
+    let folder = program.directory.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+    Start::Program(Program {
+        name: program.name.to_string(),
+        what,
+        base: match program.base_env {
+            model::BaseEnv::Login => BaseEnv::Login,
+            model::BaseEnv::Clean => BaseEnv::Clean,
+            model::BaseEnv::Manager => BaseEnv::Manager,
+        },
+        modules: program.modules.clone(),
+        virtual_env: program.virtual_env.clone(),
+        env: program.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        mpi: launcher.map(|launcher| (launcher, processes)),
+        threads: (cores / processes).max(1),
+        folder: folder.or_else(|| folders.first().cloned()).unwrap_or_default(),
+    })
+}
+
+/// The settings under a path that leads to this instance, and those without a path.
+fn settings(network: &Network, instance: &str) -> Overlay {
+    let leads = |path: &str| {
+        let rest = path.rsplit_once('.').map_or("", |(owner, _)| owner);
+        rest.is_empty()
+            || instance
+                .strip_prefix(rest)
+                .is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
+    };
+    let entries = network.settings.iter().filter(|(path, _)| leads(path.as_str()));
+    entries.map(|(path, value)| (path.to_string(), value.clone())).collect()
+}
+
+fn scale(scales: &model::Scales) -> Scale {
+    let metres =
+        |lengths: &[Quantity]| lengths.iter().filter_map(|length| length.in_unit("m").ok()).collect();
+    let seconds = |time: &Option<Quantity>| time.as_ref().and_then(|time| time.in_unit("s").ok());
+    Scale {
+        dt: seconds(&scales.dt),
+        total: seconds(&scales.total),
+        dx: metres(&scales.dx),
+        extent: metres(&scales.extent),
+    }
+}
+
+fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
+    let lost = || "internal error: the network's conduits and instances do not fit".to_owned();
+    (0..network.conduit_count())
+        .map(|id| {
+            let ends = network.conduit(model::ConduitId(id)).ok_or_else(lost)?;
+            let bundle = &network.bundles[ends.bundle.index()];
+            let end = |instance, port: &model::Name, slot| {
+                let instance = network.instance_id(instance).ok_or_else(lost)?;
+                Ok::<_, String>(End { instance, port: port.to_string(), slot })
+            };
+            let filters = bundle.filters.iter().cloned().map(|mut filter| {
+                // The filter's own entry may pin it, where the conduit does not.
+                if let (None, FilterKind::User(name)) = (filter.side, &filter.kind) {
+                    filter.side = network.extras.filters.get(name.as_str()).and_then(|user| user.side);
+                }
+                filter
+            });
+            Ok(Conduit {
+                from: end(&ends.sender, &bundle.sender_port, ends.sender_slot)?,
+                to: end(&ends.receiver, &bundle.receiver_port, ends.receiver_slot)?,
+                filters: filters.collect(),
+                buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
+                buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
+                medium: bundle.medium.map(|medium| medium.key().to_owned()),
+            })
+        })
+        .collect()
+}
+
+fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {
+    let filters = network.extras.filters.iter().map(|(name, filter)| {
+        let call = match &filter.call {
+            Call::Python { module, function } => UserFilter::Python(format!("{module}:{function}")),
+            Call::Library { path, symbol } => {
+                let path =
+                    beside(path, folders).map_or(path.clone(), |path| path.to_string_lossy().into_owned());
+                UserFilter::Library { path, symbol: symbol.clone() }
+            }
+        };
+        (name.to_string(), call)
+    });
+    filters.collect()
+}
+
+/// A file named in the description, where it is found beside one of its files.
+pub fn beside(path: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    folders.iter().map(|folder| folder.join(path)).find(|path| path.exists())
+}
+
+fn terms(network: &Network, choices: &Choices) -> Result<Terms, String> {
+    let time = |name: &str, quantity: &Option<Quantity>, default: Duration| match quantity {
+        None => Ok(default),
+        Some(quantity) => {
+            let seconds = quantity.in_unit("s").map_err(|error| format!("titin: {name}: {error}"))?;
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| format!("titin: {name}: {seconds} s is no time that can be waited"))
+        }
+    };
+    let usual = Terms::default();
+    // Whoever starts programs by hand, in a debugger perhaps, takes longer.
+    let patience = if choices.serve_only || !choices.by_hand.is_empty() {
+        Duration::from_secs(3600)
+    } else {
+        usual.patience
+    };
+    Ok(Terms {
+        patience: time("register_timeout", &network.extras.register_timeout, patience)?,
+        grace: time("grace", &network.extras.grace, usual.grace)?,
+        heartbeat: time("heartbeat", &network.extras.heartbeat, usual.heartbeat)?,
+        ceiling: cores::memory() / 2,
+        trace: choices.trace,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use titin_model::{LoadOptions, load_texts};
+
+    const MODEL: &str = "
+ymmsl_version: v0.2
+models:
+  demo:
+    components:
+      macro: {description: x, ports: {o_i: out, s: back}, implementation: macro_prog}
+      micro:
+        description: x
+        ports: {f_init: in, o_f: final}
+        implementation: micro_prog
+        multiplicity: 2
+    conduits:
+      macro.out: mine micro.in
+      micro.final: macro.back
+programs:
+  macro_prog: {executable: ./macro, args: [-v], env: {A: b}, virtual_env: venv}
+  micro_prog: {script: 'exec micro'}
+settings: {dt: 0.5, macro.dt: 1.0, 'micro[1].dt': 2.0, micro.t_end: 3 s}
+resources: {demo.micro: {threads: 2}}
+titin:
+  scales: {micro: {dt: 10 ms, dx: 1 mm}}
+  progress: {micro: t_end}
+  filters: {mine: {python: 'm:f', side: sender}}
+  buffer: {default: {messages: 5}}
+  grace: 1 min
+";
+
+    fn compiled(choices: &Choices) -> Result<Plan, String> {
+        let description = load_texts(&[("demo.ymmsl", MODEL)], &LoadOptions::default()).unwrap();
+        compile(&description.network(None).unwrap(), &folders(&description), choices)
+    }
+
+    #[test]
+    fn a_description_becomes_a_plan() {
+        let plan = compiled(&Choices::default()).unwrap();
+        let names: Vec<&str> = plan.instances.iter().map(|planned| planned.name.as_str()).collect();
+        assert_eq!(names, ["macro", "micro[0]", "micro[1]"]);
+        assert_eq!(plan.conduits.len(), 4);
+        let there = &plan.conduits[1];
+        assert_eq!((there.from.to_string(), there.from.instance.index()), ("out[1]".to_owned(), 0));
+        assert_eq!((there.to.to_string(), there.to.instance.index()), ("in".to_owned(), 2));
+        assert_eq!((there.buffer_messages, there.buffer_bytes), (5, BUFFER_BYTES));
+        assert_eq!(there.filters[0].side, Some(model::Side::Sender));
+        assert_eq!(plan.filters["mine"], UserFilter::Python("m:f".into()));
+        assert_eq!(plan.terms.grace, Duration::from_secs(60));
+
+        let micro = plan.instances.iter().nth(2).unwrap();
+        let settings: Vec<&str> = micro.settings.keys().map(String::as_str).collect();
+        assert_eq!(settings, ["dt", "micro.t_end", "micro[1].dt"]);
+        assert_eq!(micro.end, Some(Setting::Str("3 s".into())));
+        assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
+        assert_eq!((micro.cores, micro.component.as_str()), (2, "micro"));
+        let Start::Program(program) = &micro.start else { panic!("{:?}", micro.start) };
+        assert_eq!((&program.what, program.threads), (&What::Script("exec micro".into()), 2));
+        assert!(plan.alternate(model::InstanceId(0), model::InstanceId(2)));
+        assert!(!plan.alternate(model::InstanceId(1), model::InstanceId(2)));
+    }
+
+    #[test]
+    fn some_may_be_hosted_or_all_be_started_by_hand() {
+        let hosted = compiled(&Choices { hosted: vec!["micro".into()], ..Choices::default() }).unwrap();
+        assert_eq!(hosted.instances.iter().filter(|planned| planned.start == Start::Hosted).count(), 2);
+        let by_hand = compiled(&Choices { serve_only: true, ..Choices::default() }).unwrap();
+        assert!(by_hand.instances.iter().all(|planned| planned.start == Start::ByHand));
+        assert_eq!(by_hand.terms.patience, Duration::from_secs(3600));
+        let one = compiled(&Choices { by_hand: vec!["micro[1]".into()], ..Choices::default() }).unwrap();
+        let starts: Vec<bool> = one.instances.iter().map(|planned| planned.start == Start::ByHand).collect();
+        assert_eq!(starts, [false, false, true]);
+        let error = compiled(&Choices { hosted: vec!["mirco".into()], ..Choices::default() });
+        assert!(error.unwrap_err().contains("did you mean micro?"));
+    }
+}

@@ -1,0 +1,220 @@
+//! The run directory, laid out as MUSCLE3 does, so that its tools serve.
+//!
+//! ```text
+//! run_<model>_<date>_<time>/
+//!     configuration.ymmsl      what was run: all files, merged
+//!     titin_manager.log        what happened
+//!     connection.json          how programs find the run; for its owner only, gone when the run is over
+//!     performance.sqlite       where the time went
+//!     instances/<name>/        stdout.txt, stderr.txt, run_script.sh where there is one, workdir/
+//!     results/<name>/          files named under `titin: stage`
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use titin_wire::connection::Connection;
+
+/// The run directory of one run.
+#[derive(Debug, Clone)]
+pub struct RunDirectory {
+    path: PathBuf,
+}
+
+/// Why the run directory cannot be used. Printed, it says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// It has been used before.
+    #[error("{} holds an earlier run: choose another --run-dir, or remove it", .0.display())]
+    Used(PathBuf),
+    /// It, or something in it, cannot be written.
+    #[error("cannot write {}: {source}{}", .path.display(), hint(.source))]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What to do about an error of the file system.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ". Make room, or choose a --run-dir on another disk"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ". Choose a --run-dir that you may write to"
+        }
+        _ => "",
+    }
+}
+
+/// Adds the path to an error of the file system.
+pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DirectoryError> {
+    result.map_err(|source| DirectoryError::Write { path: path.to_owned(), source })
+}
+
+impl RunDirectory {
+    /// Makes the run directory: the one asked for, else one named after the model and the time, in the current folder.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] if it has been used before or cannot be written.
+    pub fn create(asked: Option<&Path>, model: &str, time: &str) -> Result<Self, DirectoryError> {
+        let path = match asked {
+            Some(path) => {
+                at(path, fs::create_dir_all(path))?;
+                path.to_owned()
+            }
+            None => {
+                let name = format!("run_{model}_{time}");
+                // Two runs may begin in the same second.
+                (1..)
+                    .find_map(|number| {
+                        let path = PathBuf::from(if number == 1 {
+                            name.clone()
+                        } else {
+                            format!("{name}_{number}")
+                        });
+                        match fs::create_dir(&path) {
+                            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+                            result => Some(at(&path, result).map(|()| path)),
+                        }
+                    })
+                    .expect("there is a free number")?
+            }
+        };
+        let path = at(&path, path.canonicalize())?;
+        let directory = RunDirectory { path };
+        let instances = directory.path.join("instances");
+        match fs::create_dir(&instances) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(DirectoryError::Used(directory.path));
+            }
+            result => at(&instances, result)?,
+        }
+        Ok(directory)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The connection file.
+    pub fn connection(&self) -> PathBuf {
+        self.path.join("connection.json")
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("titin_manager.log")
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> PathBuf {
+        self.path.join("performance.sqlite")
+    }
+
+    /// The folder of an instance.
+    pub fn instance(&self, name: &str) -> PathBuf {
+        self.path.join("instances").join(name)
+    }
+
+    /// The folder of an instance's results.
+    pub fn results(&self, name: &str) -> PathBuf {
+        self.path.join("results").join(name)
+    }
+
+    /// Makes the folder of an instance, with its work directory.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn prepare_instance(&self, name: &str) -> Result<PathBuf, DirectoryError> {
+        let folder = self.instance(name);
+        let workdir = folder.join("workdir");
+        at(&workdir, fs::create_dir_all(&workdir))?;
+        Ok(folder)
+    }
+
+    /// Keeps what is run.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_configuration(&self, text: &str) -> Result<(), DirectoryError> {
+        let path = self.path.join("configuration.ymmsl");
+        at(&path, fs::write(&path, text))
+    }
+
+    /// Writes the connection file, which nobody but its owner may read at any time.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_connection(&self, connection: &Connection) -> Result<(), DirectoryError> {
+        let path = self.connection();
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        at(&path, file.and_then(|mut file| file.write_all(connection.to_json().as_bytes())))
+    }
+
+    /// Writes a program's script.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_script(&self, path: &Path, text: &str) -> Result<(), DirectoryError> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(path);
+        at(path, file.and_then(|mut file| file.write_all(text.as_bytes())))
+    }
+
+    /// Opens the log for adding to it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn open_log(&self) -> Result<File, DirectoryError> {
+        let path = self.log();
+        at(&path, OpenOptions::new().create(true).append(true).open(&path))
+    }
+
+    /// Removes the connection file, if it is still there.
+    pub fn forget_connection(&self) {
+        let _ = fs::remove_file(self.connection());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+    use titin_wire::Secret;
+
+    #[test]
+    fn a_directory_is_used_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/run");
+        let directory = RunDirectory::create(Some(&path), "m", "t").unwrap();
+        assert!(directory.prepare_instance("micro[3]").unwrap().join("workdir").is_dir());
+        let again = RunDirectory::create(Some(&path), "m", "t").unwrap_err();
+        assert!(again.to_string().contains("holds an earlier run"));
+    }
+
+    #[test]
+    fn only_its_owner_reads_the_connection_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::create(Some(folder.path()), "m", "t").unwrap();
+        let secret = Secret::random();
+        let connection = Connection { addresses: Vec::new(), run: None, secret, spans_hosts: false };
+        directory.write_connection(&connection).unwrap();
+        let mode = fs::metadata(directory.connection()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        directory.forget_connection();
+        assert!(!directory.connection().exists());
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = at::<()>(Path::new("/d/x"), Err(full)).unwrap_err().to_string();
+        assert!(error.contains("/d/x") && error.contains("--run-dir on another disk"), "{error}");
+    }
+}

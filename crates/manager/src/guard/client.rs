@@ -1,0 +1,109 @@
+//! The manager's end of its guard.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::{Launch, Order, Report};
+use crate::event::{Event, Exit, Signal};
+use crate::plan::InstanceId;
+
+/// What the guard has to say.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// Something that the state machine must know.
+    Event(Event),
+    /// It has ended everything: what was left at the end, and what could not be ended.
+    Swept {
+        /// Names of processes that were still there.
+        left: Vec<String>,
+        /// Those that survived.
+        stuck: Vec<String>,
+    },
+}
+
+/// A guard that runs.
+#[derive(Debug)]
+pub struct Guard {
+    socket: UnixStream,
+}
+
+impl Guard {
+    /// Starts a guard. `program` is this same binary; `log` gets what the guard has to say when the manager is gone.
+    /// A thread hands its news to `heard` until it has ended.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(
+        program: &OsStr,
+        connection: &Path,
+        log: File,
+        heard: impl FnMut(News) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let child = Command::new(program)
+            .arg("guard")
+            .arg(connection)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?;
+        let reading = socket.try_clone()?;
+        std::thread::Builder::new().name("guard".into()).spawn(move || listen(reading, child, heard))?;
+        Ok(Guard { socket })
+    }
+
+    /// Starts a program.
+    pub fn launch(&self, id: InstanceId, launch: Launch) {
+        self.order(&Order::Start { id: id.0, launch });
+    }
+
+    /// Sends a signal to a program and all that it has started.
+    pub fn signal(&self, id: InstanceId, signal: Signal) {
+        self.order(&Order::Signal { id: id.0, signal });
+    }
+
+    /// Has the guard end what is left and go.
+    pub fn finish(&self) {
+        self.order(&Order::Finish);
+    }
+
+    fn order(&self, order: &Order) {
+        let mut line = serde_json::to_vec(order).expect("plain data");
+        line.push(b'\n');
+        // That it is gone is heard by the other thread.
+        let _ = (&self.socket).write_all(&line);
+    }
+}
+
+fn listen(socket: UnixStream, mut child: Child, mut heard: impl FnMut(News)) {
+    let mut swept = false;
+    for line in BufReader::new(socket).lines() {
+        let Some(report) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
+        heard(match report {
+            Report::Started { id, pid } => News::Event(Event::Started(InstanceId(id), pid)),
+            Report::NotStarted { id, why } => News::Event(Event::NotStarted(InstanceId(id), why)),
+            Report::Ended { id, exit } => News::Event(Event::Ended(InstanceId(id), exit)),
+            Report::Swept { left, stuck } => {
+                swept = true;
+                News::Swept { left, stuck }
+            }
+        });
+    }
+    let status = child.wait();
+    if !swept {
+        let how = match status {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => Exit::Code(code).to_string(),
+                (None, signal) => Exit::Signal(signal.unwrap_or(0), status.core_dumped()).to_string(),
+            },
+            Err(_) => "ended".to_owned(),
+        };
+        heard(News::Event(Event::GuardLost(how)));
+    }
+}

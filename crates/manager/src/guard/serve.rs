@@ -1,0 +1,216 @@
+//! The guard's own process.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal as Number, getpid, kill_process_group, set_child_subreaper, setsid};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use super::{Launch, Order, Report};
+use crate::event::Signal;
+use crate::tree;
+
+/// From SIGTERM to SIGKILL for what is left at the end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs the guard until the manager says that it is enough, or is gone. `connection` is removed at the end.
+///
+/// # Errors
+/// If standard input is no socket, or the system refuses what a guard needs.
+pub fn serve(connection: &Path) -> io::Result<()> {
+    let socket = inherited_socket()?;
+    // A session of our own: Ctrl-C and a closed terminal are the manager's business.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
+    // Handled, not ignored: programs would inherit that they are ignored.
+    let ignored = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, ignored.clone())?;
+    }
+    let (children, ended) = UnixStream::pair()?;
+    children.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, ended)?;
+    let guard = Serving {
+        socket,
+        children,
+        unread: Vec::new(),
+        running: HashMap::new(),
+        shim: std::env::current_exe()?,
+        manager_lives: true,
+    };
+    guard.run(connection);
+    Ok(())
+}
+
+/// Takes the socket out of standard input, so that no program inherits it.
+fn inherited_socket() -> io::Result<UnixStream> {
+    let socket: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    let socket = UnixStream::from(socket);
+    socket.peer_addr().map_err(|_| io::Error::other("the guard is started by the manager, not by hand"))?;
+    Ok(socket)
+}
+
+struct Serving {
+    socket: UnixStream,
+    /// Readable when a child has ended.
+    children: UnixStream,
+    unread: Vec<u8>,
+    /// Processes that were started and have not ended, with their numbers.
+    running: HashMap<u32, u32>,
+    shim: PathBuf,
+    manager_lives: bool,
+}
+
+impl Serving {
+    fn run(mut self, connection: &Path) {
+        while self.manager_lives {
+            self.wait(None);
+            self.report_ended();
+            let orders = self.read_orders();
+            if orders.into_iter().any(|order| self.obey(order)) {
+                break;
+            }
+        }
+        self.sweep(connection);
+    }
+
+    /// Waits until the manager or a child has news; signals only wake it up.
+    fn wait(&self, limit: Option<Duration>) {
+        let limit = limit
+            .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+        let socket = self.manager_lives.then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN));
+        let mut ready = vec![PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN)];
+        ready.extend(socket);
+        let _ = poll(&mut ready, limit.as_ref());
+        let _ = (&self.children).read(&mut [0; 512]);
+    }
+
+    /// Complete orders that have come in; notes if the manager is gone.
+    fn read_orders(&mut self) -> Vec<Order> {
+        let mut ready = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) {
+            return Vec::new();
+        }
+        let mut bytes = vec![0; 1 << 16];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => self.manager_lives = false,
+            Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(_) => self.manager_lives = false,
+        }
+        let Some(end) = self.unread.iter().rposition(|&byte| byte == b'\n') else { return Vec::new() };
+        let lines: Vec<u8> = self.unread.drain(..=end).collect();
+        let lines = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
+    /// Does as told; true if that was the last order.
+    fn obey(&mut self, order: Order) -> bool {
+        match order {
+            Order::Start { id, launch } => match self.start(&launch) {
+                Ok(pid) => {
+                    self.running.insert(pid, id);
+                    self.tell(&Report::Started { id, pid });
+                }
+                Err(why) => self.tell(&Report::NotStarted { id, why }),
+            },
+            Order::Signal { id, signal } => {
+                let started = self.running.iter().find(|(_, of)| **of == id).map(|(pid, _)| *pid);
+                if let Some(pid) = started {
+                    send(pid, signal);
+                }
+            }
+            Order::Finish => return true,
+        }
+        false
+    }
+
+    fn start(&self, launch: &Launch) -> Result<u32, String> {
+        let open = |path: &Path| {
+            let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path);
+            file.map_err(|error| format!("cannot write {}: {error}", path.display()))
+        };
+        let mut command = Command::new(&self.shim);
+        command.arg("guard").arg("--run").arg(std::process::id().to_string()).arg("--");
+        command.arg(&launch.program).args(&launch.args);
+        if launch.clear {
+            command.env_clear();
+        }
+        launch.unset.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.envs(launch.set.iter().map(|(name, value)| (name, value)));
+        command.current_dir(&launch.directory).stdin(Stdio::null());
+        command.stdout(open(&launch.stdout)?).stderr(open(&launch.stderr)?);
+        let child = command.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
+        Ok(child.id())
+    }
+
+    fn report_ended(&mut self) {
+        while let Some((pid, exit)) = tree::reap() {
+            // Others are orphans of programs: theirs to have cared for.
+            if let Some(id) = self.running.remove(&pid) {
+                self.tell(&Report::Ended { id, exit });
+            }
+        }
+    }
+
+    fn tell(&mut self, report: &Report) {
+        let mut line = serde_json::to_vec(report).expect("plain data");
+        line.push(b'\n');
+        if self.socket.write_all(&line).is_err() {
+            self.manager_lives = false;
+        }
+    }
+
+    /// Ends all that is left, and removes what the run must not leave.
+    fn sweep(mut self, connection: &Path) {
+        if !self.manager_lives {
+            // Standard error is the run's log.
+            eprintln!("titin guard: the manager is gone; ending what it had started");
+        }
+        let mut ended = Vec::new();
+        let (left, stuck) =
+            tree::end_descendants(GRACE, |limit| self.wait(Some(limit)), |pid, exit| ended.push((pid, exit)));
+        for (pid, exit) in ended {
+            if let Some(id) = self.running.remove(&pid) {
+                self.tell(&Report::Ended { id, exit });
+            }
+        }
+        let _ = fs::remove_file(connection);
+        let names = |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
+        let report = Report::Swept { left: names(left), stuck: names(stuck) };
+        if !self.manager_lives {
+            eprintln!("titin guard: {report:?}");
+        }
+        self.tell(&report);
+    }
+}
+
+/// Sends a signal to a program with all that it has started, and to the group that it leads.
+fn send(pid: u32, signal: Signal) {
+    let number = match signal {
+        Signal::Terminate => Number::TERM,
+        Signal::Kill => Number::KILL,
+    };
+    let below = tree::descendants(pid);
+    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, number);
+    }
+    for pid in std::iter::once(pid).chain(below.into_iter().map(|process| process.pid)) {
+        tree::signal(pid, number);
+        tree::signal(pid, Number::CONT);
+    }
+}

@@ -1,0 +1,549 @@
+//! From a program of the description to the command that the guard runs.
+//!
+//! A plain program is run as it is. A shell comes in only where the description asks for what only a shell can do: a
+//! script, environment modules, or a login environment. It then runs a `run_script.sh` that is kept beside the
+//! output, so that one can see, and repeat, what was done.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use titin_wire::connection;
+
+use crate::guard::Launch;
+use crate::plan::{BaseEnv, InstanceId, MpiStart, Plan, Program, What};
+
+/// What a program is started with, beside itself.
+#[derive(Debug, Clone)]
+pub struct Surroundings<'a> {
+    /// The environment of the manager.
+    pub env: &'a BTreeMap<String, String>,
+    /// The connection file.
+    pub connection: &'a Path,
+    /// This same binary, which has titin's own components.
+    pub titin: &'a OsStr,
+    /// The instance's directory, with its `workdir`.
+    pub directory: &'a Path,
+    /// The cores that it may count on.
+    pub cores: &'a [u32],
+}
+
+/// What the guard is to run, and the text of `run_script.sh` if it needs one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// The command.
+    pub launch: Launch,
+    /// The script, to be written to the instance's directory.
+    pub script: Option<String>,
+}
+
+/// Name of the script in the instance's directory.
+pub const SCRIPT: &str = "run_script.sh";
+
+/// Prepares the start of an instance's program.
+///
+/// # Errors
+/// Why it cannot be started, and what to do.
+pub fn prepare(
+    plan: &Plan,
+    id: InstanceId,
+    program: &Program,
+    around: &Surroundings<'_>,
+) -> Result<Prepared, String> {
+    let env = Environment::new(program, around)?;
+    let mut set = identity(&plan.instances[id].name, program, around);
+    let mut unset = vec![connection::SECRET.to_owned()];
+    let script_path = around.directory.join(SCRIPT);
+    let script_name = script_path.to_string_lossy().into_owned();
+
+    let (command, script) = match &program.what {
+        What::Script(text) if text.starts_with("#!") => (vec![script_name], Some(text.clone())),
+        What::Script(text) => (vec!["/bin/sh".into(), script_name], Some(text.clone())),
+        what => {
+            let command = env.command(what, program, around)?;
+            if needs_shell(program, around) {
+                let mut shell = vec!["/bin/bash".to_owned(), script_name];
+                shell.extend(command);
+                (shell, Some(env.shell_script(program, around)))
+            } else {
+                set.extend(env.plain.iter().map(|(name, value)| (name.clone(), value.clone())));
+                unset.extend(env.unset.iter().cloned());
+                (command, None)
+            }
+        }
+    };
+    let clear =
+        script.is_some() && program.base == BaseEnv::Login && !matches!(program.what, What::Script(_));
+    if clear {
+        // What a login begins with.
+        for name in ["TERM", "HOME", "SHELL", "USER", "LOGNAME"] {
+            set.extend(around.env.get(name).map(|value| (name.to_owned(), value.clone())));
+        }
+    }
+    let mut command = command.into_iter();
+    let launch = Launch {
+        program: command.next().unwrap_or_default().into(),
+        args: command.collect(),
+        clear,
+        set,
+        unset,
+        directory: around.directory.join("workdir"),
+        stdout: around.directory.join("stdout.txt"),
+        stderr: around.directory.join("stderr.txt"),
+    };
+    Ok(Prepared { launch, script })
+}
+
+/// The variables that tell a program who it is and where its run is, and how many threads to use.
+fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec<(String, String)> {
+    let manager = around.connection.to_string_lossy();
+    let mut set: Vec<(String, String)> = Vec::new();
+    set.extend(connection::MANAGER.map(|name| (name.to_owned(), manager.clone().into_owned())));
+    set.extend(connection::INSTANCE.map(|name| (name.to_owned(), instance.to_owned())));
+    set.push(("MUSCLE_THREADS".into(), program.threads.to_string()));
+    let list: Vec<String> = around.cores.iter().map(ToString::to_string).collect();
+    set.push(("MUSCLE_BIND_LIST".into(), list.join(",")));
+    let threads = "OMP_NUM_THREADS";
+    if !around.env.contains_key(threads) && !program.env.iter().any(|(name, _)| name == threads) {
+        set.push((threads.into(), program.threads.to_string()));
+    }
+    if let Some((_, processes)) = program.mpi {
+        set.push(("MUSCLE_MPI_PROCESSES".into(), processes.to_string()));
+    }
+    set
+}
+
+/// Modules and logins are matters of a shell.
+fn needs_shell(program: &Program, around: &Surroundings<'_>) -> bool {
+    let loaded = around.env.get("LOADEDMODULES").is_some_and(|modules| !modules.is_empty());
+    !program.modules.is_empty() || program.base == BaseEnv::Login || program.base == BaseEnv::Clean && loaded
+}
+
+/// The environment of a program, as far as it differs from the manager's.
+struct Environment {
+    plain: BTreeMap<String, String>,
+    unset: Vec<String>,
+    venv: Option<PathBuf>,
+}
+
+impl Environment {
+    fn new(program: &Program, around: &Surroundings<'_>) -> Result<Self, String> {
+        let mut env = Environment { plain: BTreeMap::new(), unset: Vec::new(), venv: None };
+        let path = |env: &Environment| {
+            env.plain.get("PATH").or_else(|| around.env.get("PATH")).cloned().unwrap_or_default()
+        };
+        if let Some(active) = around.env.get("VIRTUAL_ENV")
+            && (program.base == BaseEnv::Clean || program.virtual_env.is_some())
+        {
+            let bin = format!("{active}/bin");
+            let rest: Vec<String> =
+                path(&env).split(':').filter(|folder| **folder != bin).map(Into::into).collect();
+            env.plain.insert("PATH".into(), rest.join(":"));
+            env.unset.push("VIRTUAL_ENV".into());
+        }
+        if let Some(venv) = &program.virtual_env {
+            let venv = place(&expand(&venv.to_string_lossy(), around.env)?, program);
+            if !venv.join("bin").is_dir() {
+                return Err(format!(
+                    "virtual_env {} has no bin folder: is it a Python virtual environment? Relative paths begin in {}",
+                    venv.display(),
+                    program.folder.display()
+                ));
+            }
+            let path = format!("{}/bin:{}", venv.display(), path(&env));
+            env.plain.insert("PATH".into(), path);
+            env.plain.insert("VIRTUAL_ENV".into(), venv.to_string_lossy().into_owned());
+            env.unset.retain(|name| name != "VIRTUAL_ENV");
+            env.unset.push("PYTHONHOME".into());
+            env.venv = Some(venv);
+        }
+        for (name, value) in &program.env {
+            match name.strip_prefix('+') {
+                Some(name) => {
+                    let before = env.plain.get(name).or_else(|| around.env.get(name)).cloned();
+                    env.plain.insert(name.to_owned(), before.unwrap_or_default() + value);
+                }
+                None => {
+                    env.plain.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        Ok(env)
+    }
+
+    /// The command with its arguments, and with what starts its MPI processes.
+    fn command(
+        &self,
+        what: &What,
+        program: &Program,
+        around: &Surroundings<'_>,
+    ) -> Result<Vec<String>, String> {
+        let mut command = match program.mpi {
+            None => Vec::new(),
+            Some((MpiStart::OpenMpi, processes)) => {
+                vec!["mpirun".into(), "--oversubscribe".into(), "-np".into(), processes.to_string()]
+            }
+            Some((MpiStart::IntelMpi, processes)) => {
+                vec!["mpirun".into(), "-n".into(), processes.to_string()]
+            }
+            Some((MpiStart::Srun, processes)) if around.env.contains_key("SLURM_JOB_ID") => {
+                vec!["srun".into(), "-n".into(), processes.to_string()]
+            }
+            Some((MpiStart::Srun, _)) => {
+                return Err(
+                    "execution_model srunmpi works inside a Slurm allocation only, and this is none \
+                            (SLURM_JOB_ID is not set): use openmpi or intelmpi here"
+                        .into(),
+                );
+            }
+        };
+        match what {
+            What::Executable { path, args } => {
+                let asked = expand(path, around.env)?;
+                // Modules may bring the program; then only the shell can find it.
+                let file = match needs_shell(program, around) && !asked.contains('/') {
+                    true => asked,
+                    false => self.find(&asked, program, around)?,
+                };
+                command.push(file);
+                for arg in args {
+                    command.push(expand(arg, around.env)?);
+                }
+            }
+            What::BuiltIn(name) => {
+                command.extend([
+                    around.titin.to_string_lossy().into_owned(),
+                    "component".into(),
+                    name.clone(),
+                ]);
+            }
+            What::Script(_) => {}
+        }
+        if let Some(launcher) = command.first().filter(|first| !first.contains('/') && program.mpi.is_some())
+            && !needs_shell(program, around)
+        {
+            command[0] = self.find(&launcher.clone(), program, around)?;
+        }
+        Ok(command)
+    }
+
+    /// The executable file that is meant: beside the description if its name has a slash, else somewhere in `PATH`.
+    fn find(&self, asked: &str, program: &Program, around: &Surroundings<'_>) -> Result<String, String> {
+        if asked.contains('/') {
+            let file = place(asked, program);
+            return match is_executable(&file) {
+                Ok(()) => Ok(file.to_string_lossy().into_owned()),
+                Err(why) => Err(format!("{} {why}{}", file.display(), self.told(asked, program))),
+            };
+        }
+        let empty = String::new();
+        let path = self.plain.get("PATH").or_else(|| around.env.get("PATH")).unwrap_or(&empty);
+        let found = path
+            .split(':')
+            .map(|folder| Path::new(folder).join(asked))
+            .find(|file| is_executable(file).is_ok());
+        found.map(|file| file.to_string_lossy().into_owned()).ok_or_else(|| {
+            let beside = program.folder.join(asked);
+            let hint = match beside.exists() {
+                true => format!("; there is {}: write ./{asked} for it", beside.display()),
+                false => format!("; PATH is {path}"),
+            };
+            format!("there is no program {asked} in PATH{hint}")
+        })
+    }
+
+    fn told(&self, asked: &str, program: &Program) -> String {
+        match asked.starts_with('/') {
+            true => String::new(),
+            false => format!(" (relative paths begin at the description, in {})", program.folder.display()),
+        }
+    }
+
+    /// A script that prepares the environment and becomes the command in its arguments.
+    fn shell_script(&self, program: &Program, around: &Surroundings<'_>) -> String {
+        let mut text = String::from(
+            "#!/bin/bash\n# Written by titin: prepares the environment, then runs its arguments.\n",
+        );
+        if program.base == BaseEnv::Login {
+            text.push_str(
+                "for file in /etc/environment /etc/profile; do [ -f \"$file\" ] && . \"$file\"; done\n\
+                 for file in ~/.bash_profile ~/.bash_login ~/.profile; do\n    \
+                 [ -f \"$file\" ] && . \"$file\" && break\ndone\n",
+            );
+        }
+        let modules = !program.modules.is_empty() || program.base == BaseEnv::Clean;
+        if modules {
+            text.push_str(
+                "type module >/dev/null 2>&1 || { [ -f /etc/profile ] && . /etc/profile; }\n\
+                 if ! type module >/dev/null 2>&1; then\n    \
+                 echo \"titin: the description asks for environment modules, but this host has no 'module' command\" >&2\n    \
+                 exit 1\nfi\n",
+            );
+        }
+        if program.base == BaseEnv::Clean {
+            text.push_str("module purge\n");
+        }
+        for module in &program.modules {
+            let quoted = quote(module);
+            let _ = writeln!(
+                text,
+                "module load {quoted} || {{ echo titin: cannot load module {quoted} >&2; exit 1; }}"
+            );
+        }
+        match &self.venv {
+            Some(venv) => {
+                let _ = writeln!(text, ". {}", quote(&venv.join("bin/activate").to_string_lossy()));
+            }
+            None if self.unset.iter().any(|name| name == "VIRTUAL_ENV") => {
+                text.push_str(
+                    "PATH=$(printf %s \"$PATH\" | sed \"s|$VIRTUAL_ENV/bin:||g\")\nunset VIRTUAL_ENV\n",
+                );
+            }
+            None => {}
+        }
+        for (name, value) in &program.env {
+            let _ = match name.strip_prefix('+') {
+                Some(name) => writeln!(text, "export {name}=\"${{{name}}}\"{}", quote(value)),
+                None => writeln!(text, "export {name}={}", quote(value)),
+            };
+        }
+        let _ = writeln!(text, "cd {} || exit 1", quote(&around.directory.join("workdir").to_string_lossy()));
+        text.push_str("exec \"$@\"\n");
+        text
+    }
+}
+
+/// A path of the description, which begins in the folder of the file that has it.
+fn place(path: &str, program: &Program) -> PathBuf {
+    program.folder.join(path).components().collect()
+}
+
+fn is_executable(file: &Path) -> Result<(), &'static str> {
+    match std::fs::metadata(file) {
+        Err(_) => Err("does not exist"),
+        Ok(found) if found.is_dir() => Err("is a folder"),
+        Ok(_) => {
+            rustix::fs::access(file, rustix::fs::Access::EXEC_OK).map_err(|_| "is not executable (chmod +x)")
+        }
+    }
+}
+
+/// Puts in environment variables (`$NAME`, `${NAME}`; `$$` is a dollar sign) and a home directory (`~/`).
+fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> {
+    let home = text.strip_prefix("~/").and_then(|rest| Some(format!("{}/{rest}", env.get("HOME")?)));
+    let text = home.as_deref().unwrap_or(text);
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+            continue;
+        }
+        let braced = rest.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let (name, after) = braced.unwrap_or_else(|| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            rest.split_at(end)
+        });
+        if name.is_empty() {
+            out.push('$');
+            continue;
+        }
+        let value = env.get(name).ok_or_else(|| {
+            format!(
+                "{text} names the environment variable {name}, which is not set (write $$ for a dollar sign)"
+            )
+        })?;
+        out.push_str(value);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A word as a shell reads it back unchanged.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn around<'a>(env: &'a BTreeMap<String, String>, directory: &'a Path) -> Surroundings<'a> {
+        let connection = Path::new("/run/connection.json");
+        Surroundings { env, connection, titin: OsStr::new("/bin/titin"), directory, cores: &[0, 3] }
+    }
+
+    fn executable(path: &str, args: &[&str]) -> Program {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let what = What::Executable { path: path.into(), args };
+        Program { what, threads: 2, folder: "/".into(), ..Program::default() }
+    }
+
+    fn prepared(
+        program: &Program,
+        env: &BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Result<Prepared, String> {
+        let text = "ymmsl_version: v0.2\nmodels: {m: {components: {a: {description: x, implementation: p}}}}\n\
+                    programs: {p: {executable: p}}";
+        let description = titin_model::load_texts(&[("m", text)], &Default::default()).unwrap();
+        let plan =
+            crate::compile::compile(&description.network(None).unwrap(), &[], &Default::default()).unwrap();
+        prepare(&plan, InstanceId(0), program, &around(env, directory))
+    }
+
+    fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
+        launch.set.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn a_program_is_run_without_a_shell_and_told_who_it_is() {
+        let host = env(&[("PATH", "/nowhere:/bin"), ("DATA", "/data")]);
+        let found =
+            prepared(&executable("sh", &["$DATA/x", "a b", "$$1"]), &host, Path::new("/r/a")).unwrap();
+        assert_eq!(found.script, None);
+        let launch = found.launch;
+        assert_eq!(launch.program, Path::new("/bin/sh"));
+        assert_eq!(launch.args, ["/data/x", "a b", "$1"]);
+        assert_eq!(launch.directory, Path::new("/r/a/workdir"));
+        for name in ["TITIN_MANAGER", "MUSCLE_MANAGER"] {
+            assert_eq!(variable(&launch, name), Some("/run/connection.json"));
+        }
+        assert_eq!(variable(&launch, "TITIN_INSTANCE"), Some("a"));
+        assert_eq!(variable(&launch, "OMP_NUM_THREADS"), Some("2"));
+        assert_eq!(variable(&launch, "MUSCLE_BIND_LIST"), Some("0,3"));
+        assert_eq!(launch.unset, ["TITIN_SECRET"]);
+        assert!(!launch.clear);
+    }
+
+    #[test]
+    fn the_number_of_threads_is_left_to_a_user_who_has_set_it() {
+        let host = env(&[("PATH", "/bin"), ("OMP_NUM_THREADS", "8")]);
+        let launch = prepared(&executable("sh", &[]), &host, Path::new("/r")).unwrap().launch;
+        assert_eq!(variable(&launch, "OMP_NUM_THREADS"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_explained() {
+        let host = env(&[("PATH", "/bin")]);
+        let program = |path: &str, folder: &Path| Program { folder: folder.into(), ..executable(path, &[]) };
+        let error =
+            |path: &str, folder: &Path| prepared(&program(path, folder), &host, Path::new("/r")).unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("solver"), "").unwrap();
+        assert!(error("solver", folder.path()).contains("write ./solver for it"));
+        assert!(error("./solver", folder.path()).contains("is not executable (chmod +x)"));
+        assert!(
+            error("bin/other", folder.path())
+                .contains("does not exist (relative paths begin at the description")
+        );
+        assert!(error("/", folder.path()).contains("is a folder"));
+        assert!(error("nothing-like-this", folder.path()).contains("PATH is /bin"));
+        assert!(error("$NOT/x", folder.path()).contains("NOT, which is not set"));
+        let venv = Program { virtual_env: Some("venv".into()), ..executable("sh", &[]) };
+        assert!(prepared(&venv, &host, Path::new("/r")).unwrap_err().contains("no bin folder"));
+    }
+
+    #[test]
+    fn a_virtual_environment_goes_before_the_rest_and_replaces_another() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("venv/bin")).unwrap();
+        let host = env(&[("PATH", "/old/bin:/bin"), ("VIRTUAL_ENV", "/old"), ("LD", "x")]);
+        let program = Program {
+            virtual_env: Some("venv".into()),
+            env: vec![("+LD".into(), ":y".into()), ("A".into(), "b".into())],
+            folder: folder.path().into(),
+            ..executable("sh", &[])
+        };
+        let launch = prepared(&program, &host, Path::new("/r")).unwrap().launch;
+        let venv = folder.path().join("venv").to_string_lossy().into_owned();
+        assert_eq!(variable(&launch, "PATH"), Some(format!("{venv}/bin:/bin").as_str()));
+        assert_eq!(variable(&launch, "VIRTUAL_ENV"), Some(venv.as_str()));
+        assert_eq!(variable(&launch, "LD"), Some("x:y"));
+        assert_eq!(variable(&launch, "A"), Some("b"));
+
+        let clean = Program { base: BaseEnv::Clean, ..executable("sh", &[]) };
+        let launch = prepared(&clean, &host, Path::new("/r")).unwrap().launch;
+        assert_eq!(variable(&launch, "PATH"), Some("/bin"));
+        assert!(launch.unset.contains(&"VIRTUAL_ENV".to_owned()));
+    }
+
+    #[test]
+    fn scripts_are_kept_and_run() {
+        let host = env(&[("PATH", "/bin")]);
+        let script = |text: &str| Program { what: What::Script(text.into()), ..executable("", &[]) };
+        let found = prepared(&script("#!/usr/bin/env python3\n"), &host, Path::new("/r/a")).unwrap();
+        assert_eq!(found.launch.program, Path::new("/r/a/run_script.sh"));
+        let found = prepared(&script("exec ./a"), &host, Path::new("/r/a")).unwrap();
+        assert_eq!(
+            (found.launch.program, found.launch.args),
+            ("/bin/sh".into(), vec!["/r/a/run_script.sh".into()])
+        );
+        assert_eq!(found.script.as_deref(), Some("exec ./a"));
+    }
+
+    #[test]
+    fn mpi_programs_are_started_by_their_launcher() {
+        let folder = tempfile::tempdir().unwrap();
+        let mpirun = folder.path().join("mpirun");
+        std::fs::copy("/bin/sh", &mpirun).unwrap();
+        let host = env(&[("PATH", &format!("{}:/bin", folder.path().display()))]);
+        let program = Program { mpi: Some((MpiStart::IntelMpi, 4)), ..executable("sh", &["-x"]) };
+        let launch = prepared(&program, &host, Path::new("/r")).unwrap().launch;
+        assert_eq!(launch.program, mpirun);
+        assert_eq!(launch.args, ["-n", "4", "/bin/sh", "-x"]);
+        assert_eq!(variable(&launch, "MUSCLE_MPI_PROCESSES"), Some("4"));
+        let program = Program { mpi: Some((MpiStart::Srun, 4)), ..executable("sh", &[]) };
+        assert!(prepared(&program, &host, Path::new("/r")).unwrap_err().contains("Slurm"));
+    }
+
+    #[test]
+    fn modules_are_loaded_by_a_script_that_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("it's a");
+        std::fs::create_dir_all(directory.join("workdir")).unwrap();
+        let host = env(&[("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")]);
+        let program = Program {
+            modules: vec!["gcc/13".into()],
+            env: vec![("GREETING".into(), "it's".into()), ("+GREETING".into(), " on".into())],
+            ..executable("sh", &["-c", "echo $LOADED-$GREETING-$1; pwd", "x", "a b"])
+        };
+        let program = Program {
+            what: What::Executable {
+                path: "sh".into(),
+                args: vec!["-c".into(), "echo $$LOADED-$$GREETING-$$1; pwd".into(), "x".into(), "a b".into()],
+            },
+            ..program
+        };
+        let found = prepared(&program, &host, &directory).unwrap();
+        let script = directory.join(SCRIPT);
+        std::fs::write(&script, found.script.unwrap()).unwrap();
+        assert_eq!(found.launch.program, Path::new("/bin/bash"));
+        let run = |module: &str| {
+            let mut command = Command::new("/bin/bash");
+            command
+                .arg("-c")
+                .arg(format!("{module}\n\"$@\""))
+                .arg("bash")
+                .arg("/bin/bash")
+                .args(&found.launch.args);
+            command.env_clear().envs(&host).output().unwrap()
+        };
+        let output = run("module() { [ \"$1\" = load ] && export LOADED=$2; }; export -f module");
+        let expected = format!("gcc/13-it's on-a b\n{}\n", directory.join("workdir").display());
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{:?}", output.stderr);
+        let output = run("module() { false; }; export -f module");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("cannot load module gcc/13"));
+        assert_eq!(output.status.code(), Some(1));
+    }
+}

@@ -1,0 +1,295 @@
+//! The page that a failed run ends with: who failed first and how, its last words, who was affected, where the files
+//! are, and what to do next.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::event::Exit;
+use crate::plan::{InstanceId, Start};
+use crate::state::{Cause, Failure, Fault, Manager};
+
+/// Lines that are shown of a log or of an output.
+const TAIL: usize = 10;
+
+/// Letters that are shown of a line.
+const WIDTH: usize = 160;
+
+/// Instances that are listed.
+const MOST: usize = 12;
+
+/// What there is to say about a failed run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Story {
+    /// The model.
+    pub model: String,
+    /// Seconds from the start to the failure.
+    pub seconds: f64,
+    /// The first failure, in full.
+    pub cause: String,
+    /// The instance that failed first, if one did.
+    pub culprit: Option<String>,
+    /// Its program, in words.
+    pub program: Option<String>,
+    /// Its last log records.
+    pub records: Vec<String>,
+    /// The last lines of its standard error, or of its standard output if that is empty; with the file.
+    pub output: Option<(PathBuf, Vec<String>)>,
+    /// Who was affected, and how.
+    pub affected: Vec<(String, String)>,
+    /// Who waited for what when it happened.
+    pub waits: Vec<String>,
+    /// The run directory.
+    pub directory: PathBuf,
+    /// What to do next.
+    pub advice: Vec<String>,
+}
+
+impl Story {
+    /// Puts together what is known. `folder` gives the folder of an instance.
+    pub fn tell(
+        manager: &Manager,
+        failure: &Failure,
+        directory: &Path,
+        folder: impl Fn(&str) -> PathBuf,
+    ) -> Self {
+        let plan = manager.plan();
+        let culprit = match &failure.cause {
+            Cause::Instance(id, _) => Some(*id),
+            _ => None,
+        };
+        let name = |id: InstanceId| plan.instances[id].name.clone();
+        let output = culprit.map(|id| folder(&name(id))).and_then(|folder| {
+            let files = ["stderr.txt", "stdout.txt"].map(|file| folder.join(file));
+            files.into_iter().map(|file| (tail(&file), file)).find(|(lines, _)| !lines.is_empty())
+        });
+        let program = culprit.map(|id| match &plan.instances[id].start {
+            Start::Program(program) => format!("program {}", program.name),
+            Start::ByHand => "started by hand".to_owned(),
+            Start::Hosted => "run by the calling process".to_owned(),
+        });
+        Story {
+            model: plan.model.clone(),
+            seconds: failure.at.as_secs_f64(),
+            cause: manager.line(failure),
+            culprit: culprit.map(name),
+            program,
+            records: culprit.map(|id| manager.recent(id)).unwrap_or_default(),
+            output: output.map(|(lines, file)| (file, lines)),
+            affected: manager.affected(culprit).into_iter().map(|(id, how)| (name(id), how)).collect(),
+            waits: failure.waits.iter().map(|(id, wait)| format!("{} {wait}", name(*id))).collect(),
+            directory: directory.to_owned(),
+            advice: advice(manager, failure),
+        }
+    }
+
+    /// What there is to say when not an instance but the manager failed.
+    pub fn of_manager(model: &str, seconds: f64, cause: String, directory: &Path) -> Self {
+        Story {
+            model: model.to_owned(),
+            seconds,
+            cause,
+            culprit: None,
+            program: None,
+            records: Vec::new(),
+            output: None,
+            affected: Vec::new(),
+            waits: Vec::new(),
+            directory: directory.to_owned(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// The page. With `colour`, headings and the cause stand out on a terminal.
+    pub fn page(&self, colour: bool) -> String {
+        let paint = |code: &str, text: &str| match colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        };
+        let mut page = String::new();
+        let title = format!("The run of {} failed after {:.1} s.", self.model, self.seconds);
+        let _ = writeln!(page, "{}\n", paint("1;31", &title));
+        let mut section = |heading: &str, lines: Vec<String>| {
+            for (number, line) in lines.iter().enumerate() {
+                let heading = if number == 0 { heading } else { "" };
+                let _ = writeln!(page, "{} {}", paint("1", &format!("{heading:<9}")), cut(line));
+            }
+        };
+        let mut cause: Vec<String> = self.cause.lines().map(str::to_owned).collect();
+        if let Some(first) = cause.first_mut() {
+            *first = paint("31", first);
+        }
+        cause.extend(self.program.iter().map(|program| format!("({program})")));
+        section("First:", cause);
+        // What it logged last is mostly what it printed last too.
+        match &self.output {
+            Some((file, lines)) => {
+                let mut shown = vec![format!("of {}:", self.short(file))];
+                shown.extend(lines.iter().map(|line| format!("| {line}")));
+                section("Last:", shown);
+            }
+            None if !self.records.is_empty() => {
+                let mut shown = vec!["of its log:".to_owned()];
+                shown.extend(self.records.iter().map(|line| format!("| {line}")));
+                section("Last:", shown);
+            }
+            None => {}
+        }
+        section(
+            "Affected:",
+            listed(self.affected.iter().map(|(name, how)| format!("{name}: {how}")).collect()),
+        );
+        if !self.cause.starts_with("deadlock") {
+            section("Waiting:", listed(self.waits.clone()));
+        }
+        let mut files = vec![self.directory.display().to_string()];
+        files.push("titin_manager.log, instances/*/stderr.txt and stdout.txt".into());
+        section("Files:", files);
+        section("Next:", self.advice.clone());
+        page
+    }
+
+    /// A path as seen from the run directory.
+    fn short(&self, path: &Path) -> String {
+        path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
+    }
+}
+
+fn listed(mut lines: Vec<String>) -> Vec<String> {
+    if lines.len() > MOST {
+        let more = lines.len() - MOST + 1;
+        lines.truncate(MOST - 1);
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+/// Long lines would push the rest off the page.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(WIDTH) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+/// The last lines of a file.
+fn tail(file: &Path) -> Vec<String> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    const BYTES: u64 = 16 << 10;
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(file)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+    // Letters that would move the cursor have no place on the page.
+    let clean = |line: &str| line.chars().filter(|c| !c.is_control() || *c == '\t').collect::<String>();
+    let lines: Vec<String> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(TAIL)..].to_vec()
+}
+
+/// What somebody with this failure should do.
+fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
+    let plan = manager.plan();
+    let lines: Vec<String> = match &failure.cause {
+        Cause::Instance(id, fault) => {
+            let name = &plan.instances[*id].name;
+            match fault {
+                Fault::NotStarted(_) => vec!["Correct the program's entry in the description.".into()],
+                Fault::BeforeJoining(Exit::Code(0)) => {
+                    vec!["Does the program open an instance? In Python: titin.Instance(...).".into()]
+                }
+                Fault::BeforeJoining(_) => {
+                    vec!["It failed on its own, not in the coupling: its output says why. Try it by itself.".into()]
+                }
+                Fault::WithoutClosing(Exit::Code(0)) | Fault::Gone => vec![
+                    "Close the instance before the program ends (`with titin.Instance(...)`, titin_close), also".into(),
+                    "where it returns early; or call reuse() until it is false.".into(),
+                ],
+                Fault::WithoutClosing(Exit::Signal(9, _)) => vec![
+                    "If nobody killed it, the host was out of memory: see `dmesg`. Use fewer instances, or a".into(),
+                    "smaller problem, or a larger host.".into(),
+                ],
+                Fault::WithoutClosing(Exit::Signal(..)) => vec![
+                    format!("Run it in a debugger: `titin run --by-hand {name} ...` starts the rest, and prints how to"),
+                    "start this one.".into(),
+                ],
+                Fault::WithoutClosing(Exit::Code(_)) | Fault::AfterDone(_) | Fault::Said(_) => {
+                    vec![format!("See what {name} reports above, and its files.")]
+                }
+                Fault::Refused(_) => vec!["Make the program and the description agree.".into()],
+                Fault::LinkLost(_) | Fault::Silent(_) => {
+                    vec!["Is its host up, and the network between?".into()]
+                }
+                Fault::Late(_) | Fault::Stopped => vec!["See its output for what it was doing.".into()],
+            }
+        }
+        Cause::Deadlock(_) => vec![
+            "Each of them must send before the other can go on: compare the order of sends and receives in"
+                .into(),
+            "the programs with the description; `titin plot` draws it.".into(),
+        ],
+        Cause::Guard(_) => {
+            vec!["Something killed the guard, a process of titin's: was the host out of memory?".into()]
+        }
+        Cause::Trouble(_) | Cause::Interrupted(_) => Vec::new(),
+    };
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn story() -> Story {
+        Story {
+            model: "demo".into(),
+            seconds: 12.34,
+            cause: "macro was ended by SIGSEGV".into(),
+            culprit: Some("macro".into()),
+            program: Some("program solver".into()),
+            records: vec!["logged".into()],
+            output: Some(("/runs/r/instances/macro/stderr.txt".into(), vec!["negative depth".into()])),
+            affected: (0..40).map(|i| (format!("micro[{i}]"), "lost macro".into())).collect(),
+            waits: vec!["micro[0] waits to receive message 4 on in, for macro.out".into()],
+            directory: "/runs/r".into(),
+            advice: vec!["Run it in a debugger.".into()],
+        }
+    }
+
+    #[test]
+    fn the_page_has_everything_on_it_and_is_one_page() {
+        let page = story().page(false);
+        let expected = "The run of demo failed after 12.3 s.\n\n\
+                        First:    macro was ended by SIGSEGV\n          (program solver)\n\
+                        Last:     of instances/macro/stderr.txt:\n          | negative depth\n\
+                        Affected: micro[0]: lost macro\n";
+        assert!(page.starts_with(expected), "{page}");
+        assert!(page.contains("and 29 more\nWaiting:  micro[0] waits to receive"), "{page}");
+        assert!(page.ends_with("Next:     Run it in a debugger.\n"), "{page}");
+        assert!(page.lines().count() < 40);
+        assert!(!page.contains('\x1b'));
+        assert!(story().page(true).starts_with("\x1b[1;31mThe run of demo"));
+    }
+
+    #[test]
+    fn tails_are_short_clean_and_never_fail() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("stderr.txt");
+        assert!(tail(&file).is_empty());
+        let mut text: String = (0..9000).map(|i| format!("line {i}\n")).collect();
+        text.push_str("\x1b[31mred\x07\n\n\n");
+        std::fs::write(&file, [text.as_bytes(), &[0xff, 0xfe]].concat()).unwrap();
+        let lines = tail(&file);
+        assert_eq!(lines.len(), TAIL);
+        assert!(
+            lines.contains(&"line 8999".to_owned()) && lines.contains(&"[31mred".to_owned()),
+            "{lines:?}"
+        );
+        assert_eq!(cut(&"é".repeat(200)).chars().count(), WIDTH + 1);
+    }
+}

@@ -1,0 +1,605 @@
+//! The thin shell around the state machine: one loop that hands in what happens and does what it is told.
+//!
+//! One thread owns everything here. Others only send it what they hear: the reactor's (links), the guard's, one per
+//! watched process, and whoever turns signals into interrupts. A thread of its own prepares programs for their start,
+//! since copying files takes as long as it takes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
+use serde::Serialize;
+use titin_transport::{Handler, Link, LinkId, Lost, Reactor};
+use titin_wire::connection::Connection;
+use titin_wire::control::{self, ToManager};
+use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::{RunId, Secret};
+
+use crate::directory::{DirectoryError, RunDirectory};
+use crate::event::{Action, Event, Level, Record, Signal};
+use crate::guard::{Guard, News};
+use crate::launch::{SCRIPT, Surroundings, prepare};
+use crate::log::{Log, stamp};
+use crate::placement::{Placement, place};
+use crate::plan::{InstanceId, Plan, Start};
+use crate::profile::{Recorder, Summary};
+use crate::report::Story;
+use crate::state::{Cause, Manager, Outcome, Phase, Standing};
+use crate::{cores, sentry, stage, tree};
+
+/// For the guard to end what is left.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// From SIGTERM to SIGKILL for orphans of a guard that has died.
+const ORPHANS: Duration = Duration::from_secs(2);
+
+/// What a run is begun with.
+#[derive(Debug)]
+pub struct Setup {
+    /// What to run.
+    pub plan: Plan,
+    /// The description, merged, to be kept.
+    pub configuration: String,
+    /// Where files to stage are looked for.
+    pub folders: Vec<PathBuf>,
+    /// The run directory asked for.
+    pub run_directory: Option<PathBuf>,
+    /// This same binary, for the guard and titin's own components.
+    pub titin: PathBuf,
+    /// The process that runs the hosted instances.
+    pub host: Option<u32>,
+}
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The run directory is of no use.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The system refuses something.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it did not work.
+        source: std::io::Error,
+    },
+}
+
+/// Somebody who looks at a run. All calls come from the thread that runs it, and should not take long.
+pub trait View {
+    /// The run has begun, here.
+    fn begun(&mut self, directory: &RunDirectory, plan: &Plan);
+    /// A line of the log.
+    fn said(&mut self, level: Level, line: &str);
+    /// How things stand; called at the view's own pace, and once at the end.
+    fn look(&mut self, elapsed: Duration, standings: &[Standing]);
+    /// How often to be called with how things stand; never without.
+    fn pace(&self) -> Option<Duration>;
+}
+
+/// How a run ended.
+#[derive(Debug, Serialize)]
+pub struct Ending {
+    /// "done", "failed" or "interrupted".
+    pub outcome: &'static str,
+    /// What there is to say about a failure.
+    pub story: Option<Story>,
+    /// The model.
+    pub model: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// How each instance ended.
+    pub instances: Vec<InstanceEnd>,
+}
+
+/// How an instance ended.
+#[derive(Debug, Serialize)]
+pub struct InstanceEnd {
+    /// Its name.
+    pub name: String,
+    /// Its phase, in a word.
+    pub phase: &'static str,
+    /// How its process ended, in words.
+    pub process: Option<String>,
+    /// Its last simulated time.
+    pub simulated: Option<f64>,
+    /// Messages that it sent.
+    pub messages: u64,
+    /// Payload bytes that it sent.
+    pub bytes: u64,
+}
+
+/// What the loop hears.
+enum Incoming {
+    Opened(Arc<Link>),
+    Event(Event),
+    Garbled(LinkId, String),
+    Swept { left: Vec<String>, stuck: Vec<String> },
+}
+
+/// Ends a run from another thread.
+#[derive(Clone)]
+pub struct Interrupter(Sender<Incoming>);
+
+impl Interrupter {
+    /// The user wants the run to end; `signal` says how that was known. A second time it ends at once.
+    pub fn interrupt(&self, signal: &str) {
+        let _ = self.0.send(Incoming::Event(Event::Interrupted(signal.to_owned())));
+    }
+}
+
+/// A run, from its directory to its end.
+pub struct Session {
+    plan: Arc<Plan>,
+    directory: RunDirectory,
+    folders: Vec<PathBuf>,
+    titin: OsString,
+    hosting: Option<u32>,
+    placement: Arc<Placement>,
+    host: String,
+    begun: Instant,
+    log: Log,
+    log_works: bool,
+    guard: Arc<Guard>,
+    reactor: Arc<Reactor>,
+    recorder: Recorder,
+    links: HashMap<LinkId, Arc<Link>>,
+    sender: Sender<Incoming>,
+    receiver: Receiver<Incoming>,
+}
+
+impl Session {
+    /// Makes everything ready: the run directory, the listener, the guard. Nothing is started yet.
+    ///
+    /// # Errors
+    /// [`SetupError`] if the run cannot begin.
+    pub fn open(setup: Setup) -> Result<Self, SetupError> {
+        let begun = Instant::now();
+        let Setup { plan, configuration, folders, run_directory, titin, host: hosting } = setup;
+        let plan = Arc::new(plan);
+        let directory = RunDirectory::create(run_directory.as_deref(), &plan.model, &stamp())?;
+        directory.write_configuration(&configuration)?;
+        let (sender, receiver) = channel();
+
+        let system = |what| move |source| SetupError::System { what, source };
+        let secret = Secret::random();
+        let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender.clone())))
+            .map_err(system("start the thread for sockets"))?;
+        let address = reactor
+            .listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            .map_err(system("listen on the loopback network"))?;
+        let (addresses, run) = (vec![address], Some(RunId::random()));
+        directory.write_connection(&Connection { addresses, run, secret, spans_hosts: false })?;
+
+        // Should the guard be killed, its programs become children of this process.
+        set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
+        let hear = sender.clone();
+        let heard = move |news| {
+            let _ = hear.send(match news {
+                News::Event(event) => Incoming::Event(event),
+                News::Swept { left, stuck } => Incoming::Swept { left, stuck },
+            });
+        };
+        let guard = Guard::start(titin.as_os_str(), &directory.connection(), directory.open_log()?, heard);
+        let guard =
+            guard.inspect_err(|_| directory.forget_connection()).map_err(system("start the guard"))?;
+        allow_many_files();
+
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let placement = place(&plan, &cores::cores());
+        let recorder = Recorder::start(directory.profile(), plan.clone(), host.clone(), placement.clone())
+            .map_err(system("start the thread for the profile"))?;
+        let log = Log::new(directory.open_log()?, plan.clone());
+        Ok(Session {
+            plan,
+            directory,
+            folders,
+            titin: titin.into_os_string(),
+            hosting,
+            placement: Arc::new(placement),
+            host,
+            begun,
+            log,
+            log_works: true,
+            guard: Arc::new(guard),
+            reactor,
+            recorder,
+            links: HashMap::new(),
+            sender,
+            receiver,
+        })
+    }
+
+    /// What ends this run from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(self.sender.clone())
+    }
+
+    /// Runs to the end, whatever it is. Nothing of the run is left then but its directory.
+    pub fn run(mut self, view: &mut dyn View) -> Ending {
+        let mut manager = Manager::new(self.plan.clone(), &self.host, self.placement.crowded.clone());
+        view.begun(&self.directory, &self.plan);
+        self.announce(view);
+        self.watch_host();
+        let starter = self.start_starter();
+        let begin = manager.begin(self.begun.elapsed());
+        let mut over = self.act(begin, &starter, view);
+        let mut next_look = view.pace().map(|pace| self.begun.elapsed() + pace);
+        while !over {
+            let until = next_look.map_or(manager.deadline(), |look| look.min(manager.deadline()));
+            let event = match self.receiver.recv_timeout(until.saturating_sub(self.begun.elapsed())) {
+                Ok(incoming) => self.hear(incoming),
+                Err(RecvTimeoutError::Timeout) => Some(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the session holds a sender itself"),
+            };
+            if let Some(event) = event {
+                let guard_lost = matches!(event, Event::GuardLost(_));
+                let actions = manager.handle(self.begun.elapsed(), event);
+                over = self.act(actions, &starter, view);
+                if guard_lost {
+                    self.end_orphans(view);
+                }
+            }
+            let now = self.begun.elapsed();
+            if next_look.is_some_and(|look| look <= now) {
+                view.look(now, &manager.standings());
+                next_look = view.pace().map(|pace| now + pace);
+            }
+        }
+        view.look(self.begun.elapsed(), &manager.standings());
+        drop(starter);
+        self.end(&manager, view)
+    }
+
+    /// Takes in what was heard; an event for the state machine, if it is one.
+    fn hear(&mut self, incoming: Incoming) -> Option<Event> {
+        match incoming {
+            Incoming::Opened(link) => {
+                let id = link.id();
+                self.links.insert(id, link);
+                Some(Event::Opened(id))
+            }
+            Incoming::Event(Event::Lost(id, why)) => {
+                self.links.remove(&id);
+                Some(Event::Lost(id, why))
+            }
+            Incoming::Event(event) => Some(event),
+            Incoming::Garbled(id, why) => {
+                self.links.remove(&id)?.close();
+                Some(Event::Lost(id, why))
+            }
+            Incoming::Swept { .. } => None,
+        }
+    }
+
+    /// Does as told; true when the run is over.
+    fn act(&mut self, actions: Vec<Action>, starter: &Sender<InstanceId>, view: &mut dyn View) -> bool {
+        let mut over = false;
+        for action in actions {
+            match action {
+                Action::Tell(id, message) => {
+                    if let Some(link) = self.links.get(&id) {
+                        link.tell(&control::encode(&message));
+                    }
+                }
+                Action::Close(id) => {
+                    if let Some(link) = self.links.remove(&id) {
+                        link.close();
+                    }
+                }
+                Action::Start(id) => {
+                    let _ = starter.send(id);
+                }
+                Action::Signal(id, signal) => self.guard.signal(id, signal),
+                Action::SignalHost(pid, signal) => tree::signal(
+                    pid,
+                    match signal {
+                        Signal::Terminate => rustix::process::Signal::TERM,
+                        Signal::Kill => rustix::process::Signal::KILL,
+                    },
+                ),
+                Action::Watch(pid) => self.watch(pid),
+                Action::Record(record) => self.record(&record, view),
+                Action::Keep(profile) => self.recorder.keep(profile),
+                Action::Finish => over = true,
+            }
+        }
+        over
+    }
+
+    fn record(&mut self, record: &Record, view: &mut dyn View) {
+        if !self.log_works {
+            return;
+        }
+        match self.log.write(record) {
+            Ok(line) => view.said(record.level, &line),
+            Err(source) => {
+                self.log_works = false;
+                let trouble = DirectoryError::Write { path: self.directory.log(), source }.to_string();
+                view.said(Level::Error, &trouble);
+                let _ = self.sender.send(Incoming::Event(Event::Trouble(trouble)));
+            }
+        }
+    }
+
+    fn say(&mut self, level: Level, text: String, view: &mut dyn View) {
+        self.record(&Record { level, instance: None, time: None, simulated: None, text }, view);
+    }
+
+    /// Says what is run, and whether there is room for it.
+    fn announce(&mut self, view: &mut dyn View) {
+        let (instances, conduits) = (self.plan.instances.len(), self.plan.conduits.len());
+        let model = &self.plan.model;
+        let text = format!(
+            "titin {} runs {model}: {instances} instances, {conduits} conduits, on {}",
+            env!("CARGO_PKG_VERSION"),
+            self.host
+        );
+        self.say(Level::Info, text, view);
+        let crowded: Vec<&str> = self
+            .plan
+            .instances
+            .ids()
+            .filter(|&id| self.placement.crowded[id])
+            .map(|id| self.plan.instances[id].name.as_str())
+            .collect();
+        if !crowded.is_empty() {
+            let (count, cores) = (crowded.len(), cores::cores().len());
+            let few = titin_model::listing(crowded);
+            let text = format!(
+                "{count} instances compute at the same time as others on the same of {cores} cores, and will be \
+                 slower for it: {few}"
+            );
+            self.say(Level::Info, text, view);
+        }
+    }
+
+    fn watch(&self, pid: u32) {
+        let ours = self.hosting == Some(pid) || sentry::is_ours(pid, &self.directory.connection());
+        let sender = self.sender.clone();
+        let gone = move || {
+            let _ = sender.send(Incoming::Event(Event::Gone(pid)));
+        };
+        if ours && sentry::watch(pid, gone) {
+            let _ = self.sender.send(Incoming::Event(Event::Watching(pid)));
+        }
+    }
+
+    /// Without the process that runs the hosted instances there is nobody left to run them.
+    fn watch_host(&self) {
+        let Some(pid) = self.hosting else { return };
+        let sender = self.sender.clone();
+        let gone = move || {
+            let text =
+                format!("process {pid}, which had begun the run and hosts some of its instances, has ended");
+            let _ = sender.send(Incoming::Event(Event::Trouble(text)));
+        };
+        if !sentry::watch(pid, gone) {
+            let text = format!("process {pid}, which had begun the run, has ended");
+            let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
+        }
+    }
+
+    /// The thread that prepares programs and has the guard start them.
+    fn start_starter(&self) -> Sender<InstanceId> {
+        let (asked, waiting) = channel();
+        let starter = Starter {
+            plan: self.plan.clone(),
+            directory: self.directory.clone(),
+            folders: self.folders.clone(),
+            titin: self.titin.clone(),
+            placement: self.placement.clone(),
+            env: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+        };
+        let (guard, sender) = (self.guard.clone(), self.sender.clone());
+        let work = move || {
+            for id in waiting {
+                match starter.prepare(id) {
+                    Ok(launch) => guard.launch(id, launch),
+                    Err(why) => {
+                        let _ = sender.send(Incoming::Event(Event::NotStarted(id, why)));
+                    }
+                }
+            }
+        };
+        // Without a thread the instances would wait for ever; starting them here is the same, only later.
+        if let Err(error) = std::thread::Builder::new().name("starter".into()).spawn(work) {
+            let text = format!("cannot start a thread: {error}");
+            let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
+        }
+        asked
+    }
+
+    /// Ends the programs that a dead guard has left to this process.
+    fn end_orphans(&mut self, view: &mut dyn View) {
+        let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
+        self.tell_of_rest(left.iter().map(ToString::to_string).collect(), &[], view);
+        self.tell_of_rest(Vec::new(), &stuck.iter().map(ToString::to_string).collect::<Vec<_>>(), view);
+        self.directory.forget_connection();
+    }
+
+    fn tell_of_rest(&mut self, left: Vec<String>, stuck: &[String], view: &mut dyn View) {
+        if !left.is_empty() {
+            self.say(Level::Info, format!("ended what programs had left behind: {}", left.join(", ")), view);
+        }
+        if !stuck.is_empty() {
+            self.say(
+                Level::Error,
+                format!("cannot be ended, not even by SIGKILL: {}", stuck.join(", ")),
+                view,
+            );
+        }
+    }
+
+    /// Has the guard end what is left, and writes what is to be kept.
+    fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
+        self.guard.finish();
+        let until = Instant::now() + SWEEP;
+        while let Ok(incoming) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match incoming {
+                Incoming::Swept { left, stuck } => {
+                    self.tell_of_rest(left, &stuck, view);
+                    break;
+                }
+                Incoming::Event(Event::GuardLost(_)) => {
+                    self.end_orphans(view);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        self.directory.forget_connection();
+        self.stage_out(view);
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let (outcome, mut story) = match manager.outcome() {
+            Some(Outcome::Failed(failure)) => {
+                let directory = self.directory.path();
+                let story = Story::tell(manager, failure, directory, |name| self.directory.instance(name));
+                let interrupted = matches!(failure.cause, Cause::Interrupted(_));
+                (if interrupted { "interrupted" } else { "failed" }, Some(story))
+            }
+            _ => ("done", None),
+        };
+        let raised = manager.raised().map(|(conduit, times, messages)| (conduit, (times, messages)));
+        let told = story.as_ref().map_or(outcome.to_owned(), |story| story.cause.clone());
+        let summary = Summary { seconds, outcome: told, raised: raised.collect::<BTreeMap<_, _>>() };
+        if let Some(story) = &story {
+            let _ = self.log.write_text(&format!("\n{}", story.page(false)));
+        }
+        let instances = self.plan.instances.ids().zip(manager.standings());
+        let instances = instances.map(|(id, standing)| instance_end(manager, id, standing)).collect();
+        let (model, directory) = (self.plan.model.clone(), self.directory.path().to_owned());
+        self.reactor.stop();
+        let mut outcome = outcome;
+        if let Err(error) = self.recorder.finish(summary)
+            && story.is_none()
+        {
+            outcome = "failed";
+            let text = format!("all instances are done, but the end could not be written: {error}");
+            story = Some(Story::of_manager(&model, seconds, text, &directory));
+        }
+        Ending { outcome, story, model, seconds, directory, instances }
+    }
+
+    fn stage_out(&mut self, view: &mut dyn View) {
+        for id in self.plan.instances.ids() {
+            let planned = &self.plan.instances[id];
+            if planned.stage_out.is_empty() {
+                continue;
+            }
+            let workdir = self.directory.instance(&planned.name).join("workdir");
+            let results = self.directory.results(&planned.name);
+            for problem in stage::stage_out(&planned.stage_out, &workdir, &results) {
+                let instance = Some(id);
+                let record =
+                    Record { level: Level::Warning, instance, time: None, simulated: None, text: problem };
+                self.record(&record, view);
+            }
+        }
+    }
+}
+
+fn instance_end(manager: &Manager, id: InstanceId, standing: Standing) -> InstanceEnd {
+    // What was cut short by another's failure is not done, and has not failed by itself.
+    let phase = match standing.phase {
+        Phase::Done => "done",
+        Phase::Failed => "failed",
+        _ => "ended",
+    };
+    let position = standing.position;
+    InstanceEnd {
+        name: standing.name,
+        phase,
+        process: manager.exit(id).map(|exit| exit.to_string()),
+        simulated: position.as_ref().and_then(|position| position.simulated),
+        messages: position.as_ref().map_or(0, |position| position.messages),
+        bytes: position.as_ref().map_or(0, |position| position.bytes),
+    }
+}
+
+/// Each program has a link, so thousands of instances need thousands of descriptors.
+fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Prepares programs for their start.
+struct Starter {
+    plan: Arc<Plan>,
+    directory: RunDirectory,
+    folders: Vec<PathBuf>,
+    titin: OsString,
+    placement: Arc<Placement>,
+    env: BTreeMap<String, String>,
+}
+
+impl Starter {
+    fn prepare(&self, id: InstanceId) -> Result<crate::guard::Launch, String> {
+        let planned = &self.plan.instances[id];
+        let Start::Program(program) = &planned.start else { return Err("it is not ours to start".into()) };
+        let folder = self.directory.prepare_instance(&planned.name).map_err(|error| error.to_string())?;
+        stage::stage_in(&planned.stage_in, &self.folders, &folder.join("workdir"))?;
+        let around = Surroundings {
+            env: &self.env,
+            connection: &self.directory.connection(),
+            titin: &self.titin,
+            directory: &folder,
+            cores: &self.placement.cores[id],
+        };
+        let prepared = prepare(&self.plan, id, program, &around)?;
+        if let Some(text) = prepared.script {
+            self.directory.write_script(&folder.join(SCRIPT), &text).map_err(|error| error.to_string())?;
+        }
+        Ok(prepared.launch)
+    }
+}
+
+/// The reactor's end of the loop.
+struct Ears(Sender<Incoming>);
+
+impl Handler for Ears {
+    fn opened(&self, link: &Arc<Link>, agreement: Agreement) {
+        if agreement.purpose == Purpose::Control {
+            let _ = self.0.send(Incoming::Opened(link.clone()));
+        } else {
+            link.close();
+        }
+    }
+
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        let _ = self.0.send(match control::decode::<ToManager>(body) {
+            Ok(message) => Incoming::Event(Event::Said(link.id(), Box::new(message))),
+            Err(error) => Incoming::Garbled(link.id(), error.to_string()),
+        });
+    }
+
+    fn lost(&self, link: &Arc<Link>, why: Lost) {
+        let _ = self.0.send(Incoming::Event(Event::Lost(link.id(), why.to_string())));
+    }
+
+    fn broken(&self, text: String) {
+        let text = format!("internal error in the thread for sockets: {text}");
+        let _ = self.0.send(Incoming::Event(Event::Trouble(text)));
+    }
+}
+
+/// The lines that start a program by hand in this run.
+pub fn exports(connection: &Path, instance: &str) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    format!(
+        "export TITIN_MANAGER={}\nexport TITIN_INSTANCE={}\n",
+        quoted(&connection.to_string_lossy()),
+        quoted(instance)
+    )
+}

@@ -1,0 +1,147 @@
+//! The processes below this one, and ending them all.
+//!
+//! A subreaper inherits the orphans of its descendants, so whatever a program started, through a shell, `mpirun` or
+//! `setsid`, is found here by its parents, however it changed its session or group.
+
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
+
+use crate::event::Exit;
+
+/// A process below this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descendant {
+    /// Its number.
+    pub pid: u32,
+    /// The name of its program, at most 15 letters of it.
+    pub name: String,
+}
+
+impl fmt::Display for Descendant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.pid)
+    }
+}
+
+/// All living processes below `root`, in no order; those that only wait to be reaped are left out.
+pub fn descendants(root: u32) -> Vec<Descendant> {
+    let mut children: Vec<(u32, Descendant)> = Vec::new();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    for entry in entries.flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        if let Some(pid) = pid
+            && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
+            && let Some((parent, name)) = parse_stat(&stat)
+        {
+            children.push((parent, Descendant { pid, name }));
+        }
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for (_, child) in children.extract_if(.., |(of, _)| *of == parent) {
+            parents.push(child.pid);
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// The parent and the name in a line of `/proc/PID/stat`; `None` for a process that has ended.
+fn parse_stat(stat: &str) -> Option<(u32, String)> {
+    // The name may hold anything, parentheses too.
+    let (head, tail) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let mut fields = tail.split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    Some((fields.next()?.parse().ok()?, name.to_owned()))
+}
+
+/// Sends a signal to a process; that it is gone already is fine.
+pub fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// A child that has ended since the last call, with how it did.
+pub fn reap() -> Option<(u32, Exit)> {
+    /// The bit of a wait status that says so.
+    const CORE: i32 = 0x80;
+    let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
+    let exit = match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(number)) => Exit::Signal(number, status.as_raw() & CORE != 0),
+        (None, None) => return reap(),
+    };
+    Some((u32::try_from(pid.as_raw_nonzero().get()).unwrap_or(0), exit))
+}
+
+/// Ends every process below this one: SIGTERM, and after the grace period SIGKILL, until none is left.
+///
+/// `pause` waits for children to end, a few milliseconds at most; `reaped` is told of each that has. Returns what was
+/// there in the beginning, and what could not be ended.
+pub fn end_descendants(
+    grace: Duration,
+    mut pause: impl FnMut(Duration),
+    mut reaped: impl FnMut(u32, Exit),
+) -> (Vec<Descendant>, Vec<Descendant>) {
+    /// A process that survives SIGKILL this long hangs in the kernel.
+    const HOPELESS: Duration = Duration::from_secs(15);
+    const PAUSE: Duration = Duration::from_millis(10);
+    let root = getpid().as_raw_nonzero().get().unsigned_abs();
+    let begun = Instant::now();
+    let mut first = None;
+    let mut asked = Vec::new();
+    loop {
+        while let Some((pid, exit)) = reap() {
+            reaped(pid, exit);
+        }
+        let left = descendants(root);
+        if left.is_empty() || begun.elapsed() > grace + HOPELESS {
+            return (first.unwrap_or_default(), left);
+        }
+        let kill = begun.elapsed() >= grace;
+        for process in &left {
+            if kill {
+                signal(process.pid, Signal::KILL);
+            } else if !asked.contains(&process.pid) {
+                asked.push(process.pid);
+                signal(process.pid, Signal::TERM);
+                // One that is stopped would not hear it.
+                signal(process.pid, Signal::CONT);
+            }
+        }
+        first.get_or_insert(left);
+        pause(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_line_of_stat_is_read_whatever_the_name() {
+        assert_eq!(parse_stat("7 (a) b) S 3 7 7 0"), Some((3, "a) b".to_owned())));
+        assert_eq!(parse_stat("7 (a) Z 3 7 7 0"), None);
+        assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn children_are_found_and_the_dead_are_not() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let root = std::process::id();
+        let is_child = |process: &Descendant| process.pid == child.id();
+        assert!(descendants(root).iter().any(is_child));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!descendants(root).iter().any(|process| process.pid == child.id()));
+    }
+}
