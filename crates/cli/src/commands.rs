@@ -2,3 +2,5 @@
 
 pub(crate) mod check;
 pub(crate) mod config;
+pub(crate) mod guard;
+pub(crate) mod run;

@@ -5,6 +5,7 @@
 mod commands;
 mod sources;
 mod terminal;
+mod view;
 
 use std::process::ExitCode;
 
@@ -26,13 +27,20 @@ struct Titin {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(commands::run::Run),
     Check(commands::check::Check),
     Config(commands::config::Config),
+    Manager(commands::run::Manager),
+    #[command(hide = true)]
+    Guard(commands::guard::Guard),
 }
 
 fn main() -> ExitCode {
     match Titin::parse().command {
+        Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
         Command::Config(config) => config.run(),
+        Command::Manager(manager) => manager.run(),
+        Command::Guard(guard) => guard.run(),
     }
 }

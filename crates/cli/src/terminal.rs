@@ -42,6 +42,23 @@ pub(crate) fn print(text: &str) {
     }
 }
 
+/// Writes to standard error, for people who wait for something else on standard output.
+pub(crate) fn warn(text: &str) {
+    // There is nobody left to tell if this fails.
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Whether colours are seen on standard error.
+pub(crate) fn colours_in_messages() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// The height of the terminal that messages go to.
+pub(crate) fn rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows >= 4)
+}
+
 /// Tells on standard error what failed, and gives the exit code for it.
 pub(crate) fn complain(text: &str) -> ExitCode {
     // There is nobody left to tell if this fails.

@@ -62,7 +62,7 @@ fn network(description: Description, model: Option<&str>) -> (Report, Option<Net
 }
 
 /// The problems, each with the line that it is about, then the sum.
-fn text(report: &Report, network: Option<&Network>, width: Option<usize>) -> String {
+pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usize>) -> String {
     let mut sources = Excerpts::default();
     let mut out = String::new();
     for problem in &report.problems {

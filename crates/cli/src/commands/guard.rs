@@ -1,0 +1,33 @@
+//! `titin guard`: started by the manager, never by people.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use titin_manager::guard;
+
+use crate::terminal::complain;
+
+/// Starts the programs of a run and leaves none behind
+#[derive(Args)]
+pub(crate) struct Guard {
+    /// Become the program that follows, which the guard with this process id has started
+    #[arg(long, value_name = "PID")]
+    run: Option<u32>,
+    /// The connection file to remove at the end, or the program with its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+impl Guard {
+    pub(crate) fn run(self) -> ExitCode {
+        if let Some(guard) = self.run {
+            return guard::shim(guard, self.words.into_iter());
+        }
+        match guard::serve(Path::new(&self.words[0])) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => complain(&format!("the guard cannot work: {error}")),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `titin run`: everything, from the description to one exit code. `titin manager`: the same without starting programs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use titin_manager::compile::{Choices, compile, folders};
+use titin_manager::event::signal_name;
+use titin_manager::session::{Ending, Interrupter, Session, Setup};
+use titin_model::Start;
+
+use super::check;
+use crate::sources::Sources;
+use crate::terminal::{self, BOLD, GOOD, complain, print, warn};
+use crate::view;
+
+/// The exit code of a run that failed.
+const FAILED: u8 = 1;
+/// The exit code of a run that the user ended.
+const INTERRUPTED: u8 = 130;
+
+/// Runs a model: starts its programs, watches them, and says how it ended
+///
+/// Exit codes: 0 all is done; 1 the run failed; 2 nothing was started, since the description or a choice is bad; 130 the run
+/// was ended by Ctrl-C or a signal.
+#[derive(Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    common: Common,
+    /// Components that the calling process runs itself
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
+    hosted: Vec<String>,
+    /// Components or instances that are started by hand, in a debugger for instance; how is printed
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    by_hand: Vec<String>,
+}
+
+/// Serves a model whose programs are all started by hand, and prints how
+#[derive(Args)]
+pub(crate) struct Manager {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct Common {
+    #[command(flatten)]
+    sources: Sources,
+    /// Where the run's files go, in place of run_MODEL_DATE_TIME
+    #[arg(long, value_name = "DIRECTORY")]
+    run_dir: Option<PathBuf>,
+    /// Have programs record when they send and receive
+    #[arg(long)]
+    trace: bool,
+    /// Show the whole log
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print how it ended as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> ExitCode {
+        let Run { common, hosted, by_hand } = self;
+        let missing_programs = [&hosted[..], &by_hand].concat();
+        let start =
+            if missing_programs.is_empty() { Start::Programs } else { Start::Hosted(missing_programs) };
+        let trace = common.trace;
+        common.run(start, &Choices { hosted, by_hand, serve_only: false, trace })
+    }
+}
+
+impl Manager {
+    pub(crate) fn run(self) -> ExitCode {
+        let trace = self.common.trace;
+        self.common.run(Start::ByHand, &Choices { serve_only: true, trace, ..Choices::default() })
+    }
+}
+
+impl Common {
+    fn run(self, start: Start, choices: &Choices) -> ExitCode {
+        let network = self.sources.load(start, false).and_then(|description| {
+            let network = description.network(self.sources.model.as_deref())?;
+            Ok((description, network))
+        });
+        let (description, network) = match network {
+            Ok(found) => found,
+            Err(report) => {
+                warn(&check::text(&report, None, terminal::width()));
+                return ExitCode::from(terminal::REFUSED);
+            }
+        };
+        if !description.warnings.problems.is_empty() {
+            warn(&check::text(&description.warnings, None, terminal::width()));
+        }
+        let folders = folders(&description);
+        let plan = match compile(&network, &folders, choices) {
+            Ok(plan) => plan,
+            Err(text) => return complain(&text),
+        };
+        let titin = match std::env::current_exe() {
+            Ok(path) => path,
+            Err(error) => return complain(&format!("cannot find this command's own file: {error}")),
+        };
+        let host = (!choices.hosted.is_empty())
+            .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
+            .flatten();
+        let configuration = description.to_ymmsl();
+        let setup = Setup { plan, configuration, folders, run_directory: self.run_dir.clone(), titin, host };
+        let session = match Session::open(setup) {
+            Ok(session) => session,
+            Err(error) => return complain(&error.to_string()),
+        };
+        if let Err(error) = forward_signals(session.interrupter()) {
+            return complain(&format!("cannot listen to signals: {error}"));
+        }
+        let ending = session.run(&mut *view::make(self.verbose));
+        self.tell(&ending)
+    }
+
+    fn tell(&self, ending: &Ending) -> ExitCode {
+        if let Some(story) = &ending.story {
+            let colour = terminal::colours_in_messages();
+            warn(&format!("\n{}", story.page(colour)));
+        }
+        if self.json {
+            match serde_json::to_string_pretty(ending) {
+                Ok(text) => print(&(text + "\n")),
+                Err(error) => return complain(&format!("the end cannot be written as JSON: {error}")),
+            }
+        } else if ending.outcome == "done" {
+            let messages: u64 = ending.instances.iter().map(|instance| instance.messages).sum();
+            print(&format!(
+                "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {messages} messages; {}\n",
+                ending.model,
+                ending.seconds,
+                ending.directory.display()
+            ));
+        }
+        match ending.outcome {
+            "done" => ExitCode::SUCCESS,
+            "interrupted" => ExitCode::from(INTERRUPTED),
+            _ => ExitCode::from(FAILED),
+        }
+    }
+}
+
+/// Hands Ctrl-C and requests to end to the run.
+fn forward_signals(interrupter: Interrupter) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let listen = move || {
+        for signal in signals.forever() {
+            interrupter.interrupt(signal_name(signal).unwrap_or("a signal"));
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(listen).map(|_| ())
+}

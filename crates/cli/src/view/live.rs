@@ -1,0 +1,202 @@
+//! At a terminal: a line for each instance with its state, simulated time, progress where the end is known, and rates.
+
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use titin_manager::directory::RunDirectory;
+use titin_manager::event::Level;
+use titin_manager::plan::Plan;
+use titin_manager::session::View;
+use titin_manager::state::{Phase, Standing};
+
+use super::by_hand;
+use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
+
+/// How often the lines are written anew.
+const PACE: Duration = Duration::from_millis(250);
+
+/// Parts of a progress bar.
+const PARTS: u64 = 1000;
+
+pub(crate) struct Live {
+    verbose: bool,
+    screen: MultiProgress,
+    lines: Vec<ProgressBar>,
+    /// Stands for the instances that have no line.
+    rest: Option<ProgressBar>,
+    width: usize,
+    before: Option<(Duration, Vec<(u64, u64)>)>,
+}
+
+impl Live {
+    pub(crate) fn new(verbose: bool) -> Self {
+        Live { verbose, screen: MultiProgress::new(), lines: Vec::new(), rest: None, width: 0, before: None }
+    }
+
+    fn print(&self, text: &str) {
+        for line in text.lines() {
+            let _ = self.screen.println(line);
+        }
+    }
+}
+
+impl View for Live {
+    fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
+        let path = directory.path().display();
+        self.print(&format!("{FAINT}run directory: {path}{FAINT:#}"));
+        if let Some(text) = by_hand(directory, plan) {
+            self.print(&text);
+        }
+        let count = plan.instances.len();
+        let room = rows().unwrap_or(24).saturating_sub(6).max(1);
+        let shown = if count <= room { count } else { room - 1 };
+        self.width = plan.instances.iter().map(|planned| planned.name.len()).max().unwrap_or(0).min(30);
+        let style = |template: &str| {
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+        };
+        let line = |template: &str| {
+            let bar = self.screen.add(ProgressBar::new(PARTS));
+            bar.set_style(style(template).progress_chars("━╸ "));
+            bar
+        };
+        self.lines = (0..shown).map(|_| line("{prefix} {msg}")).collect();
+        self.rest = (shown < count).then(|| line("{prefix}{msg}"));
+    }
+
+    fn said(&mut self, level: Level, line: &str) {
+        let line = harmless(line);
+        match level {
+            Level::Error => self.print(&format!("{ERROR}{line}{ERROR:#}")),
+            Level::Warning => self.print(&format!("{WARNING}{line}{WARNING:#}")),
+            _ if self.verbose => self.print(&line),
+            _ => {}
+        }
+    }
+
+    fn look(&mut self, elapsed: Duration, standings: &[Standing]) {
+        let counts: Vec<(u64, u64)> = standings
+            .iter()
+            .map(|standing| {
+                standing.position.as_ref().map_or((0, 0), |position| (position.messages, position.bytes))
+            })
+            .collect();
+        let rate = |at: usize| {
+            let (then, before) = self.before.as_ref()?;
+            let seconds = elapsed.saturating_sub(*then).as_secs_f64();
+            let (now, before) = (counts.get(at)?, before.get(at)?);
+            (seconds > 0.0).then(|| {
+                let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+                (per_second(now.0, before.0), per_second(now.1, before.1))
+            })
+        };
+        // Those that still run are of most interest.
+        let mut order: Vec<usize> = (0..standings.len()).collect();
+        if self.rest.is_some() {
+            order.sort_by_key(|&at| matches!(standings[at].phase, Phase::Done));
+        }
+        for (line, &at) in self.lines.iter().zip(&order) {
+            line.set_prefix(format!("{:<width$}", harmless(&standings[at].name), width = self.width));
+            line.set_message(message(&standings[at], rate(at)));
+        }
+        if let Some(rest) = &self.rest {
+            let hidden = &order[self.lines.len().min(order.len())..];
+            let done = hidden.iter().filter(|&&at| standings[at].phase == Phase::Done).count();
+            rest.set_message(format!("{FAINT}and {} more, {done} of them done{FAINT:#}", hidden.len()));
+        }
+        self.before = Some((elapsed, counts));
+    }
+
+    fn pace(&self) -> Option<Duration> {
+        Some(PACE)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        for line in self.lines.iter().chain(&self.rest) {
+            line.abandon();
+        }
+    }
+}
+
+/// An instance's state, as the rest of its line.
+fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
+    let word = standing.phase.name();
+    let mut text = match standing.phase {
+        Phase::Done => format!("{GOOD}{word:<8}{GOOD:#}"),
+        Phase::Failed => format!("{ERROR}{word:<8}{ERROR:#}"),
+        Phase::Starting | Phase::Awaited => format!("{FAINT}{word:<8}{FAINT:#}"),
+        Phase::Running | Phase::Waiting => format!("{word:<8}"),
+    };
+    let simulated = standing.position.as_ref().and_then(|position| position.simulated);
+    if let Some(time) = simulated {
+        text.push_str(&format!(" t = {time:<10.6}"));
+    }
+    if let (Some(time), Some(end)) = (simulated, standing.end)
+        && end > 0.0
+    {
+        text.push_str(&bar(time / end));
+    }
+    if let Some((messages, bytes)) = rate
+        && !matches!(standing.phase, Phase::Done | Phase::Failed)
+        && messages > 0.0
+    {
+        text.push_str(&format!(" {FAINT}{messages:.0} messages/s, {}/s{FAINT:#}", bytes_in_words(bytes)));
+    }
+    text
+}
+
+fn bar(part: f64) -> String {
+    const WIDTH: usize = 20;
+    let part = part.clamp(0.0, 1.0);
+    let full = (part * WIDTH as f64) as usize;
+    format!(" {}{FAINT}{}{FAINT:#} {:3.0} %", "━".repeat(full), "─".repeat(WIDTH - full), part * 100.0)
+}
+
+fn bytes_in_words(bytes: f64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let step = units.iter().scan(bytes, |left, unit| {
+        let found = (*left, *unit);
+        *left /= 1000.0;
+        Some(found)
+    });
+    let (number, unit) =
+        step.clone().find(|(number, _)| *number < 1000.0).or(step.last()).unwrap_or((bytes, "B"));
+    format!("{number:.1} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anstream::adapter::strip_str;
+
+    #[test]
+    fn a_line_tells_state_time_progress_and_rates() {
+        let position = titin_manager::state::Progress {
+            instance: "macro".into(),
+            simulated: Some(2.5),
+            messages: 10,
+            bytes: 80,
+            end: None,
+        };
+        let mut standing = Standing {
+            name: "macro".into(),
+            phase: Phase::Running,
+            position: Some(position),
+            end: Some(10.0),
+        };
+        let text = strip_str(&message(&standing, Some((1234.0, 5_600_000.0)))).to_string();
+        assert_eq!(text, "running  t = 2.500000   ━━━━━───────────────  25 % 1234 messages/s, 5.6 MB/s");
+        standing.phase = Phase::Done;
+        standing.end = None;
+        let text = strip_str(&message(&standing, Some((0.0, 0.0)))).to_string();
+        assert_eq!(text, "done     t = 2.500000  ");
+    }
+
+    #[test]
+    fn bytes_are_told_in_the_unit_that_fits() {
+        assert_eq!(bytes_in_words(999.0), "999.0 B");
+        assert_eq!(bytes_in_words(2.5e9), "2.5 GB");
+        assert_eq!(bytes_in_words(3e18), "3000000.0 TB");
+    }
+}

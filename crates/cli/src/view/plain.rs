@@ -1,0 +1,43 @@
+//! Plain lines: the log as it grows.
+
+use std::time::Duration;
+
+use titin_manager::directory::RunDirectory;
+use titin_manager::event::Level;
+use titin_manager::plan::Plan;
+use titin_manager::session::View;
+use titin_manager::state::Standing;
+
+use super::by_hand;
+use crate::terminal::{harmless, print, warn};
+
+pub(crate) struct Plain {
+    least: Level,
+}
+
+impl Plain {
+    pub(crate) fn new(verbose: bool) -> Self {
+        Plain { least: if verbose { Level::Debug } else { Level::Info } }
+    }
+}
+
+impl View for Plain {
+    fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
+        warn(&format!("run directory: {}\n", directory.path().display()));
+        if let Some(text) = by_hand(directory, plan) {
+            print(&text);
+        }
+    }
+
+    fn said(&mut self, level: Level, line: &str) {
+        if level >= self.least {
+            warn(&format!("{}\n", harmless(line)));
+        }
+    }
+
+    fn look(&mut self, _: Duration, _: &[Standing]) {}
+
+    fn pace(&self) -> Option<Duration> {
+        None
+    }
+}

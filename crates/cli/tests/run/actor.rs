@@ -1,0 +1,112 @@
+//! A program for the tests of `titin run`: one side of a coupled pair, and a way to fail.
+//!
+//! `actor ROLE [WHEN:WHAT]` with ROLE `macro` or `micro`; WHEN is `before`, `middle` or `after` the coupling, and WHAT
+//! one of the words in `misbehave`.
+
+use std::process::{Command, exit};
+use std::time::Duration;
+
+use titin_runtime::{Instance, Options, Patience, Payload, Result};
+
+const STEPS: u32 = 6;
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    let role = words.next().expect("a role");
+    let fault = words.next().unwrap_or_default();
+    let (when, what) = fault.split_once(':').unwrap_or(("never", ""));
+    if when == "before" {
+        misbehave(what);
+    }
+    if let Err(error) = play(&role, &|moment| {
+        if moment == when {
+            misbehave(what);
+        }
+    }) {
+        eprintln!("{role}: {error}");
+        exit(1);
+    }
+    if when == "after" {
+        misbehave(what);
+    }
+}
+
+fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
+    let ports = match role {
+        "macro" => "o_i: out; s: back",
+        "misspelt" => "o_i: uot; s: back",
+        _ => "f_init: in; o_f: final",
+    };
+    let instance = Instance::open(Options::default().ports(ports)?.language("rust"))?;
+    at("joined");
+    match role {
+        "micro" => {
+            let mut uses = 0;
+            let (input, output) = (instance.port("in")?, instance.port("final")?);
+            while instance.reuse()? {
+                let message = instance.receive(input, None, Patience::Forever)?;
+                uses += 1;
+                if uses == STEPS / 2 {
+                    at("middle");
+                }
+                instance.send(output, None, &Payload::nil(), message.timestamp, None, None)?;
+            }
+            println!("called {uses} times");
+        }
+        _ => {
+            instance.log(20, "off we go");
+            let (output, input) = (instance.port("out")?, instance.port("back")?);
+            let step = instance.find_setting("dt").map_or(Ok(1.0), |_| instance.setting("dt")?.as_f64())?;
+            while instance.reuse()? {
+                for number in 0..STEPS {
+                    let time = f64::from(number) * step;
+                    if number == STEPS / 2 {
+                        at("middle");
+                    }
+                    instance.send(output, None, &Payload::nil(), time, Some(time + step), None)?;
+                    instance.receive(input, None, Patience::Forever)?;
+                }
+            }
+        }
+    }
+    std::fs::write("result.txt", role).expect("the work directory can be written");
+    instance.close()
+}
+
+fn misbehave(what: &str) {
+    eprintln!("about to: {what}");
+    match what {
+        "exit0" => exit(0),
+        "exit3" => exit(3),
+        "abort" => std::process::abort(),
+        "panic" => panic!("negative depth"),
+        "kill" => {
+            signal("KILL");
+            hang();
+        }
+        // In its own code, as a solver is: it neither computes nor listens.
+        "hang" => hang(),
+        // A child of its own session, which outlives it.
+        "fork" => {
+            let shell = "setsid sleep 1000 & echo $! > child.pid";
+            let status = Command::new("sh").args(["-c", shell]).status().expect("a shell starts");
+            assert!(status.success());
+        }
+        "forkkill" => {
+            misbehave("fork");
+            misbehave("kill");
+        }
+        other => panic!("unknown fault {other}"),
+    }
+}
+
+fn signal(name: &str) {
+    let own = std::process::id().to_string();
+    let _ = Command::new("kill").args([&format!("-{name}"), &own]).status();
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::park_timeout(Duration::from_secs(1000));
+    }
+}
