@@ -272,9 +272,14 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if !forked() && !self.inner.over.load(Ordering::Acquire) {
-            self.inner
-                .fail(&Error::new(Kind::Closed, "the program let go of the instance without closing it"));
+        let inner = &self.inner;
+        if !forked() && !inner.over.load(Ordering::Acquire) {
+            // A program that unwinds because the run has failed is not the cause of it.
+            let noted = inner.first_error.lock().expect("never poisoned").clone();
+            let error = noted.or_else(|| inner.check().err()).unwrap_or_else(|| {
+                Error::new(Kind::Closed, "the program let go of the instance without closing it")
+            });
+            inner.fail(&error);
         }
     }
 }
