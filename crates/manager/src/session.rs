@@ -123,6 +123,7 @@ enum Incoming {
     Event(Event),
     Garbled(LinkId, String),
     Swept { left: Vec<String>, stuck: Vec<String> },
+    GuardLeft,
 }
 
 /// Ends a run from another thread.
@@ -186,6 +187,7 @@ impl Session {
             let _ = hear.send(match news {
                 News::Event(event) => Incoming::Event(event),
                 News::Swept { left, stuck } => Incoming::Swept { left, stuck },
+                News::Left => Incoming::GuardLeft,
             });
         };
         let guard = Guard::start(titin.as_os_str(), &directory.connection(), directory.open_log()?, heard);
@@ -276,7 +278,7 @@ impl Session {
                 self.links.remove(&id)?.close();
                 Some(Event::Lost(id, why))
             }
-            Incoming::Swept { .. } => None,
+            Incoming::Swept { .. } | Incoming::GuardLeft => None,
         }
     }
 
@@ -447,10 +449,8 @@ impl Session {
         let until = Instant::now() + SWEEP;
         while let Ok(incoming) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
             match incoming {
-                Incoming::Swept { left, stuck } => {
-                    self.tell_of_rest(left, &stuck, view);
-                    break;
-                }
+                Incoming::Swept { left, stuck } => self.tell_of_rest(left, &stuck, view),
+                Incoming::GuardLeft => break,
                 Incoming::Event(Event::GuardLost(_)) => {
                     self.end_orphans(view);
                     break;

@@ -25,6 +25,8 @@ pub enum News {
         /// Those that survived.
         stuck: Vec<String>,
     },
+    /// It has gone, as it was told to.
+    Left,
 }
 
 /// A guard that runs.
@@ -96,7 +98,9 @@ fn listen(socket: UnixStream, mut child: Child, mut heard: impl FnMut(News)) {
         });
     }
     let status = child.wait();
-    if !swept {
+    if swept {
+        heard(News::Left);
+    } else {
         let how = match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => Exit::Code(code).to_string(),
