@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Builds the wheel, which holds everything: package, command, header files, libraries, CMake package, Fortran module.
+
+cargo builds the library and the command; they and the files for other languages are put beside the package's sources;
+maturin builds the extension against the library and packs it all.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "bindings/python"
+# Where libraries of a base system may be expected from: what manylinux_2_28 promises.
+GLIBC = (2, 28)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--profile", default="dev", help="cargo's profile")
+    parser.add_argument("--portable", action="store_true", help="for any Linux with glibc 2.28 or newer (uses Zig)")
+    parser.add_argument("--target", default="x86_64-unknown-linux-gnu", help="with --portable")
+    parser.add_argument("--install", action="store_true", help="into the environment that runs this")
+    options = parser.parse_args()
+
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+    folder = target / (options.target if options.portable else "") / directory(options.profile)
+    build(options)
+    stage(folder)
+    wheel = pack(options, folder, ROOT / "dist" if options.portable else target / "wheels")
+    if options.portable:
+        check_symbols(folder)
+    if options.install:
+        install(wheel)
+    print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
+
+
+def directory(profile: str) -> str:
+    """cargo's name of a profile's directory."""
+    return "debug" if profile == "dev" else profile
+
+
+def build(options: argparse.Namespace) -> None:
+    """The library and the command."""
+    command = ["cargo", "build"]
+    if options.portable:
+        command = ["cargo", "zigbuild", "--target", f"{options.target}.{GLIBC[0]}.{GLIBC[1]}"]
+    run(*command, "--locked", "--profile", options.profile, "-p", "titin-capi", "-p", "titin-cli")
+
+
+def stage(folder: Path) -> None:
+    """Puts what was built, and the files for other languages, where maturin finds them."""
+    version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert version, "the workspace has a version"
+    fortran = sorted((ROOT / "bindings/fortran").glob("*.f90"), key=lambda file: (file.stem == "titin", file.name))
+    words = {
+        "VERSION": version[1],
+        "SERIES": ".".join(version[1].split(".")[:2]),
+        "FORTRAN": " ".join(file.name for file in fortran),
+    }
+    include, lib, modules = (PACKAGE / "titin" / name for name in ("include", "lib", "fortran"))
+    scripts = PACKAGE / "data/scripts"
+    for place in (include, lib, modules, scripts):
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+    for header in [*ROOT.glob("crates/capi/include/*.h"), *ROOT.glob("bindings/cpp/include/*.hpp")]:
+        shutil.copy2(header, include)
+    for source in fortran:
+        shutil.copy2(source, modules)
+    shutil.copy2(folder / "libtitin.so", lib)
+    shutil.copy2(folder / "libtitin.a", lib)
+    shutil.copy2(folder / "titin", scripts)
+    for file, place in (
+        ("titin.pc", lib / "pkgconfig"),
+        ("titin-config.cmake", lib / "cmake/titin"),
+        ("titin-config-version.cmake", lib / "cmake/titin"),
+    ):
+        text = re.sub(r"@([A-Z]+)@", lambda word: words[word[1]], (PACKAGE / "share" / file).read_text())
+        place.mkdir(parents=True, exist_ok=True)
+        (place / file).write_text(text)
+    # The names of functions stay; what a debugger needs would make the wheel ten times as big.
+    for binary in (lib / "libtitin.so", lib / "libtitin.a", scripts / "titin"):
+        run("strip", "--strip-debug", str(binary))
+
+
+def pack(options: argparse.Namespace, folder: Path, out: Path) -> Path:
+    """Builds the extension and packs the wheel."""
+    command = ["maturin", "build", "--quiet", "--manifest-path", str(PACKAGE / "Cargo.toml"), "--locked"]
+    command += ["--profile", options.profile, "--out", str(out), "--auditwheel", "skip"]
+    if options.portable:
+        command += ["--zig", "--target", options.target, "--compatibility", f"manylinux_{GLIBC[0]}_{GLIBC[1]}"]
+    else:
+        command += ["--compatibility", "linux", "--interpreter", sys.executable]
+    out.mkdir(parents=True, exist_ok=True)
+    before = {file: file.stat().st_mtime_ns for file in out.glob("titin-*.whl")}
+    run(*command, TITIN_LIB_DIR=str(folder))
+    (wheel,) = (file for file in out.glob("titin-*.whl") if before.get(file) != file.stat().st_mtime_ns)
+    return wheel
+
+
+def check_symbols(folder: Path) -> None:
+    """Fails if a binary asks for a newer glibc than the wheel promises."""
+    for name in ("libtitin.so", "titin", "lib_core.so"):
+        listing = subprocess.run(["objdump", "-T", folder / name], check=True, capture_output=True, text=True).stdout
+        versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", listing)}
+        newest = max(versions)
+        if newest > GLIBC:
+            sys.exit(f"{name} needs glibc {'.'.join(map(str, newest))}, more than the wheel promises")
+        print(f"{name} needs glibc {'.'.join(map(str, newest))}")
+
+
+def install(wheel: Path) -> None:
+    """Into the environment of this Python."""
+    run(sys.executable, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", str(wheel))
+
+
+def run(*command: str, **environment: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()
