@@ -1,4 +1,4 @@
-"""What the ``ymmsl`` package says about description files: the way from files to a checked model that its manager takes."""
+"""What the ``ymmsl`` package says about description files: from files to a checked model, as its manager goes."""
 
 import os
 import sys

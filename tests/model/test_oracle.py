@@ -1,8 +1,8 @@
 """titin's verdict about a description against that of the ``ymmsl`` package, over the corpus.
 
-``corpus/good`` is accepted by both, ``corpus/bad`` refused by both; for ``corpus/differ`` the verdicts are opposite, each
-difference is listed in ``differences.toml`` and told in words in ``docs/description.md``. What exactly titin says about each
-file, and in which line, is promised by comments in the files and checked by ``crates/model/tests/corpus.rs``.
+``corpus/good`` is accepted by both, ``corpus/bad`` refused by both; for ``corpus/differ`` the verdicts are opposite,
+each difference is listed in ``differences.toml`` and told in words in ``docs/description.md``. What exactly titin says
+about each file, and in which line, is promised by comments in the files, and ``crates/model/tests/corpus.rs`` checks it.
 """
 
 import json
@@ -38,7 +38,8 @@ def files_of(case: Path) -> list[Path]:
 @pytest.fixture(scope="session")
 def example() -> list[str]:
     """The example program of crates/model that checks, writes, and shows timelines."""
-    build = ["cargo", "build", "-q", "-p", "titin-model", "--example", "check", "--message-format=json"]
+    profile = ["--profile", os.environ.get("PROFILE", "dev")]
+    build = ["cargo", "build", "-q", "-p", "titin-model", "--example", "check", "--message-format=json", *profile]
     lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4).stdout.splitlines()
     built = [json.loads(line) for line in lines]
     return [next(b["executable"] for b in built if b.get("executable"))]
@@ -52,7 +53,7 @@ def check(request) -> list[str]:
 
 
 def run(command: list[str], files: list[Path]) -> subprocess.CompletedProcess:
-    search = {"YMMSL_PATH": str(CORPUS / "path"), "TITIN_SITE_PACKAGES": str(CORPUS / "site")}
+    search = {"YMMSL_PATH": str(CORPUS / "path"), "PYTHONPATH": str(CORPUS / "site")}
     return subprocess.run(command + files, capture_output=True, text=True, timeout=WATCHDOG, env=os.environ | search)
 
 
@@ -127,7 +128,7 @@ def outline(configuration) -> dict:
 def test_what_titin_writes_says_the_same_to_ymmsl(example, case, tmp_path):
     """Merged, converted to v0.2 where it was v0.1, and with imports taken in."""
     written = tmp_path / "written.ymmsl"
-    done = run(example + ["--write"], files_of(case))
+    done = run([*example, "--write"], files_of(case))
     assert done.returncode == 0, done.stdout
     written.write_text(done.stdout)
     assert verdict([written], CORPUS / "path", CORPUS / "site") is None
@@ -138,7 +139,7 @@ def test_what_titin_writes_says_the_same_to_ymmsl(example, case, tmp_path):
 
 @pytest.mark.parametrize("case", cases("good"), ids=lambda case: case.stem)
 def test_timelines_are_those_of_ymmsl(example, case):
-    done = run(example + ["--timelines"], files_of(case))
+    done = run([*example, "--timelines"], files_of(case))
     theirs = timelines(files_of(case), CORPUS / "path", CORPUS / "site")
     if theirs is None:
         return  # a nested model; the package knows timelines within each model only

@@ -1,6 +1,6 @@
 //! Reads description files, checks them, and prints the report as JSON: `check [--by-hand] [--strict] [--model M] FILES...`.
 //! With `--write` it prints the description as yMMSL v0.2 instead, and with `--timelines` the timeline of each component.
-//! Directories to import from are those of `YMMSL_PATH`; those of Python packages, of `TITIN_SITE_PACKAGES`.
+//! Directories to import from are those of `YMMSL_PATH`, and those of Python packages those of `PYTHONPATH`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     };
     let mut options = LoadOptions {
         search: directories("YMMSL_PATH"),
-        site_packages: directories("TITIN_SITE_PACKAGES"),
+        site_packages: directories("PYTHONPATH"),
         ..LoadOptions::default()
     };
     let (mut write, mut timelines) = (false, false);

@@ -1,7 +1,7 @@
 //! What does the work: that it exists, has the ports, and gets the resources that it can use.
 
 use super::{Found, walk};
-use crate::description::{Component, Description, ExecutionModel, Model, Need, Ports};
+use crate::description::{BuiltIn, Component, Description, ExecutionModel, Model, Need, Ports, ProgramKind};
 use crate::load::Start;
 use crate::names::{Name, Reference};
 use crate::network::{Network, NetworkComponent};
@@ -12,11 +12,17 @@ pub(super) fn check(description: &Description, network: &Network, start: &Start,
     for component in &network.components {
         check_exists(description, component, start, problems);
         let Some(program) = &component.program else { continue };
+        if let ProgramKind::BuiltIn(built_in) = program.kind {
+            check_built_in(network, component, built_in, problems);
+        }
         if !program.ports.is_empty() {
             let owner = format!("program \"{}\"", program.name);
             same_ports(&component.path, &component.ports, &program.ports, &owner, problems);
         }
         check_need(description, network, component, problems);
+    }
+    if let Start::Hosted(names) = start {
+        check_hosted(network, names, problems);
     }
     for (name, required) in &description.extras.required {
         check_required(description, network, name, required, problems);
@@ -52,7 +58,7 @@ fn check_exists(
     }
     let names = || {
         let known = description.programs.keys().chain(description.models.keys()).map(Name::as_str);
-        known.chain(crate::BuiltIn::ALL.map(|b| b.name()))
+        known.chain(BuiltIn::ALL.map(|b| b.name()))
     };
     let why = format!("component \"{}\" is implemented by it", component.path);
     let hint = did_you_mean(name, names()).unwrap_or_else(|| {
@@ -65,6 +71,59 @@ fn check_exists(
     });
     let what = format!("there is no program or model \"{name}\"");
     problems.error_hint(component.at, Code::UnknownImplementation, what, why, hint);
+}
+
+/// Each name of what runs inside the calling program is that of a component, or of an implementation.
+fn check_hosted(network: &Network, names: &[String], problems: &mut Problems) {
+    let known = || {
+        let implementations = network.components.iter().filter_map(|c| c.implementation.as_ref());
+        network.components.iter().map(|c| &c.path).chain(implementations).map(Name::as_str)
+    };
+    for name in names.iter().filter(|name| !known().any(|known| known == name.as_str())) {
+        let components = network.components.iter().map(|c| c.path.as_str());
+        let hint = did_you_mean(name, known())
+            .unwrap_or_else(|| format!("the components are {}", listing(components)));
+        let why = "code was handed over for it, to be run inside this program";
+        let what = format!("there is no component \"{name}\"");
+        problems.error_hint(Place::default(), Code::UnknownComponent, what, why, hint);
+    }
+}
+
+/// What comes with titin takes any ports, but not any number of them.
+fn check_built_in(
+    network: &Network,
+    component: &NetworkComponent,
+    built_in: BuiltIn,
+    problems: &mut Problems,
+) {
+    let unconnected: Vec<_> = network.unconnected(component).map(|port| &port.name).collect();
+    let connected = || component.ports.values().filter(|port| !unconnected.contains(&&port.name));
+    let ins =
+        || connected().filter(|port| port.operator.receives() && port.name != crate::merge::SETTINGS_IN);
+    let name = built_in.name();
+    let what = format!("the ports of component \"{}\" are not those of a {name}", component.path);
+    match built_in {
+        BuiltIn::Source => {}
+        BuiltIn::Sink => {
+            for port in connected().filter(|port| port.operator.sends()) {
+                let why = format!("a {name} only receives, and port \"{}\" sends", port.name);
+                problems.error(port.at, Code::PortMismatch, what.clone(), why);
+            }
+        }
+        BuiltIn::Duplicator | BuiltIn::Merger | BuiltIn::Splitter => {
+            if ins().next().is_none() {
+                let why = "nothing is connected to an F_INIT or S port of it, so there is nothing to pass on";
+                problems.error(component.at, Code::PortMismatch, what.clone(), why);
+            }
+            if built_in != BuiltIn::Merger
+                && let Some(second) = ins().nth(1)
+            {
+                let why = format!("a {name} receives on one port, and \"{}\" is one more", second.name);
+                let hint = "titin.merger makes one message of several".to_string();
+                problems.error_hint(second.at, Code::PortMismatch, what, why, hint);
+            }
+        }
+    }
 }
 
 /// Every port of a component must be one of what implements it, under the same operator.
@@ -204,7 +263,7 @@ pub(super) fn custom(description: &Description, problems: &mut Problems) {
         }
         let Some(name) = &custom.implementation else { continue };
         let names = || description.programs.keys().chain(description.models.keys()).map(Name::as_str);
-        if !names().any(|known| *name == known) && crate::BuiltIn::from_name(name).is_none() {
+        if !names().any(|known| *name == known) && BuiltIn::from_name(name).is_none() {
             let why = format!("it is to implement \"{path}\"");
             let hint = did_you_mean(name, names());
             let what = format!("there is no program or model \"{name}\"");

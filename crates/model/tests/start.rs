@@ -1,0 +1,70 @@
+//! How components come to run decides what must be there.
+
+use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, Start, load_texts};
+
+const MODEL: &str = "
+ymmsl_version: v0.2
+models:
+  m:
+    components:
+      macro: {description: a, ports: {o_i: out, s: in}}
+      micro: {description: b, ports: {f_init: in, o_f: out}, implementation: fast, multiplicity: 2}
+      extra: {description: c, ports: {f_init: in}, optional: true}
+      sink: {description: d, ports: {f_init: in}, implementation: titin.sink}
+    conduits:
+      macro.out: [micro.in]
+      micro.out: macro.in
+";
+
+fn load(start: Start) -> Result<titin_model::Description, Vec<Code>> {
+    let options = LoadOptions { start, ..LoadOptions::default() };
+    load_texts(&[("t", MODEL)], &options).map_err(|report| report.problems.iter().map(|p| p.code).collect())
+}
+
+#[test]
+fn programs_must_be_described_to_be_started() {
+    assert_eq!(load(Start::Programs).unwrap_err(), [Code::NoImplementation, Code::UnknownImplementation]);
+}
+
+#[test]
+fn by_hand_nothing_needs_a_program() {
+    let network = load(Start::ByHand).unwrap().network(None).unwrap();
+    let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(paths, ["macro", "micro", "sink"]);
+    assert!(network.components[1].program.is_none());
+    let kind = &network.components[2].program.as_ref().unwrap().kind;
+    assert_eq!(*kind, ProgramKind::BuiltIn(BuiltIn::Sink));
+}
+
+#[test]
+fn hosted_components_are_named_by_path_or_implementation() {
+    let names = |names: &[&str]| Start::Hosted(names.iter().map(ToString::to_string).collect());
+    assert!(load(names(&["macro", "micro"])).is_ok());
+    assert!(load(names(&["macro", "fast"])).is_ok());
+    assert_eq!(load(names(&["macro"])).unwrap_err(), [Code::UnknownImplementation]);
+    assert_eq!(load(names(&["macro", "fast", "micor"])).unwrap_err(), [Code::UnknownComponent]);
+    // An optional component is there if something runs it.
+    let network = load(names(&["macro", "fast", "extra"])).unwrap().network(None).unwrap();
+    assert!(network.component("extra").is_some());
+}
+
+#[test]
+fn a_model_is_chosen_by_name_where_several_could_be_meant() {
+    let two = "
+ymmsl_version: v0.2
+models:
+  one: {components: {a: {description: a, ports: {}, implementation: p}}}
+  two: {components: {b: {description: b, ports: {}, implementation: p}}}
+programs: {p: {executable: ./p}}
+";
+    let load = |model: Option<&str>| {
+        let options = LoadOptions { model: model.map(str::to_string), ..LoadOptions::default() };
+        load_texts(&[("t", two)], &options)
+    };
+    assert_eq!(load(None).unwrap_err().problems[0].code, Code::NoModel);
+    let description = load(Some("two")).unwrap();
+    assert!(description.network(None).is_err());
+    assert_eq!(description.network(Some("two")).unwrap().components[0].path, "b");
+    let report = load(Some("tow")).unwrap_err();
+    assert_eq!(report.problems[0].hint.as_deref(), Some("did you mean \"two\"?"));
+}
