@@ -1,0 +1,145 @@
+"""Runs of real processes that go wrong, and what is left of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+TOOLS = Path(sys.executable).parent
+TITIN = TOOLS / "titin"
+
+MODEL = """\
+ymmsl_version: v0.2
+description: A culprit and a peer.
+models:
+  fault:
+    components:
+      culprit:
+        description: fails
+        ports: {{o_i: out, s: in}}
+        implementation: culprit
+      peer:
+        description: answers
+        ports: {{f_init: in, o_f: out}}
+        implementation: peer
+    conduits:
+      culprit.out: peer.in
+      peer.out: culprit.in
+programs:
+  culprit:
+    {culprit}
+  peer:
+    executable: {python}
+    args: [{programs}/peer.py, {folder}]
+"""
+
+
+@dataclass
+class Run:
+    """A run of ``titin run``, in a folder of its own."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+    output: str = field(default="")
+
+    @property
+    def directory(self) -> Path:
+        """The run directory."""
+        return self.folder / "run"
+
+    def wait(self) -> int:
+        """Waits for the end; the exit code. What it has printed is in ``output``."""
+        self.output = self.process.communicate()[0]
+        return self.process.returncode
+
+    def await_file(self, name: str) -> Path:
+        """Waits until a file of this name appears in the folder."""
+        path = self.folder / name
+        while not path.exists():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            time.sleep(0.01)
+        return path
+
+    def error(self) -> str:
+        """The error that the peer was ended by."""
+        return (self.folder / "error").read_text()
+
+    def leftovers(self) -> list[str]:
+        """Processes whose environment shows that they came from this run."""
+        mark = f"{self.folder}/".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if mark in (entry / "environ").read_bytes():
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return found
+
+    def secret(self) -> str:
+        """The run's secret, as the peer saw it."""
+        return str(json.loads((self.folder / "connection.json").read_text())["secret"])
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Starts a run: of a culprit given as lines of a program's description, or of a whole model."""
+    runs: list[Run] = []
+
+    def begin(culprit: str = "", *, model: str = "", arguments: Sequence[str] = ()) -> Run:
+        text = model or MODEL.format(culprit=culprit, python=sys.executable, programs=PROGRAMS, folder=tmp_path)
+        (tmp_path / "model.ymmsl").write_text(text)
+        process = subprocess.Popen(
+            [TITIN, "run", "model.ymmsl", "--run-dir", tmp_path / "run", *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PATH": f"{TOOLS}:{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        runs.append(Run(tmp_path, process))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        if run.process.poll() is None:
+            run.process.kill()
+            run.process.wait()
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """For each language, the description of the culprit's program up to its arguments."""
+    folder = tmp_path_factory.mktemp("culprits")
+
+    def flags(*wanted: str) -> list[str]:
+        output = subprocess.run([TITIN, "config", *wanted], capture_output=True, text=True, check=True).stdout
+        return shlex.split(output)
+
+    def build(language: str, compiler: list[str], *wanted: str) -> str:
+        source = next(PROGRAMS.glob(f"culprit.{language}"))
+        executable = folder / language
+        command = [*compiler, "-g", "-o", executable, source, *flags(*wanted)]
+        subprocess.run(command, check=True, cwd=folder)
+        return f"executable: {executable}"
+
+    return {
+        "python": f"executable: {sys.executable}\n    args: [{PROGRAMS}/culprit.py, ",
+        "c": build("c", ["cc", "-Wall", "-Wextra", "-Werror"], "--cflags", "--libs") + "\n    args: [",
+        "cpp": build("cpp", ["c++", "-std=c++17", "-Wall"], "--cflags", "--libs") + "\n    args: [",
+        "fortran": build("f90", ["gfortran"], "--fortran", "--cflags", "--libs") + "\n    args: [",
+    }

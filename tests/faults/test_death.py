@@ -1,0 +1,106 @@
+"""However a program ends, the run ends, names it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import Run
+
+LANGUAGES = ["python", "c", "cpp", "fortran"]
+
+#: How it fails, and what the report has to say of it.
+IN_THE_MIDDLE = {
+    "exception": "the mesh is tangled",
+    "exit": "exit code 3",
+    "exit0": "without closing",
+    "abort": "SIGABRT",
+    "kill": "SIGKILL",
+}
+BEFORE = {
+    "before-exception": "before it had joined",
+    "before-abort": "SIGABRT",
+    "before-kill": "SIGKILL",
+    "never": "before it had joined",
+}
+AFTER = {
+    "after-exit": "exit code 3",
+    "after-kill": "SIGKILL",
+}
+
+Start = Callable[..., Run]
+
+
+def cases(ways: dict[str, str]) -> list[tuple[str, str]]:
+    """Every language with every way; C has no exceptions before it has an instance."""
+    pairs = [(language, how) for language in LANGUAGES for how in ways]
+    return [pair for pair in pairs if pair != ("c", "before-exception")]
+
+
+def check_ended(run: Run, reason: str) -> None:
+    """The run has failed for this reason, with the culprit as the first cause, and nothing is left."""
+    code = run.wait()
+    assert code == 1, run.output
+    assert "culprit" in run.output, run.output
+    assert reason in run.output, run.output
+    assert run.leftovers() == []
+
+
+@pytest.mark.parametrize(("language", "how"), cases(IN_THE_MIDDLE))
+def test_in_the_middle(start: Start, programs: dict[str, str], language: str, how: str) -> None:
+    run = start(programs[language] + f"{how}]")
+    check_ended(run, IN_THE_MIDDLE[how])
+    assert run.error().startswith("PeerLost"), run.error()
+    assert "culprit" in run.error()
+
+
+@pytest.mark.parametrize(("language", "how"), cases(BEFORE))
+def test_before_it_joins(start: Start, programs: dict[str, str], language: str, how: str) -> None:
+    check_ended(start(programs[language] + f"{how}]"), BEFORE[how])
+
+
+@pytest.mark.parametrize(("language", "how"), cases(AFTER))
+def test_after_its_coupling(start: Start, programs: dict[str, str], language: str, how: str) -> None:
+    run = start(programs[language] + f"{how}]")
+    check_ended(run, AFTER[how])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_misspelt_port(start: Start, programs: dict[str, str], language: str) -> None:
+    run = start(programs[language] + "misspelt]")
+    check_ended(run, "outt")
+    assert "out" in run.output
+
+
+@pytest.mark.parametrize("language", ["python", "c", "fortran"])
+def test_a_panic_inside_the_library_is_an_error(start: Start, programs: dict[str, str], language: str) -> None:
+    run = start(programs[language] + "panic]")
+    assert run.wait() == 1, run.output
+    assert "SIGABRT" not in run.output, run.output
+    assert run.leftovers() == []
+
+
+def test_a_forked_child_does_not_keep_the_run_alive(start: Start, programs: dict[str, str]) -> None:
+    run = start(programs["python"] + "fork]")
+    check_ended(run, "SIGKILL")
+    assert run.error().startswith("PeerLost")
+
+
+def test_what_called_setsid_is_ended_too(start: Start, programs: dict[str, str]) -> None:
+    check_ended(start(programs["python"] + "daemon]"), "exit code 3")
+
+
+def test_all_is_well_without_a_fault(start: Start, programs: dict[str, str]) -> None:
+    for language in LANGUAGES:
+        run = start(programs[language] + "none]", arguments=["--run-dir", f"run-{language}"])
+        assert run.wait() == 0, run.output
+
+
+def test_the_secret_is_nowhere(start: Start, programs: dict[str, str]) -> None:
+    run = start(programs["python"] + "exception]", arguments=["-v"])
+    assert run.wait() == 1
+    assert (run.folder / "mode").read_text() == "0o600"
+    secret = run.secret().encode()
+    assert secret not in run.output.encode()
+    assert not [path for path in run.directory.rglob("*") if path.is_file() and secret in path.read_bytes()]
