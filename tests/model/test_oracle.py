@@ -2,7 +2,7 @@
 
 ``corpus/good`` is accepted by both, ``corpus/bad`` refused by both; for ``corpus/differ`` the verdicts are opposite,
 each difference is listed in ``differences.toml`` and told in words in ``docs/description.md``. What exactly titin says
-about each file, and in which line, is promised by comments in the files, and ``crates/model/tests/corpus.rs`` checks it.
+about each file, and in which line, is promised by comments in it and checked by ``crates/model/tests/corpus.rs``.
 """
 
 import json

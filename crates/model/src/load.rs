@@ -1,5 +1,6 @@
 //! From files to a [`Description`]: read, merged from left to right, imports followed, checked.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,34 +107,82 @@ fn finish(
     Ok(description)
 }
 
-/// The text of a file, or the reason that there is none.
+/// The text of a file, or the reason that there is none. No more is read than may be, also of what has no size.
 fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
     let what = "the file cannot be read";
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
-            problems.error(file, Code::File, what, "it is a directory");
-            return None;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| {
+        if file.metadata()?.is_dir() {
+            return Err(std::io::Error::other("it is a directory"));
         }
-        Ok(metadata) if metadata.len() > LONGEST_FILE as u64 => {
-            let why = format!("it has {} bytes; at most {LONGEST_FILE} are read", metadata.len());
+        file.take(LONGEST_FILE as u64 + 1).read_to_end(&mut bytes)
+    });
+    match read {
+        Err(error) => problems.error(file, Code::File, what, error.to_string()),
+        Ok(length) if length > LONGEST_FILE => {
+            let why = format!("it has more than {LONGEST_FILE} bytes");
             problems.error(file, Code::Limit, what, why);
-            return None;
         }
-        _ => {}
+        Ok(_) => match String::from_utf8(bytes) {
+            Ok(text) => return Some(text),
+            Err(error) => {
+                let place = error.utf8_error().valid_up_to();
+                let why = format!("it is not UTF-8 text; byte {place} is the first that is not");
+                problems.error(file, Code::File, what, why);
+            }
+        },
     }
-    match std::fs::read(path).map(String::from_utf8) {
-        Ok(Ok(text)) => Some(text),
-        Ok(Err(error)) => {
-            let why = format!(
-                "it is not UTF-8 text; byte {} is the first that is not",
-                error.utf8_error().valid_up_to()
-            );
-            problems.error(file, Code::File, what, why);
-            None
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Severity;
+
+    fn refused(path: &str) -> crate::Problem {
+        let mut report = load(&[path.into()], &LoadOptions::default()).unwrap_err();
+        assert_eq!(report.problems.len(), 1, "{report}");
+        report.problems.remove(0)
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_say_why() {
+        let missing = refused("/no/such/file.ymmsl");
+        assert_eq!((missing.code, missing.severity), (Code::File, Severity::Error));
+        assert!(missing.why.contains("No such file"), "{missing}");
+        assert!(refused("/").why.contains("a directory"));
+        assert_eq!(refused("/dev/zero").code, Code::Limit);
+        assert_eq!(refused("/dev/null").code, Code::Version);
+    }
+
+    #[test]
+    fn no_file_is_no_model() {
+        assert_eq!(load(&[], &LoadOptions::default()).unwrap_err().problems[0].code, Code::NoModel);
+    }
+
+    #[test]
+    fn line_ends_and_marks_of_other_systems_are_read() {
+        let text = "\u{feff}ymmsl_version: v0.2\r\nmodels:\r\n  m:\r\n    components:\r\n      a: {description: a, ports: {}, \
+                    implementation: p}\r\nprograms:\r\n  p: {script: \"a\"}\r\n";
+        let description =
+            load_texts(&[("crlf", text)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(description.models["m"].components.len(), 1);
+    }
+
+    #[test]
+    fn very_many_problems_are_told_quickly_and_not_all() {
+        let mut text = String::from("ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n");
+        for i in 0..2000 {
+            text += &format!("      component{i}: {{description: a, ports: {{}}, implementation: p}}\n");
         }
-        Err(error) => {
-            problems.error(file, Code::File, what, error.to_string());
-            None
+        text += "    conduits:\n";
+        for i in 0..50_000 {
+            text += &format!("      componenent{i}.out: compnent{i}.in\n");
         }
+        text += "programs: {p: {executable: p}}\n";
+        let report = load_texts(&[("many", &text)], &LoadOptions::default()).unwrap_err();
+        assert_eq!(report.errors(), crate::MOST_PROBLEMS);
+        assert!(report.left_out > 0);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 /// The most errors, and the most warnings, that are kept; the rest are counted.
-pub const MOST_PROBLEMS: usize = 1000;
+pub const MOST_PROBLEMS: usize = 200;
 
 /// How bad a [`Problem`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -135,7 +135,7 @@ impl fmt::Display for Problem {
 pub struct Report {
     /// The problems, by file and place.
     pub problems: Vec<Problem>,
-    /// How many more there were than [`MOST_PROBLEMS`].
+    /// How many more were found than [`MOST_PROBLEMS`]. Past these not all are looked for.
     pub left_out: usize,
 }
 
@@ -258,6 +258,11 @@ impl Problems {
         self.errors
     }
 
+    /// Whether more errors were found than are kept, so that it is time to stop looking: hints take time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors > MOST_PROBLEMS
+    }
+
     /// The problems by place; what was found twice is told once.
     pub(crate) fn into_report(self) -> Report {
         let mut list = self.list;
@@ -286,11 +291,14 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         3..=5 => 2,
         n => n / 3,
     };
+    /// Nobody waits for a hint out of more names than these.
+    const MOST_CANDIDATES: usize = 10_000;
     let lower = written.to_lowercase();
     candidates
         .into_iter()
+        .take(MOST_CANDIDATES)
         .filter(|name| name.len().abs_diff(written.len()) <= allowed)
-        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
+        .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= allowed && *distance < name.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -298,12 +306,14 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
 
 /// `"a", "b" or "c"`, cut short after a few.
 pub fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|n| format!("\"{n}\"")).collect();
-    match names.len() {
-        0 => "nothing".into(),
-        1 => names[0].clone(),
-        n if n > 12 => format!("{} and {} more", names[..12].join(", "), n - 12),
-        n => format!("{} or {}", names[..n - 1].join(", "), names[n - 1]),
+    const MOST: usize = 12;
+    let mut names = names.into_iter();
+    let mut shown: Vec<String> = names.by_ref().take(MOST).map(|n| format!("\"{n}\"")).collect();
+    match (names.count(), shown.pop()) {
+        (_, None) => "nothing".into(),
+        (0, Some(last)) if shown.is_empty() => last,
+        (0, Some(last)) => format!("{} or {last}", shown.join(", ")),
+        (more, Some(last)) => format!("{}, {last} and {more} more", shown.join(", ")),
     }
 }
 

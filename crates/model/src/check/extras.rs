@@ -10,7 +10,7 @@ use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;
     let component = |path: &Name, at: Place, section: &str, problems: &mut Problems| {
-        if network.by_path.contains_key(path) {
+        if problems.is_full() || network.by_path.contains_key(path) {
             return;
         }
         let names = || network.components.iter().map(|c| c.path.as_str());
@@ -51,6 +51,9 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
 }
 
 fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {
+    if problems.is_full() {
+        return;
+    }
     let (component, name) = path.rsplit_once('.').unwrap_or(("", path));
     let what = format!("\"{path}\" leads to no port");
     let why = format!("\"titin: {section}\" goes by ports, written \"component.port\"");

@@ -10,6 +10,9 @@ use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 /// Each component of the network: its program, ports and resources.
 pub(super) fn check(description: &Description, network: &Network, start: &Start, problems: &mut Problems) {
     for component in &network.components {
+        if problems.is_full() {
+            return;
+        }
         check_exists(description, component, start, problems);
         let Some(program) = &component.program else { continue };
         if let ProgramKind::BuiltIn(built_in) = program.kind {
@@ -318,6 +321,9 @@ fn find<'d>(
 /// Paths under `resources` and `resume`.
 pub(super) fn paths(description: &Description, network: &Network, problems: &mut Problems) {
     for (path, resources) in &description.resources {
+        if problems.is_full() {
+            return;
+        }
         if find(description, path, resources.at, "resources", problems).is_none() {
             continue;
         }

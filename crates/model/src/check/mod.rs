@@ -27,7 +27,7 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
                 why,
             );
         }
-        model::check(model, &description.extras, problems);
+        model::check(model, problems);
         timelines::check(model, options.strict_timelines, problems);
     }
     model::filters_exist(description, problems);

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 
 use crate::description::{Conduit, Description, End, Model, Ports};
-use crate::extras::Extras;
 use crate::filter::{FILTER_NAMES, FilterKind};
 use crate::merge::SETTINGS_IN;
 use crate::operator::Operator;
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 
-pub(super) fn check(model: &Model, _extras: &Extras, problems: &mut Problems) {
+pub(super) fn check(model: &Model, problems: &mut Problems) {
     let mut senders: HashMap<&End, &Conduit> = HashMap::with_capacity(model.conduits.len());
     for conduit in &model.conduits {
+        if problems.is_full() {
+            return;
+        }
         check_end(model, &conduit.sender, conduit.at, true, problems);
         check_end(model, &conduit.receiver, conduit.receiver_at, false, problems);
         if let Some(first) = senders.insert(&conduit.receiver, conduit) {
@@ -31,13 +33,14 @@ pub(super) fn check(model: &Model, _extras: &Extras, problems: &mut Problems) {
 fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut Problems) {
     let Some(name) = &end.component else {
         // Seen from inside, a port of the model on which it receives is one that sends.
-        let hint = model.components.keys().map(|c| format!("{c}.{}", end.port)).find(|path| {
-            let (component, port) = path.rsplit_once('.').unwrap_or_default();
-            model.components.get(component).is_some_and(|c| c.ports.contains_key(port))
-        });
-        let hint = hint.map(|path| format!("did you mean \"{path}\"?"));
+        let same_port = model.components.values().find(|c| c.ports.contains_key(&end.port));
+        let hint = same_port.map(|c| format!("did you mean \"{}.{}\"?", c.name, end.port));
         let owner = format!("model \"{}\"", model.name);
-        check_port(&model.ports, &end.port, &owner, at, !sending, hint, end, problems);
+        check_port(
+            Wanted { end, sending, operators: operators(!sending), owner, at, hint },
+            &model.ports,
+            problems,
+        );
         return;
     };
     let Some(component) = model.components.get(name) else {
@@ -53,48 +56,57 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
         );
         return;
     };
-    if !sending && end.port == SETTINGS_IN {
-        return;
+    if sending || end.port != SETTINGS_IN {
+        let owner = format!("component \"{name}\"");
+        let wanted = Wanted { end, sending, operators: operators(sending), owner, at, hint: None };
+        check_port(wanted, &component.ports, problems);
     }
-    let owner = format!("component \"{name}\"");
-    check_port(&component.ports, &end.port, &owner, at, sending, None, end, problems);
 }
 
-#[allow(clippy::too_many_arguments)]
-fn check_port(
-    ports: &Ports,
-    name: &str,
-    owner: &str,
-    at: Place,
+fn operators(sending: bool) -> [Operator; 2] {
+    if sending { [Operator::OI, Operator::OF] } else { [Operator::FInit, Operator::S] }
+}
+
+/// A port that a conduit needs.
+struct Wanted<'a> {
+    end: &'a End,
+    /// Whether the conduit begins there.
     sending: bool,
+    operators: [Operator; 2],
+    owner: String,
+    at: Place,
     hint: Option<String>,
-    end: &End,
-    problems: &mut Problems,
-) {
-    let operators: &[Operator] =
-        if sending { &[Operator::OI, Operator::OF] } else { &[Operator::FInit, Operator::S] };
-    let wanted = || {
-        let fits = ports.values().filter(|port| operators.contains(&port.operator));
-        fits.map(|port| port.name.as_str())
-    };
+}
+
+fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
+    let Wanted { end, sending, operators, owner, at, hint } = wanted;
+    let name = &end.port;
     let Some(port) = ports.get(name) else {
-        let hint = hint.or_else(|| did_you_mean(name, wanted())).or_else(|| {
-            let ways = if sending { "send" } else { "receive" };
-            Some(match wanted().next() {
-                Some(_) => format!("its ports that {ways} are {}", listing(wanted())),
-                None => format!("it has no ports that {ways}"),
-            })
+        let fitting = || {
+            let fits = ports.values().filter(|port| operators.contains(&port.operator));
+            fits.map(|port| port.name.as_str())
+        };
+        let hint = hint.or_else(|| did_you_mean(name, fitting())).unwrap_or_else(|| {
+            let ways = if sending { "begin" } else { "end" };
+            match fitting().next() {
+                Some(_) => format!("a conduit may {ways} at {}", listing(fitting())),
+                None => format!("it has no port at which a conduit may {ways}"),
+            }
         });
         let why = format!("\"{end}\" is an end of a conduit, and {owner} does not list such a port");
         problems.error_hint(at, Code::UnknownPort, format!("{owner} has no port \"{name}\""), why, hint);
         return;
     };
     if !operators.contains(&port.operator) {
-        let (does, must) = if sending { ("receives", "send") } else { ("sends", "receive") };
-        let why =
-            format!("\"{end}\" must {must} here, and port \"{name}\" is {}, which {does}", port.operator);
-        let hint = hint
-            .or_else(|| Some("a conduit is written \"sender: receiver\"; is it the wrong way round?".into()));
+        let side = if sending { "begins" } else { "ends" };
+        let way = if port.operator.sends() { "sends" } else { "receives" };
+        let why = format!(
+            "a conduit {side} here, and port \"{name}\" of {owner} is {}, which {way}",
+            port.operator
+        );
+        let hint = hint.unwrap_or_else(|| {
+            "a conduit is written \"sender: receiver\"; is it the wrong way round?".into()
+        });
         problems.error_hint(at, Code::WrongWay, format!("\"{end}\" faces the wrong way"), why, hint);
     }
 }
@@ -103,6 +115,9 @@ fn check_port(
 pub(super) fn filters_exist(description: &Description, problems: &mut Problems) {
     let own = &description.extras.filters;
     for conduit in description.models.values().flat_map(|model| &model.conduits) {
+        if problems.is_full() {
+            return;
+        }
         for filter in &conduit.filters {
             let FilterKind::User(name) = &filter.kind else { continue };
             if own.contains_key(name) {

@@ -26,6 +26,9 @@ pub(super) fn check(description: &Description, root: &Model, network: &Network, 
     }
     let readers = Readers::new(description, root, network);
     for (path, _, at) in description.settings.entries() {
+        if problems.is_full() {
+            return;
+        }
         readers.check_path(path, at, problems);
     }
     check_types(description, root, network, problems);
