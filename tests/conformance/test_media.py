@@ -1,0 +1,92 @@
+"""The same cases on every medium: threads of one process (inproc), and processes of their own (tcp)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import titin
+
+from . import cases
+
+TITIN = Path(sys.executable).parent / "titin"
+
+MODEL = """\
+ymmsl_version: v0.2
+description: A sender and a receiver.
+models:
+  pair:
+    components:
+      sender:
+        description: sends
+        ports: {{o_i: out other}}
+        implementation: sender
+      receiver:
+        description: receives
+        ports: {{s: in other}}
+        implementation: receiver
+    conduits:
+      sender.out: {filter}receiver.in
+      sender.other: receiver.other
+programs:
+  sender:
+    executable: {python}
+    args: [{program}, {case}, sender]
+  receiver:
+    executable: {python}
+    args: [{program}, {case}, receiver]
+titin:
+  buffer: {{messages: {messages}, bytes: {bytes}}}
+"""
+
+
+def model(folder: Path, case: str, filter: str) -> Path:
+    """Writes the model of a case."""
+    path = folder / "pair.ymmsl"
+    path.write_text(
+        MODEL.format(
+            filter=filter,
+            case=case,
+            python=sys.executable,
+            program=cases.__file__,
+            messages=cases.MESSAGES,
+            bytes=cases.BYTES,
+        )
+    )
+    return path
+
+
+@pytest.mark.parametrize("case", cases.CASES)
+def test_inproc(tmp_path: Path, case: str) -> None:
+    path = model(tmp_path, case, cases.CASES[case])
+    roles = {
+        "sender": lambda instance: cases.play(case, "sender", instance),
+        "receiver": lambda instance: cases.play(case, "receiver", instance),
+    }
+    titin.run(path, roles, run_dir=tmp_path / "run")
+
+
+@pytest.mark.parametrize("case", cases.CASES)
+def test_tcp(tmp_path: Path, case: str) -> None:
+    path = model(tmp_path, case, cases.CASES[case])
+    done = subprocess.run(
+        [TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", cases.DEATHS)
+def test_tcp_when_the_sender_dies(tmp_path: Path, case: str) -> None:
+    path = model(tmp_path, case, "")
+    done = subprocess.run(
+        [TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "SIGKILL" in done.stdout + done.stderr
+    said = (tmp_path / "run" / "instances" / "receiver" / "stderr.txt").read_text()
+    assert "PeerLost" in said and "AssertionError" not in said, said
+    if case == "a_view_outlives_its_sender":
+        assert "holds" in (tmp_path / "run" / "instances" / "receiver" / "stdout.txt").read_text()
