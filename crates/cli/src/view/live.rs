@@ -9,7 +9,7 @@ use titin_manager::plan::Plan;
 use titin_manager::session::View;
 use titin_manager::state::{Phase, Standing};
 
-use super::by_hand;
+use super::{by_hand, hosted};
 use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
 
 /// How often the lines are written anew.
@@ -44,6 +44,9 @@ impl View for Live {
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
         let path = directory.path().display();
         self.print(&format!("{FAINT}run directory: {path}{FAINT:#}"));
+        if let Some(text) = hosted(directory, plan) {
+            crate::terminal::print(&text);
+        }
         if let Some(text) = by_hand(directory, plan) {
             self.print(&text);
         }

@@ -8,7 +8,7 @@ use titin_manager::plan::Plan;
 use titin_manager::session::View;
 use titin_manager::state::Standing;
 
-use super::by_hand;
+use super::{by_hand, hosted};
 use crate::terminal::{harmless, print, warn};
 
 pub(crate) struct Plain {
@@ -24,6 +24,9 @@ impl Plain {
 impl View for Plain {
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
         warn(&format!("run directory: {}\n", directory.path().display()));
+        if let Some(text) = hosted(directory, plan) {
+            print(&text);
+        }
         if let Some(text) = by_hand(directory, plan) {
             print(&text);
         }
