@@ -20,14 +20,25 @@ use crate::{error, filter, sys};
 
 thread_local! {
     /// Which instance of which run the functions of this thread are: set by `titin.run`.
-    static PLACE: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
+    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+struct Place {
+    name: String,
+    manager: String,
+    opened: bool,
 }
 
 /// Tells the thread which instance it is.
 #[pyfunction]
-#[pyo3(signature = (name=None, manager=None))]
-pub fn place(name: Option<String>, manager: Option<String>) {
-    PLACE.set(name.zip(manager));
+pub fn place(name: String, manager: String) {
+    PLACE.set(Some(Place { name, manager, opened: false }));
+}
+
+/// Whether the thread has opened the instance that it was told to be.
+#[pyfunction]
+pub fn opened() -> bool {
+    PLACE.with_borrow(|place| place.as_ref().is_some_and(|place| place.opened))
 }
 
 /// One running copy of a program, as it takes part in a run.
@@ -73,11 +84,13 @@ impl Instance {
         manager: Option<String>,
         unchecked: Option<&str>,
     ) -> PyResult<Self> {
-        let place = PLACE.with_borrow(Clone::clone);
-        let (name, manager) = match place {
-            Some((place_name, place_manager)) => (name.or(Some(place_name)), manager.or(Some(place_manager))),
+        let (name, manager) = PLACE.with_borrow_mut(|place| match place {
+            Some(place) => {
+                place.opened = true;
+                (name.or(Some(place.name.clone())), manager.or(Some(place.manager.clone())))
+            }
             None => (name, manager),
-        };
+        });
         let options = Options::new(py)?;
         // SAFETY: the options live until the end of this function; texts are copied.
         unsafe {

@@ -26,5 +26,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<instance::Region>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<port::Port>()?;
-    module.add_function(wrap_pyfunction!(instance::place, module)?)
+    module.add_function(wrap_pyfunction!(instance::place, module)?)?;
+    module.add_function(wrap_pyfunction!(instance::opened, module)?)
 }

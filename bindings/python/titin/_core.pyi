@@ -244,5 +244,8 @@ class Region:
         traceback: TracebackType | None,
     ) -> None: ...
 
-def place(name: str | None = None, manager: str | None = None) -> None:
-    """Tells the calling thread which instance of which run it is; nothing: none."""
+def place(name: str, manager: str) -> None:
+    """Tells the calling thread which instance of which run it is."""
+
+def opened() -> bool:
+    """Whether the calling thread has opened the instance that it was told to be."""

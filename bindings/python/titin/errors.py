@@ -4,10 +4,13 @@ The classes stand for the error numbers of the C interface, so every language ha
 the table.
 """
 
+import os
 import traceback
 
 # Lines of a traceback that go into the run's report.
 LAST_LINES = 12
+# Our own frames say nothing to the user.
+_HERE = os.path.join(os.path.dirname(__file__), "")
 
 
 class Error(Exception):
@@ -98,5 +101,7 @@ def is_echo(raised: BaseException) -> bool:
 def last_lines(raised: BaseException) -> str:
     """An exception as the run's report shows it: what, and then where, innermost last."""
     what = "".join(traceback.format_exception_only(raised)).strip()
-    where = "".join(traceback.format_tb(raised.__traceback__)).rstrip().splitlines()
+    frames = traceback.extract_tb(raised.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith(_HERE)]
+    where = "".join(traceback.format_list(theirs)).rstrip().splitlines()
     return "\n".join([what, *where[-LAST_LINES:]])
