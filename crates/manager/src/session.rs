@@ -149,6 +149,7 @@ pub struct Session {
     begun: Instant,
     log: Log,
     log_works: bool,
+    guard_lives: bool,
     guard: Arc<Guard>,
     reactor: Arc<Reactor>,
     recorder: Recorder,
@@ -211,6 +212,7 @@ impl Session {
             begun,
             log,
             log_works: true,
+            guard_lives: true,
             guard: Arc::new(guard),
             reactor,
             recorder,
@@ -424,6 +426,7 @@ impl Session {
 
     /// Ends the programs that a dead guard has left to this process.
     fn end_orphans(&mut self, view: &mut dyn View) {
+        self.guard_lives = false;
         let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
         self.tell_of_rest(left.iter().map(ToString::to_string).collect(), &[], view);
         self.tell_of_rest(Vec::new(), &stuck.iter().map(ToString::to_string).collect::<Vec<_>>(), view);
@@ -445,19 +448,7 @@ impl Session {
 
     /// Has the guard end what is left, and writes what is to be kept.
     fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
-        self.guard.finish();
-        let until = Instant::now() + SWEEP;
-        while let Ok(incoming) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            match incoming {
-                Incoming::Swept { left, stuck } => self.tell_of_rest(left, &stuck, view),
-                Incoming::GuardLeft => break,
-                Incoming::Event(Event::GuardLost(_)) => {
-                    self.end_orphans(view);
-                    break;
-                }
-                _ => {}
-            }
-        }
+        self.dismiss_guard(view);
         self.directory.forget_connection();
         self.stage_out(view);
         let seconds = self.begun.elapsed().as_secs_f64();
@@ -489,6 +480,20 @@ impl Session {
             story = Some(Story::of_manager(&model, seconds, text, &directory));
         }
         Ending { outcome, story, model, seconds, directory, instances }
+    }
+
+    /// Has the guard end what is left, and waits until it has gone.
+    fn dismiss_guard(&mut self, view: &mut dyn View) {
+        self.guard.finish();
+        let until = Instant::now() + SWEEP;
+        while self.guard_lives {
+            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(left, &stuck, view),
+                Ok(Incoming::GuardLeft) | Err(_) => self.guard_lives = false,
+                Ok(Incoming::Event(Event::GuardLost(_))) => self.end_orphans(view),
+                Ok(_) => {}
+            }
+        }
     }
 
     fn stage_out(&mut self, view: &mut dyn View) {

@@ -104,6 +104,10 @@ pub fn end_descendants(
         }
         let left = descendants(root);
         if left.is_empty() || begun.elapsed() > grace + HOPELESS {
+            // Some may have ended between the two looks.
+            while let Some((pid, exit)) = reap() {
+                reaped(pid, exit);
+            }
             return (first.unwrap_or_default(), left);
         }
         let kill = begun.elapsed() >= grace;

@@ -35,7 +35,8 @@ fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
     let ports = match role {
         "macro" => "o_i: out; s: back",
         "misspelt" => "o_i: uot; s: back",
-        _ => "f_init: in; o_f: final",
+        "micro" => "f_init: in; o_f: final",
+        _ => "o_i: out; s: back",
     };
     let instance = Instance::open(Options::default().ports(ports)?.language("rust"))?;
     at("joined");
@@ -52,6 +53,13 @@ fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
                 instance.send(output, None, &Payload::nil(), message.timestamp, None, None)?;
             }
             println!("called {uses} times");
+        }
+        // Waits before it has sent, which nobody should.
+        "deaf" => {
+            instance.skip_checks("to see what happens");
+            while instance.reuse()? {
+                instance.receive(instance.port("back")?, None, Patience::Forever)?;
+            }
         }
         _ => {
             instance.log(20, "off we go");

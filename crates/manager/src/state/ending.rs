@@ -115,8 +115,8 @@ impl Manager {
         self.course = Course::Stopping { failure, terminate: Some(terminate), kill: Some(kill), give_up };
         // What was in doubt is a consequence now, and what has not joined cannot hear us.
         for id in self.ids() {
-            if let Some((_, fault)) = self.members[id].doubt.take() {
-                self.fault(id, fault);
+            if self.members[id].doubt.take().is_some() {
+                self.judge(id);
             }
             self.press_newcomer(id);
         }
@@ -288,7 +288,7 @@ impl Manager {
         let member = &self.members[id];
         match member.process {
             Process::Starting | Process::Running(_) => false,
-            Process::Ended(_) | Process::Never => true,
+            Process::Ended(_) | Process::Never => member.doubt.is_none(),
             Process::Foreign => {
                 out_of_patience || member.said.is_some() || !matches!(member.seat, Seat::Taken(_))
             }

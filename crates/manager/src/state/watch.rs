@@ -172,7 +172,7 @@ impl Manager {
     }
 
     /// Decides whether what is known about an instance is a failure: now, or unless it is explained.
-    fn judge(&mut self, id: InstanceId) {
+    pub(super) fn judge(&mut self, id: InstanceId) {
         let member = &self.members[id];
         if member.fault.is_some() {
             return;
@@ -205,27 +205,43 @@ impl Manager {
             (None, _, Seat::Lost(why)) => Some((now, Fault::LinkLost(why.clone()))),
             _ => None,
         };
-        match verdict {
-            Some((wait, fault)) if wait.is_zero() || self.course.failure().is_some() => self.fault(id, fault),
-            Some((wait, fault)) => {
-                let until = self.now + wait;
-                let member = &mut self.members[id];
-                // A doubt may be sharpened but not put off.
-                let until = member.doubt.as_ref().map_or(until, |doubt| doubt.0.min(until));
-                member.doubt = Some((until, fault));
+        let failing = self.course.failure().is_some();
+        let (wait, fault) = match verdict {
+            // Its exit will tell more.
+            Some((_, Fault::LinkLost(_))) if failing && matches!(member.process, Process::Running(_)) => {
+                return;
             }
-            None => {}
+            Some((_, fault @ Fault::Said(_))) if failing => (now, fault),
+            Some((wait, fault)) if failing => (wait.min(LAST_WORDS), fault),
+            Some(verdict) => verdict,
+            None => return,
+        };
+        if wait.is_zero() {
+            return self.fault(id, fault);
         }
+        let until = self.now + wait;
+        let member = &mut self.members[id];
+        // A doubt may be sharpened but not put off.
+        let until = member.doubt.as_ref().map_or(until, |doubt| doubt.0.min(until));
+        member.doubt = Some((until, fault));
     }
 
     pub(super) fn settle_doubts(&mut self) {
         let due = |id: &InstanceId| self.members[*id].doubt.as_ref().is_some_and(|doubt| doubt.0 <= self.now);
         let Some(first) = self.ids().find(due) else { return };
+        if self.course.failure().is_some() {
+            for id in self.ids() {
+                if let Some((_, fault)) = self.members[id].doubt.take_if(|doubt| doubt.0 <= self.now) {
+                    self.fault(id, fault);
+                }
+            }
+            return;
+        }
         // An echo is the least likely cause: whatever else is in doubt goes before it.
         let echo = |id: &InstanceId| self.members[*id].said.is_some();
         let other = self.ids().find(|id| self.members[*id].doubt.is_some() && !echo(id));
         let id = if echo(&first) { other.unwrap_or(first) } else { first };
-        // The other doubts are settled by that: they are consequences.
+        // The other doubts are about consequences then.
         if let Some((_, fault)) = self.members[id].doubt.take() {
             self.fault(id, fault);
         }

@@ -1,0 +1,95 @@
+//! Runs that go well, and what they leave.
+
+use crate::*;
+
+#[test]
+fn a_pair_runs_and_leaves_its_files_in_their_places() {
+    let stage = Stage::pair("macro", "micro", "settings: {dt: 0.5}");
+    let done = stage.run();
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    assert!(done.out.starts_with("pair: done in "), "{}", done.out);
+    assert!(done.out.contains(" 12 messages; "), "{}", done.out);
+    assert_eq!(fs::read_to_string(stage.instance("micro", "stdout.txt")).unwrap(), "called 6 times\n");
+    assert_eq!(fs::read_to_string(stage.instance("macro", "workdir/result.txt")).unwrap(), "macro");
+    assert!(stage.read("configuration.ymmsl").contains("macro.out: micro.in"));
+    let log = stage.read("titin_manager.log");
+    assert!(log.contains("INFO     macro    off we go"), "{log}");
+    let database = fs::read(stage.run_dir().join("performance.sqlite")).unwrap();
+    assert!(database.starts_with(b"SQLite format 3"));
+
+    let again = stage.run();
+    assert_eq!(again.code(), Some(2));
+    assert!(again.err.contains("holds an earlier run"), "{}", again.err);
+}
+
+#[test]
+fn the_end_is_told_to_machines_too() {
+    let done = Stage::pair("macro", "micro", "").run_with(&["run", "--json"]);
+    let ending: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(ending["outcome"], "done");
+    assert_eq!(ending["instances"][1]["name"], "micro");
+    assert_eq!(ending["instances"][1]["process"], "ended with exit code 0");
+    let done = Stage::pair("macro, 'middle:exit3'", "micro", "").run_with(&["run", "--json"]);
+    let ending: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!((&ending["outcome"], &ending["story"]["culprit"]), (&"failed".into(), &"macro".into()));
+}
+
+#[test]
+fn a_bad_description_starts_nothing() {
+    let stage = Stage::pair("macro", "micro", "setings: {}");
+    let done = stage.run();
+    assert_eq!(done.code(), Some(2));
+    assert!(done.err.contains("did you mean \"settings\"?"), "{}", done.err);
+    assert!(!stage.run_dir().exists());
+}
+
+#[test]
+fn files_are_staged_in_and_results_out() {
+    let more = "titin: {stage: {macro: {in: [mesh.txt], out: [result.txt, nothing.txt]}}}";
+    let stage = Stage::pair("macro", "micro", more);
+    fs::write(stage.path().join("mesh.txt"), "points").unwrap();
+    let done = stage.run();
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    assert_eq!(fs::read_to_string(stage.instance("macro", "workdir/mesh.txt")).unwrap(), "points");
+    assert_eq!(stage.read("results/macro/result.txt"), "macro");
+    assert!(done.err.contains("there is no nothing.txt"), "{}", done.err);
+    let stage = Stage::pair("macro", "micro", more);
+    stage.run().assert_failed("macro could not be started: there is no mesh.txt to stage in");
+}
+
+#[test]
+fn programs_are_started_by_scripts_and_in_other_sessions() {
+    for launcher in ["exec", "setsid --wait", ""] {
+        let actor = actor();
+        let script = format!("{{script: \"{launcher} {} micro\"}}", actor.display());
+        let stage =
+            Stage::programs(&format!("{{executable: {}, args: [macro]}}", actor.display()), &script, "");
+        let done = stage.run();
+        assert_eq!(done.code(), Some(0), "{launcher}: {}", done.err);
+    }
+}
+
+#[test]
+fn mpirun_starts_a_program_whose_root_takes_part() {
+    if Command::new("mpirun").arg("--version").output().is_err() {
+        eprintln!("there is no mpirun here");
+        return;
+    }
+    let actor = actor();
+    let script = format!(
+        "{{script: \"export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\\nmpirun -n 1 {} micro\"}}",
+        actor.display()
+    );
+    let stage = Stage::programs(&format!("{{executable: {}, args: [macro]}}", actor.display()), &script, "");
+    let done = stage.run();
+    assert_eq!(done.code(), Some(0), "{}\n{}", done.err, stage.read("instances/micro/stderr.txt"));
+}
+
+#[test]
+fn what_programs_leave_behind_is_ended() {
+    let stage = Stage::pair("macro, 'after:fork'", "micro", "");
+    let done = stage.run();
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    assert!(stage.instance("macro", "workdir/child.pid").exists());
+    assert!(done.err.contains("ended what programs had left behind: s"), "{}", done.err);
+}

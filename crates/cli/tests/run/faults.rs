@@ -1,0 +1,170 @@
+//! Runs that go wrong: what is said, and that nothing is left.
+
+use crate::*;
+
+#[test]
+fn every_death_in_the_middle_is_named_first_and_its_peer_second() {
+    for (fault, told) in [
+        ("middle:kill", "macro was ended by SIGKILL"),
+        ("middle:forkkill", "macro was ended by SIGKILL"),
+        ("middle:abort", "macro was ended by SIGABRT"),
+        ("middle:exit3", "macro ended with exit code 3"),
+        ("middle:exit0", "macro ended with exit code 0, but without closing its instance"),
+        ("middle:panic", "macro reported an error: "),
+    ] {
+        let stage = Stage::pair(&format!("macro, '{fault}'"), "micro", "");
+        let done = stage.run();
+        done.assert_failed(told);
+        assert!(
+            done.err.contains("Affected: micro: the run has failed because of macro"),
+            "{fault}: {}",
+            done.err
+        );
+        assert!(done.err.contains("| about to: ") || fault.ends_with("panic"), "{}", done.err);
+        let stderr = fs::read_to_string(stage.instance("micro", "stderr.txt")).unwrap();
+        assert!(stderr.contains("macro"), "{fault}: the peer's own error names the culprit: {stderr}");
+    }
+}
+
+#[test]
+fn a_death_before_joining_or_after_the_coupling_is_told_as_such() {
+    for (fault, told) in [
+        ("before:exit0", "micro ended with exit code 0 before it had joined the run"),
+        ("before:kill", "micro was ended by SIGKILL"),
+        ("before:abort", "micro was ended by SIGABRT"),
+        ("after:exit3", "micro ended with exit code 3 after it had finished its coupling"),
+    ] {
+        Stage::pair("macro", &format!("micro, '{fault}'"), "").run().assert_failed(told);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_explained() {
+    let stage =
+        Stage::programs("{executable: ./missing}", "{executable: sh, args: [-c, 'exec sleep 1000']}", "");
+    let done = stage.run();
+    done.assert_failed("macro could not be started: ");
+    assert!(done.err.contains("relative paths begin at the description"), "{}", done.err);
+    assert!(done.err.contains("Affected: micro: "), "{}", done.err);
+}
+
+#[test]
+fn a_program_that_never_calls_titin_is_noticed() {
+    let stage = Stage::programs("{executable: 'true'}", "{executable: 'true'}", "");
+    let done = stage.run();
+    assert!(done.err.contains("before it had joined the run"), "{}", done.err);
+    let hangs = "{executable: sleep, args: ['1000']}";
+    let stage = Stage::programs(hangs, hangs, "titin: {register_timeout: 300 ms, grace: 100 ms}");
+    let done = stage.run();
+    assert!(done.err.contains("did not join the run within 0.3 s"), "{}", done.err);
+}
+
+#[test]
+fn a_port_misspelt_in_the_program_is_told_with_both_names() {
+    let done = Stage::pair("misspelt", "micro", "").run();
+    done.assert_failed("macro was not let in: the description connects macro.out");
+    assert!(done.err.contains("it has uot"), "{}", done.err);
+}
+
+#[test]
+fn whoever_is_in_its_own_code_gets_the_grace_period_and_no_more() {
+    let stage = Stage::pair("macro, 'joined:hang'", "micro, 'joined:kill'", "titin: {grace: 200 ms}");
+    let done = stage.run();
+    done.assert_failed("micro was ended by SIGKILL");
+    assert!(done.err.contains("Affected: macro: was made to end"), "{}", done.err);
+}
+
+#[test]
+fn ctrl_c_ends_the_run_with_its_own_code() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
+        let child = stage.start(&["run"]);
+        stage.wait_for(&stage.instance("macro", "stderr.txt"));
+        kill(signal, &child.pid());
+        let done = finish(child);
+        assert_eq!(done.code(), Some(130), "{}", done.err);
+        assert!(done.err.contains(&format!("the user ended the run (SIG{signal})")), "{}", done.err);
+        stage.assert_nothing_left();
+    }
+}
+
+#[test]
+fn ctrl_c_twice_does_not_wait() {
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 1000 s}");
+    let child = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    let pid = child.pid();
+    kill("INT", &pid);
+    wait_until("the first is heard", || {
+        stage.read("titin_manager.log").contains("once more ends them").then_some(())
+    });
+    kill("INT", &pid);
+    assert_eq!(finish(child).code(), Some(130));
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn a_killed_manager_leaves_nothing_behind() {
+    for fault in ["middle:hang", "before:hang"] {
+        let stage = Stage::pair(&format!("macro, '{fault}'"), "micro", "");
+        let child = stage.start(&["run"]);
+        stage.wait_for(&stage.instance("macro", "stderr.txt"));
+        child.kill();
+        stage.assert_nothing_left_soon();
+        wait_until("the guard says so", || {
+            stage.read("titin_manager.log").contains("the manager is gone").then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_killed_manager_leaves_nothing_behind_of_scripts_and_sessions_either() {
+    let script = "{script: \"setsid sleep 1000 & \\n echo up \\n setsid --wait sleep 1000\"}";
+    let stage = Stage::programs(script, script, "");
+    let child = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stdout.txt"));
+    stage.wait_for(&stage.instance("micro", "stdout.txt"));
+    child.kill();
+    stage.assert_nothing_left_soon();
+}
+
+#[test]
+fn a_killed_guard_ends_the_run_and_leaves_nothing_behind() {
+    let script = "{script: \"setsid sleep 1000 & \\n echo up \\n setsid --wait sleep 1000\"}";
+    let micro = format!("{{executable: {}, args: [micro]}}", actor().display());
+    let stage = Stage::programs(script, &micro, "");
+    let child = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stdout.txt"));
+    let (titin, guard) = (child.pid(), "guard");
+    let children = Command::new("pgrep").args(["-P", &titin, "-f", guard]).output().unwrap();
+    kill("KILL", String::from_utf8(children.stdout).unwrap().trim());
+    let done = finish(child);
+    done.assert_failed("the guard was ended by SIGKILL");
+    assert!(done.err.contains("ended what programs had left behind"), "{}", done.err);
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_a_clear_error() {
+    for (file, told) in [
+        ("titin_manager.log", "titin_manager.log: No space left on device"),
+        ("performance.sqlite", "all instances are done, but the end could not be written"),
+    ] {
+        let stage = Stage::pair("macro", "micro", "");
+        fs::create_dir(stage.run_dir()).unwrap();
+        std::os::unix::fs::symlink("/dev/full", stage.run_dir().join(file)).unwrap();
+        let done = stage.run();
+        assert_eq!(done.code(), Some(1), "{}", done.err);
+        assert!(done.err.contains(told), "{}", done.err);
+        assert!(!done.err.contains("panicked"), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_deadlock_is_shown_as_a_cycle_with_ports() {
+    let stage = Stage::pair("deaf", "micro", "");
+    let done = stage.run();
+    done.assert_failed("deadlock: 2 instances wait for each other in a cycle");
+    assert!(done.err.contains("macro waits to receive message 1 on back, for micro.final"), "{}", done.err);
+    assert!(done.err.contains("micro waits to receive message 1 on in, for macro.out"), "{}", done.err);
+}

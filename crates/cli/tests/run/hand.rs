@@ -1,0 +1,172 @@
+//! Programs started by hand or hosted, strangers at the door, and the secret.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use crate::*;
+
+impl Stage {
+    /// Starts the actor by hand, as a user does.
+    fn by_hand(&self, role: &str, instance: &str) -> Running {
+        let mut command = Command::new(actor());
+        command.arg(role).current_dir(self.path());
+        command.env("TITIN_MANAGER", self.run_dir().join("connection.json")).env("TITIN_INSTANCE", instance);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(command.spawn().expect("the actor starts"))
+    }
+
+    /// The run's connection file, once it is there.
+    fn connection(&self) -> serde_json::Value {
+        let path = self.run_dir().join("connection.json");
+        wait_until("the connection file is there", || {
+            serde_json::from_str(&fs::read_to_string(&path).ok()?).ok()
+        })
+    }
+
+    fn address(&self) -> String {
+        self.connection()["addresses"][0].as_str().unwrap().trim_start_matches("tcp:").to_owned()
+    }
+}
+
+#[test]
+fn programs_are_started_by_hand_in_either_order() {
+    for order in [["macro", "micro"], ["micro", "macro"]] {
+        let stage = Stage::pair("macro", "micro", "");
+        let manager = stage.start(&["manager"]);
+        stage.connection();
+        let programs = order.map(|role| {
+            let child = stage.by_hand(role, role);
+            wait_until("it has joined", || {
+                stage.read("titin_manager.log").contains(&format!("{role}    joined")).then_some(())
+            });
+            child
+        });
+        for program in programs {
+            let done = finish(program);
+            assert_eq!(done.code(), Some(0), "{}", done.err);
+        }
+        let done = finish(manager);
+        assert_eq!(done.code(), Some(0), "{}", done.err);
+        let exports = format!("export TITIN_MANAGER='{}/connection.json'", stage.run_dir().display());
+        assert!(done.out.contains(&exports) && done.out.contains("TITIN_INSTANCE='macro'"), "{}", done.out);
+        stage.assert_nothing_left();
+    }
+}
+
+#[test]
+fn one_of_them_is_started_by_hand_and_dies() {
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
+    let run = stage.start(&["run", "--by-hand", "micro"]);
+    stage.connection();
+    let program = stage.by_hand("micro", "micro");
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    program.kill();
+    let done = finish(run);
+    done.assert_failed("micro ended (how is not known) without closing its instance");
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn hosted_instances_take_part_and_their_host_is_not_outlived() {
+    let stage = Stage::pair("macro", "micro", "");
+    let run = stage.start(&["run", "--hosted", "macro"]);
+    stage.connection();
+    let program = finish(stage.by_hand("macro", "macro"));
+    assert_eq!(program.code(), Some(0), "{}", program.err);
+    assert_eq!(finish(run).code(), Some(0));
+    stage.assert_nothing_left();
+
+    // The host is a shell, which begins a run and is killed.
+    let stage = Stage::pair("macro", "micro", "");
+    let titin = env!("CARGO_BIN_EXE_titin");
+    let script = format!("{titin} run --hosted macro model.ymmsl --run-dir run & wait");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(stage.path()).stderr(Stdio::null());
+    let shell = Running(shell.spawn().unwrap());
+    wait_until("micro has joined", || {
+        stage.read("titin_manager.log").contains("micro    joined").then_some(())
+    });
+    shell.kill();
+    stage.assert_nothing_left_soon();
+    wait_until("it is told", || {
+        stage.read("titin_manager.log").contains("which had begun the run").then_some(())
+    });
+}
+
+#[test]
+fn strangers_change_nothing() {
+    let stage = Stage::pair("macro", "micro", "");
+    let manager = stage.start(&["manager"]);
+    let address = stage.address();
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 100_000], b"TITIN\r\n\0", b""] {
+        let mut stranger = TcpStream::connect(&address).unwrap();
+        let _ = stranger.write_all(garbage);
+    }
+    // Somebody with a connection file of another run.
+    let mut connection = stage.connection();
+    connection["secret"] = "00".repeat(32).into();
+    connection.as_object_mut().unwrap().remove("run");
+    let other = stage.path().join("other.json");
+    fs::write(&other, connection.to_string()).unwrap();
+    let mut command = Command::new(actor());
+    command.arg("macro").current_dir(stage.path()).env("TITIN_MANAGER", other).env("TITIN_INSTANCE", "macro");
+    let stranger = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let done = finish(stranger);
+    assert_eq!(done.code(), Some(1));
+    assert!(done.err.contains("secret"), "{}", done.err);
+
+    let programs = ["macro", "micro"].map(|role| stage.by_hand(role, role));
+    for program in programs {
+        assert_eq!(finish(program).code(), Some(0));
+    }
+    assert_eq!(finish(manager).code(), Some(0));
+}
+
+#[test]
+fn a_wrong_name_is_refused_and_the_right_one_is_still_free() {
+    let stage = Stage::pair("macro", "micro", "");
+    let manager = stage.start(&["manager"]);
+    stage.connection();
+    let wrong = finish(stage.by_hand("macro", "marco"));
+    assert_eq!(wrong.code(), Some(1));
+    assert!(wrong.err.contains("no instance marco; did you mean macro?"), "{}", wrong.err);
+    let programs = ["macro", "micro"].map(|role| stage.by_hand(role, role));
+    for program in programs {
+        assert_eq!(finish(program).code(), Some(0));
+    }
+    assert_eq!(finish(manager).code(), Some(0));
+}
+
+#[test]
+fn the_secret_is_in_the_connection_file_only() {
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
+    let run = stage.start(&["run", "-v", "--trace"]);
+    let secret = stage.connection()["secret"].as_str().unwrap().to_owned();
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        for file in ["cmdline", "environ"] {
+            let bytes = fs::read(process.path().join(file)).unwrap_or_default();
+            assert!(!holds(&bytes, &secret), "the secret is in {}", process.path().join(file).display());
+        }
+    }
+    kill("INT", &run.pid());
+    let done = finish(run);
+    assert!(!done.out.contains(&secret) && !done.err.contains(&secret));
+    let mut folders = vec![stage.run_dir()];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                files += 1;
+                assert!(!holds(&fs::read(entry.path()).unwrap(), &secret), "{}", entry.path().display());
+            }
+        }
+    }
+    assert!(files > 4);
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}

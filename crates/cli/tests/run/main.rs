@@ -1,0 +1,213 @@
+//! `titin run` with real programs that do as they should, and every other thing.
+
+mod endings;
+mod faults;
+mod hand;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// After this long a test hangs; what it started is killed, and it fails.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// Between two looks at something that will happen.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A folder with a model of two, run once.
+struct Stage {
+    folder: tempfile::TempDir,
+}
+
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn kill(mut self) {
+        self.0.kill().expect("it can be killed");
+        self.0.wait().expect("it ends");
+    }
+}
+
+/// How a run ended, and what it said.
+struct Done {
+    status: ExitStatus,
+    out: String,
+    err: String,
+}
+
+impl Done {
+    fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    fn assert_failed(&self, first: &str) {
+        assert_eq!(self.code(), Some(1), "{}", self.err);
+        assert!(self.err.contains(&format!("First:    {first}")), "expected {first}\n{}", self.err);
+    }
+}
+
+/// The program that plays both sides.
+fn actor() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_titin")).with_file_name("examples").join("actor")
+}
+
+impl Stage {
+    /// The classic pair; each side is the actor with these words.
+    fn pair(macro_words: &str, micro_words: &str, more: &str) -> Self {
+        let program = |words: &str| format!("{{executable: {}, args: [{words}]}}", actor().display());
+        Self::programs(&program(macro_words), &program(micro_words), more)
+    }
+
+    /// The classic pair with these programs, as YAML.
+    fn programs(macro_program: &str, micro_program: &str, more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let text = format!(
+            "ymmsl_version: v0.2\nmodels:\n  pair:\n    components:\n      \
+             macro: {{description: calls, ports: {{o_i: out, s: back}}, implementation: macro}}\n      \
+             micro: {{description: is called, ports: {{f_init: in, o_f: final}}, implementation: micro}}\n    \
+             conduits:\n      macro.out: micro.in\n      micro.final: macro.back\n\
+             programs:\n  macro: {macro_program}\n  micro: {micro_program}\n{more}\n"
+        );
+        fs::write(folder.path().join("model.ymmsl"), text).expect("a file");
+        Stage { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The run directory.
+    fn run_dir(&self) -> PathBuf {
+        self.path().join("run")
+    }
+
+    fn instance(&self, name: &str, file: &str) -> PathBuf {
+        self.run_dir().join("instances").join(name).join(file)
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.run_dir().join(file)).unwrap_or_default()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_titin"));
+        command.args(words).args(["model.ymmsl", "--run-dir", "run"]).current_dir(self.path());
+        for name in ["TITIN_MANAGER", "TITIN_INSTANCE", "CLICOLOR_FORCE", "RUST_BACKTRACE"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts a run.
+    fn start(&self, words: &[&str]) -> Running {
+        Running(self.command(words).spawn().expect("titin starts"))
+    }
+
+    /// Runs to the end.
+    fn run(&self) -> Done {
+        self.run_with(&["run"])
+    }
+
+    fn run_with(&self, words: &[&str]) -> Done {
+        let done = finish(self.start(words));
+        self.assert_nothing_left();
+        done
+    }
+
+    /// Waits for a file of the run to appear and be written.
+    fn wait_for(&self, file: &Path) -> String {
+        wait_until(&format!("{} appears", file.display()), || {
+            fs::read_to_string(file).ok().filter(|text| !text.is_empty())
+        })
+    }
+
+    /// Waits until every process of the run is gone, then looks at what is left of it on disk.
+    fn assert_nothing_left_soon(&self) {
+        let gone = || self.processes().is_empty() && !self.run_dir().join("connection.json").exists();
+        wait_until("everything is gone", || gone().then_some(()));
+        self.assert_nothing_left();
+    }
+
+    /// Nothing is left but the run directory.
+    fn assert_nothing_left(&self) {
+        assert_eq!(self.processes(), Vec::<String>::new(), "processes are left");
+        assert!(!self.run_dir().join("connection.json").exists(), "the connection file is left");
+    }
+
+    /// Processes that name this run in their environment, as programs do, or in their command, as the guard does.
+    fn processes(&self) -> Vec<String> {
+        let own = format!("{}/connection.json", self.run_dir().display());
+        let names_run = |pid: &OsString| {
+            ["environ", "cmdline"].into_iter().any(|file| {
+                let bytes = fs::read(Path::new("/proc").join(pid).join(file)).unwrap_or_default();
+                bytes.split(|&byte| byte == 0).any(|word| word.ends_with(own.as_bytes()))
+            })
+        };
+        let all = fs::read_dir("/proc").expect("Linux").flatten().map(|entry| entry.file_name());
+        let ours =
+            all.filter(|pid| pid.to_str().is_some_and(|pid| pid.parse::<u32>().is_ok()) && names_run(pid));
+        ours.map(|pid| fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default())
+            .collect()
+    }
+}
+
+/// Waits for a process, and kills it if it hangs.
+fn finish(mut running: Running) -> Done {
+    let (pid, child) = (running.pid(), &mut running.0);
+    let (ended, watch) = channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if watch.recv_timeout(WATCHDOG) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            kill("KILL", &pid);
+        }
+    });
+    let read = |mut from: Box<dyn std::io::Read + Send>| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = from.read_to_string(&mut text);
+            text
+        })
+    };
+    let out = read(Box::new(child.stdout.take().expect("piped")));
+    let err = read(Box::new(child.stderr.take().expect("piped")));
+    let status = child.wait().expect("it ends");
+    drop(ended);
+    watchdog.join().expect("the watchdog does not panic");
+    let done = Done { status, out: out.join().expect("text"), err: err.join().expect("text") };
+    assert_ne!(done.status.signal(), Some(9), "it was killed, perhaps since it hung:\n{}", done.err);
+    done
+}
+
+/// Looks until there is something to see.
+fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = std::time::Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < WATCHDOG, "waited in vain until {what}");
+        std::thread::park_timeout(LOOK);
+    }
+}
+
+fn kill(signal: &str, pid: &str) {
+    let status = Command::new("kill").args([&format!("-{signal}"), pid]).status().expect("kill runs");
+    assert!(status.success(), "kill -{signal} {pid}");
+}
