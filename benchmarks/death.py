@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import PROGRAMS, Record, alternate, compare, rival_python, scratch
 from benchmarks.native import TITIN
-
-import sys
 
 PYTHON = Path(sys.executable)
 WAITER = PROGRAMS / "waiter.py"

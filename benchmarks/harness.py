@@ -86,9 +86,7 @@ def compare(
     )
 
 
-def alternate(
-    rounds: int, titin: Callable[[], float], rival: Callable[[], float]
-) -> list[tuple[float, float]]:
+def alternate(rounds: int, titin: Callable[[], float], rival: Callable[[], float]) -> list[tuple[float, float]]:
     """Times both in every round, titin first in even ones."""
     pairs = []
     for number in range(rounds):

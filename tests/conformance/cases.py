@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-
 import titin
 
 Role = Callable[[titin.Instance], None]

@@ -197,7 +197,9 @@ def test_programs_started_by_hand_in_any_order(tmp_path: Path, order: tuple[str,
 def test_the_names_of_muscle_are_honoured(tmp_path: Path) -> None:
     manager = Manager(tmp_path)
     both = [
-        manager.start(name, TITIN_MANAGER="", TITIN_INSTANCE="", MUSCLE_MANAGER=str(manager.connection), MUSCLE_INSTANCE=name)
+        manager.start(
+            name, TITIN_MANAGER="", TITIN_INSTANCE="", MUSCLE_MANAGER=str(manager.connection), MUSCLE_INSTANCE=name
+        )
         for name in ["culprit", "peer"]
     ]
     # The peer of these tests reads TITIN_MANAGER itself, so only the other one can end well.

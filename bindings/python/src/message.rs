@@ -116,8 +116,8 @@ impl Message {
             (Ok(dtype), Ok(shape)) => format!("<{dtype} array of shape {shape}>"),
             _ => data.repr()?.to_string(),
         };
-        let next = self.next_timestamp.map(|next| format!(", next_timestamp={next}")).unwrap_or_default();
-        Ok(format!("Message(timestamp={}{next}, data={shown})", self.timestamp))
+        let next = self.next_timestamp.map(|next| format!(", next_timestamp={next:?}")).unwrap_or_default();
+        Ok(format!("Message(timestamp={:?}{next}, data={shown})", self.timestamp))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

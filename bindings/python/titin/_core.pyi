@@ -82,9 +82,7 @@ class Instance:
     def try_receive(self, port: str | Port, *, slot: int | None = None) -> Message | None:
         """Receives a message if one is there, else None; never waits."""
 
-    def receive_any(
-        self, *ports: str | Port, timeout: float | None = None
-    ) -> tuple[str, int | None, Message]:
+    def receive_any(self, *ports: str | Port, timeout: float | None = None) -> tuple[str, int | None, Message]:
         """Receives the next message of any of these ports: the port's name, the slot, the message.
 
         All slots of vector ports count. Ports take turns; closed ones are passed over, and it is
@@ -143,9 +141,7 @@ class Instance:
     def workdir(self) -> Path:
         """The directory that was current when the instance was opened; ``titin run`` gives each program its own."""
 
-    def log(
-        self, level: int | Literal["debug", "info", "warning", "error", "critical"], text: str
-    ) -> None:
+    def log(self, level: int | Literal["debug", "info", "warning", "error", "critical"], text: str) -> None:
         """Sends a record to the run's log. Levels as in :mod:`logging`; see also :class:`titin.LogHandler`."""
 
     def fail(self, text: str) -> None:

@@ -167,9 +167,7 @@ def _command() -> str:
     return found
 
 
-def _files(
-    model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]], folder: Path
-) -> list[str]:
+def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]], folder: Path) -> list[str]:
     """The files of a model; one that was built in Python is written first."""
     if isinstance(model, str | os.PathLike):
         return [os.fspath(model)]

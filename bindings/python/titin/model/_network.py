@@ -1,0 +1,98 @@
+"""Networks: nodes and edges, from files, graphs or pairs."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+Attributes: TypeAlias = Mapping[str, Any]
+Nodes: TypeAlias = dict[str, dict[str, Any]]
+Edge: TypeAlias = tuple[str, str, dict[str, Any]]
+
+
+@runtime_checkable
+class Graph(Protocol):
+    """A graph as networkx has it."""
+
+    def nodes(self, data: bool) -> Iterable[tuple[Any, Attributes]]: ...
+    def edges(self, data: bool) -> Iterable[tuple[Any, Any, Attributes]]: ...
+
+
+Edges: TypeAlias = Graph | Iterable[tuple[Any, ...]]
+
+
+def read_edges(path: str | os.PathLike[str]) -> list[Edge]:
+    """Edges from a text file with a line for each: source, target, and attributes.
+
+    Words are separated by commas, semicolons, tabs or spaces; lines that begin with ``#`` are skipped. A first line
+    that begins with ``source`` names the columns; without one, a third column is ``weight`` and more are an error.
+    Numbers are read as such.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    separator = next((mark for mark in ",;\t" if lines and mark in lines[0]), None)
+    rows = list(csv.reader(lines, delimiter=separator)) if separator else [line.split() for line in lines]
+    names = ["weight"]
+    if rows and rows[0][0].strip().lower() == "source":
+        names = [name.strip() for name in rows.pop(0)[2:]]
+    edges: list[Edge] = []
+    for number, row in enumerate(rows, start=1):
+        words = [word.strip() for word in row]
+        if not 2 <= len(words) <= 2 + len(names):
+            raise ValueError(f"{os.fspath(path)}: edge {number} has {len(words)} columns: {' '.join(words)}")
+        edges.append((words[0], words[1], {name: _value(word) for name, word in zip(names, words[2:])}))
+    return edges
+
+
+def edges_of(edges: str | os.PathLike[str] | Edges) -> tuple[Nodes, list[Edge]]:
+    """Nodes with their attributes, in order, and edges."""
+    if isinstance(edges, str | os.PathLike):
+        path = Path(edges)
+        edges = _graph(path) if path.suffix.lower() in (".graphml", ".gml") else read_edges(path)
+    nodes: Nodes = {}
+    if isinstance(edges, Graph):
+        nodes = {str(node): dict(attributes) for node, attributes in edges.nodes(data=True)}
+        pairs = [(str(a), str(b), dict(attributes)) for a, b, attributes in edges.edges(data=True)]
+    else:
+        pairs = [(str(edge[0]), str(edge[1]), dict(edge[2]) if len(edge) > 2 else {}) for edge in edges]
+    for source, target, _ in pairs:
+        nodes.setdefault(source, {})
+        nodes.setdefault(target, {})
+    return nodes, pairs
+
+
+def identifiers(nodes: Iterable[str]) -> dict[str, str]:
+    """A part of an identifier for each node; two nodes that would have the same one are an error."""
+    words: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for node in nodes:
+        word = re.sub(r"\W", "_", node, flags=re.ASCII)
+        if word in taken:
+            raise ValueError(f"nodes {taken[word]!r} and {node!r} would both be called {word}; rename one")
+        words[node] = word
+        taken[word] = node
+    return words
+
+
+def _graph(path: Path) -> Graph:
+    try:
+        import networkx
+    except ModuleNotFoundError as missing:
+        text = f"{path} is read by networkx: pip install networkx, or give a text file with an edge per line"
+        raise ModuleNotFoundError(text, name="networkx") from missing
+    read = networkx.read_graphml if path.suffix.lower() == ".graphml" else networkx.read_gml
+    graph: Graph = read(path)
+    return graph
+
+
+def _value(word: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word
