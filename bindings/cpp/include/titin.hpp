@@ -405,16 +405,16 @@ inline std::string shown(int dtype, const Extents &extents) {
 
 /// What a value or the data of a message are.
 enum class Kind {
-    Nil = TITIN_VALUE_NIL,
-    Bool = TITIN_VALUE_BOOL,
-    Int = TITIN_VALUE_INT,
-    UInt = TITIN_VALUE_UINT,
-    Float = TITIN_VALUE_FLOAT,
-    Text = TITIN_VALUE_TEXT,
-    Bytes = TITIN_VALUE_BYTES,
-    Array = TITIN_VALUE_ARRAY,
-    List = TITIN_VALUE_LIST,
-    Map = TITIN_VALUE_MAP
+    Nil = TITIN_KIND_NIL,
+    Bool = TITIN_KIND_BOOL,
+    Int = TITIN_KIND_INT,
+    UInt = TITIN_KIND_UINT,
+    Float = TITIN_KIND_FLOAT,
+    Text = TITIN_KIND_TEXT,
+    Bytes = TITIN_KIND_BYTES,
+    Array = TITIN_KIND_ARRAY,
+    List = TITIN_KIND_LIST,
+    Map = TITIN_KIND_MAP
 };
 
 /// A look at a value in a message, or in a Value, for as long as that lives.
@@ -833,7 +833,7 @@ public:
     // -- Settings
 
     bool has_setting(const std::string &name) const {
-        return titin_setting_type(instance_, name.c_str()) != TITIN_SETTING_NONE;
+        return titin_setting_type(instance_, name.c_str()) != TITIN_TYPE_NONE;
     }
     /// A setting as bool, an integer or floating-point type, std::string, std::vector of integers or floating-point
     /// numbers, std::vector<std::vector<double>>, or Value.

@@ -115,28 +115,28 @@ enum { TITIN_ORDER_C = 0, TITIN_ORDER_FORTRAN = 1 };
 
 /* What a value or a message is. A message is nil, an array, or any of the others. */
 enum {
-    TITIN_VALUE_NIL = 1,
-    TITIN_VALUE_BOOL = 2,
-    TITIN_VALUE_INT = 3,   /* fits int64_t */
-    TITIN_VALUE_UINT = 4,  /* above INT64_MAX */
-    TITIN_VALUE_FLOAT = 5,
-    TITIN_VALUE_TEXT = 6,
-    TITIN_VALUE_BYTES = 7,
-    TITIN_VALUE_ARRAY = 8,
-    TITIN_VALUE_LIST = 9,
-    TITIN_VALUE_MAP = 10
+    TITIN_KIND_NIL = 1,
+    TITIN_KIND_BOOL = 2,
+    TITIN_KIND_INT = 3,   /* fits int64_t */
+    TITIN_KIND_UINT = 4,  /* above INT64_MAX */
+    TITIN_KIND_FLOAT = 5,
+    TITIN_KIND_TEXT = 6,
+    TITIN_KIND_BYTES = 7,
+    TITIN_KIND_ARRAY = 8,
+    TITIN_KIND_LIST = 9,
+    TITIN_KIND_MAP = 10
 };
 
 /* Types of settings. */
 enum {
-    TITIN_SETTING_NONE = 0, /* not set */
-    TITIN_SETTING_BOOL = 1,
-    TITIN_SETTING_INT = 2,
-    TITIN_SETTING_FLOAT = 3,
-    TITIN_SETTING_TEXT = 4, /* quantities with a unit too: "10 ms" */
-    TITIN_SETTING_INTS = 5,
-    TITIN_SETTING_FLOATS = 6,
-    TITIN_SETTING_TABLE = 7
+    TITIN_TYPE_NONE = 0, /* not set */
+    TITIN_TYPE_BOOL = 1,
+    TITIN_TYPE_INT = 2,
+    TITIN_TYPE_FLOAT = 3,
+    TITIN_TYPE_TEXT = 4, /* quantities with a unit too: "10 ms" */
+    TITIN_TYPE_INTS = 5,
+    TITIN_TYPE_FLOATS = 6,
+    TITIN_TYPE_TABLE = 7
 };
 
 /* Levels of log records, as in Python's logging. */
@@ -245,7 +245,7 @@ int titin_host(int count, const char *const *names, const char *const *ports, co
 
 /* ---- Settings -------------------------------------------------------------------------------------------------- */
 
-/* Type of a setting, TITIN_SETTING_NONE if it is not set; no error. For defaults: read only what is set. */
+/* Type of a setting, TITIN_TYPE_NONE if it is not set; no error. For defaults: read only what is set. */
 int titin_setting_type(const titin_instance *instance, const char *name);
 /* A real number. A whole one serves too; a quantity with a unit is given in SI units. */
 int titin_setting_f64(titin_instance *instance, const char *name, double *value);
@@ -353,7 +353,7 @@ double titin_message_timestamp(const titin_message *message);
 int titin_message_has_next(const titin_message *message);
 double titin_message_next_timestamp(const titin_message *message);
 
-/* What the data are: TITIN_VALUE_NIL, TITIN_VALUE_ARRAY or another kind. */
+/* What the data are: TITIN_KIND_NIL, TITIN_KIND_ARRAY or another kind. */
 int titin_message_kind(const titin_message *message);
 /* Of an array; for other data: 0, rank 0, extent 0, TITIN_ORDER_C, NULL. Strides are in bytes. Data are aligned to 64
  * bytes and must not be changed. */
@@ -397,7 +397,7 @@ int titin_list_append(titin_value *list, titin_value *item);
 int titin_map_set(titin_value *map, const char *name, titin_value *item);
 void titin_value_free(titin_value *value);
 
-/* TITIN_VALUE_NIL and so on; 0 for NULL. */
+/* TITIN_KIND_NIL and so on; 0 for NULL. */
 int titin_value_kind(const titin_value *value);
 int titin_value_bool(const titin_value *value, int *flag);
 int titin_value_i64(const titin_value *value, int64_t *number);
