@@ -333,8 +333,9 @@ int titin_receive_any(titin_port *const *ports, int count, double timeout, int *
                       titin_message **message);
 
 /* Receives an array into the caller's memory, whose dtype and shape must be those of the message. `strides` and `order`
- * describe the memory as in titin_send_array; the element at an index stays at that index. `message` may be NULL; else
- * the message is given too (for its timestamps). After TITIN_ERROR_TYPE_MISMATCH the message is lost. */
+ * describe the memory as in titin_send_array; the element at an index stays at that index. Memory of rank 0 takes a
+ * number of a structure too. `message` may be NULL; else the message is given too (for its timestamps). After
+ * TITIN_ERROR_TYPE_MISMATCH the message is lost. */
 int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, int rank, const int64_t *extents,
                        const int64_t *strides, int order, void *data, titin_message **message);
 
@@ -402,7 +403,7 @@ int titin_value_kind(const titin_value *value);
 int titin_value_bool(const titin_value *value, int *flag);
 int titin_value_i64(const titin_value *value, int64_t *number);
 int titin_value_u64(const titin_value *value, uint64_t *number);
-/* Whole numbers serve too. */
+/* Whole numbers serve as real ones too; for these four an array of rank 0 is a number. */
 int titin_value_f64(const titin_value *value, double *number);
 /* Text, which may hold NULs; its length in bytes goes to `*length` if that is not NULL. */
 const char *titin_value_text(const titin_value *value, int64_t *length);

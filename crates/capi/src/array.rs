@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
-use titin_runtime::{Buffer, Dtype, Error, Filling, Kind, Layout, Order, Result};
+use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Kind, Layout, Message, Order, Result};
 
 use crate::error::usage;
+use crate::value::Value;
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
@@ -138,11 +139,20 @@ impl Described {
         Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
 
-    /// Writes the elements of a message's array here.
+    /// Writes a message's array here; a single value may also come as a number.
     ///
     /// # Safety
     /// All elements may be written, and nobody else uses them meanwhile.
-    pub(crate) unsafe fn fill(&self, layout: &Layout, elements: &[u8]) -> Result<()> {
+    pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
+        if matches!(message.content, Content::Structure) && self.layout.shape.is_empty() {
+            let value = Value::received(message.structure()?, &message.buffer());
+            let element = value.number().and_then(|number| number.element(self.layout.dtype));
+            let element = element.ok_or_else(|| value.mismatch(&shown(self.layout.dtype, &[])))?;
+            // SAFETY: the one element may be written, as the caller promises.
+            unsafe { self.data.copy_from_nonoverlapping(element.as_ptr(), element.len()) };
+            return Ok(());
+        }
+        let (layout, elements) = message.array()?;
         if (layout.dtype, &layout.shape) != (self.layout.dtype, &self.layout.shape) {
             let text = format!(
                 "expected an array of {}, the message carries one of {}",

@@ -129,8 +129,7 @@ unsafe extern "C" fn titin_receive_into(
             let described = arguments.read()?;
             let (slot, patience) = (input::slot(slot)?, input::patience(timeout)?);
             let message = port.shared.instance.receive(port.id, slot, patience)?;
-            let filled = message.array().and_then(|(layout, elements)| described.fill(layout, elements));
-            filled.map_err(|error| {
+            described.fill(&message).map_err(|error| {
                 Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
             })?;
             Ok(Some(message))

@@ -1,6 +1,7 @@
 //! Values: trees of maps, lists, text, bytes, numbers, arrays and nil, as C builds and reads them.
 
 mod new;
+pub(crate) mod number;
 pub(crate) mod read;
 
 use std::ffi::c_int;
@@ -13,6 +14,7 @@ use titin_runtime::{Buffer, Dtype, Error, Kind, Layout, Overlay, Result, Setting
 use crate::array::Data;
 use crate::error::usage;
 use crate::text::Text;
+use crate::value::number::Number;
 
 /// A node of a tree.
 pub struct Value(pub(crate) Node);
@@ -162,6 +164,20 @@ impl Value {
             _ => None,
         };
         deepest.map_or(0, |depth| depth + 1)
+    }
+
+    /// The number in it: an array of rank 0 is one too.
+    pub(crate) fn number(&self) -> Option<Number> {
+        match &self.0 {
+            Node::Bool(flag) => Some(Number::Bool(*flag)),
+            Node::Int(number) => Some(Number::Whole((*number).into())),
+            Node::UInt(number) => Some(Number::Whole((*number).into())),
+            Node::Float(number) => Some(Number::Real(*number)),
+            Node::Array(array) if array.layout.shape.is_empty() => {
+                number::read(array.layout.dtype, array.data.as_ref())
+            }
+            _ => None,
+        }
     }
 
     /// The array, if it is one.

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use titin_runtime::Result;
 
+use super::number::Number;
 use super::{Array, Node, Value};
 use crate::array::{extent, order_number, stride};
 use crate::error::{null, status, usage, value};
@@ -46,9 +47,10 @@ unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c
         // SAFETY: as the caller promises.
         let (node, flag) = unsafe { (at(node), input::out(flag, "the flag")?) };
         *flag = 0;
-        match node? {
-            Value(Node::Bool(found)) => *flag = c_int::from(*found),
-            other => return Err(other.mismatch("a bool")),
+        let node = node?;
+        match node.number() {
+            Some(Number::Bool(found)) => *flag = c_int::from(found),
+            _ => return Err(node.mismatch("a bool")),
         }
         Ok(())
     })
@@ -62,10 +64,9 @@ unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_
         // SAFETY: as the caller promises.
         let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
         *number = 0;
-        match node? {
-            Value(Node::Int(found)) => *number = *found,
-            other => return Err(other.mismatch("a whole number within 64 bits")),
-        }
+        let node = node?;
+        let wrong = || node.mismatch("a whole number within 64 bits");
+        *number = node.number().and_then(Number::whole).ok_or_else(wrong)?;
         Ok(())
     })
 }
@@ -78,11 +79,9 @@ unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_
         // SAFETY: as the caller promises.
         let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
         *number = 0;
-        match node? {
-            Value(Node::UInt(found)) => *number = *found,
-            Value(Node::Int(found)) if *found >= 0 => *number = *found as u64,
-            other => return Err(other.mismatch("a whole number from 0 on")),
-        }
+        let node = node?;
+        let wrong = || node.mismatch("a whole number from 0 on");
+        *number = node.number().and_then(Number::whole).ok_or_else(wrong)?;
         Ok(())
     })
 }
@@ -95,11 +94,11 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
         // SAFETY: as the caller promises.
         let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
         *number = f64::NAN;
-        *number = match node? {
-            Value(Node::Float(found)) => *found,
-            Value(Node::Int(found)) => *found as f64,
-            Value(Node::UInt(found)) => *found as f64,
-            other => return Err(other.mismatch("a number")),
+        let node = node?;
+        *number = match node.number() {
+            Some(Number::Real(found)) => found,
+            Some(Number::Whole(found)) => found as f64,
+            _ => return Err(node.mismatch("a real number")),
         };
         Ok(())
     })

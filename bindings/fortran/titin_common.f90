@@ -1,0 +1,108 @@
+! What the modules of titin share: text between Fortran and C, and what becomes of an error.
+module titin_common
+   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
+      c_ptr, c_size_t
+   use titin_c
+   implicit none
+   private
+
+   public :: text, c, finish, slot_number, index_names
+
+   interface
+      pure function strlen(chars) result(length) bind(C)
+         import :: c_ptr, c_size_t
+         type(c_ptr), value :: chars
+         integer(c_size_t) :: length
+      end function
+   end interface
+
+contains
+
+   ! Text of C; "" for NULL. `length` where the text may hold NULs.
+   function text(chars, length) result(string)
+      type(c_ptr), intent(in) :: chars
+      integer(c_int64_t), intent(in), optional :: length
+      character(len=:), allocatable :: string
+      character(kind=c_char), pointer :: bytes(:)
+      integer(c_int64_t) :: i, n
+
+      n = 0
+      if (c_associated(chars)) then
+         if (present(length)) then
+            n = length
+         else
+            n = int(strlen(chars), c_int64_t)
+         end if
+         call c_f_pointer(chars, bytes, [n])
+      end if
+      allocate (character(len=n) :: string)
+      do i = 1, n
+         string(i:i) = bytes(i)
+      end do
+   end function
+
+   ! Text for C: trimmed, with a NUL behind it.
+   pure function c(string) result(chars)
+      character(len=*), intent(in) :: string
+      character(len=:, kind=c_char), allocatable :: chars
+      chars = trim(string)//c_null_char
+   end function
+
+   ! What every procedure ends with: the status goes to `ierr`; without it an error fails the run and ends the program.
+   ! `found` is the text of errors that are found here and not in the library.
+   subroutine finish(status, ierr, instance, found)
+      integer(c_int), intent(in) :: status
+      integer, intent(out), optional :: ierr
+      type(c_ptr), intent(in), optional :: instance
+      character(len=*), intent(in), optional :: found
+      character(len=:), allocatable :: message
+      integer(c_int) :: ignored
+
+      if (present(ierr)) then
+         ierr = int(status)
+         return
+      end if
+      if (status == titin_ok) return
+      message = text(titin_error())
+      if (present(found)) message = found
+      if (present(instance)) then
+         if (c_associated(instance)) then
+            ! What is only the consequence of a failure elsewhere is no reason of ours to fail.
+            if (status /= titin_error_peer_lost .and. status /= titin_error_deadlock) then
+               ignored = titin_fail(instance, c(message))
+            end if
+            ignored = titin_close(instance)
+         end if
+      end if
+      error stop "titin: "//message
+   end subroutine
+
+   ! Slots count from one in Fortran.
+   pure function slot_number(slot) result(number)
+      integer, intent(in), optional :: slot
+      integer(c_int) :: number
+      number = titin_no_slot
+      if (present(slot)) number = int(slot - 1, c_int)
+      ! What is no slot must not be taken for none.
+      if (present(slot) .and. number < 0) number = -2
+   end function
+
+   ! Index names as C takes them: pointers into `chars`.
+   function index_names(names, chars) result(pointers)
+      character(len=*), intent(in) :: names(:)
+      character(kind=c_char), allocatable, target, intent(out) :: chars(:)
+      type(c_ptr) :: pointers(size(names))
+      integer :: i, j, at
+      allocate (chars(sum(len_trim(names) + 1)))
+      at = 0
+      do i = 1, size(names)
+         pointers(i) = c_loc(chars(at + 1))
+         do j = 1, len_trim(names(i))
+            at = at + 1
+            chars(at) = names(i)(j:j)
+         end do
+         at = at + 1
+         chars(at) = c_null_char
+      end do
+   end function
+end module titin_common

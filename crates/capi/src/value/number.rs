@@ -1,0 +1,97 @@
+//! Single numbers: a number of a structure, and an array of rank 0, are the same to who reads them.
+
+use titin_runtime::Dtype;
+
+/// A number, as wide as can be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Bool(bool),
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    /// As an integer that it fits.
+    pub(crate) fn whole<T: TryFrom<i128>>(self) -> Option<T> {
+        match self {
+            Number::Whole(number) => T::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
+    /// As one element of an array, if it is of that kind and fits.
+    pub(crate) fn element(self, dtype: Dtype) -> Option<Vec<u8>> {
+        macro_rules! whole {
+            ($type:ty) => {
+                self.whole::<$type>().map(|number| number.to_le_bytes().to_vec())
+            };
+        }
+        let real = match self {
+            Number::Real(number) => Some(number),
+            Number::Whole(number) => Some(number as f64),
+            Number::Bool(_) => None,
+        };
+        match dtype {
+            Dtype::Bool => (self == Number::Bool(true) || self == Number::Bool(false))
+                .then(|| vec![u8::from(self == Number::Bool(true))]),
+            Dtype::Int8 => whole!(i8),
+            Dtype::Int16 => whole!(i16),
+            Dtype::Int32 => whole!(i32),
+            Dtype::Int64 => whole!(i64),
+            Dtype::UInt8 => whole!(u8),
+            Dtype::UInt16 => whole!(u16),
+            Dtype::UInt32 => whole!(u32),
+            Dtype::UInt64 => whole!(u64),
+            Dtype::Float32 => real.map(|number| (number as f32).to_le_bytes().to_vec()),
+            Dtype::Float64 => real.map(|number| number.to_le_bytes().to_vec()),
+            Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => None,
+        }
+    }
+}
+
+/// One element of an array, if it is a number that C has.
+pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<Number> {
+    macro_rules! le {
+        ($type:ty) => {
+            <$type>::from_le_bytes(bytes.try_into().ok()?)
+        };
+    }
+    Some(match dtype {
+        Dtype::Bool => Number::Bool(le!(u8) != 0),
+        Dtype::Int8 => Number::Whole(le!(i8).into()),
+        Dtype::Int16 => Number::Whole(le!(i16).into()),
+        Dtype::Int32 => Number::Whole(le!(i32).into()),
+        Dtype::Int64 => Number::Whole(le!(i64).into()),
+        Dtype::UInt8 => Number::Whole(le!(u8).into()),
+        Dtype::UInt16 => Number::Whole(le!(u16).into()),
+        Dtype::UInt32 => Number::Whole(le!(u32).into()),
+        Dtype::UInt64 => Number::Whole(le!(u64).into()),
+        Dtype::Float32 => Number::Real(le!(f32).into()),
+        Dtype::Float64 => Number::Real(le!(f64)),
+        Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_becomes_an_element_only_where_it_fits() {
+        for dtype in Dtype::ALL {
+            let one = Number::Whole(1).element(dtype);
+            let real = matches!(dtype, Dtype::Float32 | Dtype::Float64);
+            let back = one.as_deref().and_then(|bytes| read(dtype, bytes));
+            match dtype {
+                Dtype::Bool | Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => assert_eq!(one, None),
+                _ if real => assert_eq!(back, Some(Number::Real(1.0))),
+                _ => assert_eq!(back, Some(Number::Whole(1))),
+            }
+        }
+        assert_eq!(Number::Whole(300).element(Dtype::Int8), None);
+        assert_eq!(Number::Whole(-1).element(Dtype::UInt64), None);
+        assert_eq!(Number::Real(1.5).element(Dtype::Int32), None);
+        assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
+        assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
+    }
+}
