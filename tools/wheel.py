@@ -69,7 +69,7 @@ def stage(folder: Path) -> None:
         place.mkdir(parents=True)
     for header in [*ROOT.glob("crates/capi/include/*.h"), *ROOT.glob("bindings/cpp/include/*.hpp")]:
         shutil.copy2(header, include)
-    for source in fortran:
+    for source in [*fortran, *ROOT.glob("bindings/fortran/*.inc")]:
         shutil.copy2(source, modules)
     shutil.copy2(folder / "libtitin.so", lib)
     shutil.copy2(folder / "libtitin.a", lib)
