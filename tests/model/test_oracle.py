@@ -95,7 +95,7 @@ def test_the_corpus_is_large_enough():
 
 def outline(configuration) -> dict:
     """What a configuration says, in plain types."""
-    ports = lambda ports: {str(p.name): (p.operator.name, str(p.timeline)) for p in ports.values()}  # noqa: E731
+    ports = lambda ports: {str(p.name): (p.operator.name, str(p.timeline)) for p in ports.values()}
     models = {}
     for name, model in configuration.models.items():
         components = {
