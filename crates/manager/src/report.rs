@@ -26,6 +26,8 @@ pub struct Story {
     pub model: String,
     /// Seconds from the start to the failure.
     pub seconds: f64,
+    /// Whether the user ended it.
+    pub interrupted: bool,
     /// The first failure, in full.
     pub cause: String,
     /// The instance that failed first, if one did.
@@ -72,6 +74,7 @@ impl Story {
         Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
+            interrupted: matches!(failure.cause, Cause::Interrupted(_)),
             cause: manager.line(failure),
             culprit: culprit.map(name),
             program,
@@ -89,6 +92,7 @@ impl Story {
         Story {
             model: model.to_owned(),
             seconds,
+            interrupted: false,
             cause,
             culprit: None,
             program: None,
@@ -108,7 +112,8 @@ impl Story {
             false => text.to_owned(),
         };
         let mut page = String::new();
-        let title = format!("The run of {} failed after {:.1} s.", self.model, self.seconds);
+        let how = if self.interrupted { "was ended" } else { "failed" };
+        let title = format!("The run of {} {how} after {:.1} s.", self.model, self.seconds);
         let _ = writeln!(page, "{}\n", paint("1;31", &title));
         let mut section = |heading: &str, lines: Vec<String>| {
             for (number, line) in lines.iter().enumerate() {
@@ -249,6 +254,7 @@ mod tests {
         Story {
             model: "demo".into(),
             seconds: 12.34,
+            interrupted: false,
             cause: "macro was ended by SIGSEGV".into(),
             culprit: Some("macro".into()),
             program: Some("program solver".into()),

@@ -29,7 +29,7 @@ use crate::placement::{Placement, place};
 use crate::plan::{InstanceId, Plan, Start};
 use crate::profile::{Recorder, Summary};
 use crate::report::Story;
-use crate::state::{Cause, Manager, Outcome, Phase, Standing};
+use crate::state::{Manager, Outcome, Phase, Standing};
 use crate::{cores, sentry, stage, tree};
 
 /// For the guard to end what is left.
@@ -456,8 +456,7 @@ impl Session {
             Some(Outcome::Failed(failure)) => {
                 let directory = self.directory.path();
                 let story = Story::tell(manager, failure, directory, |name| self.directory.instance(name));
-                let interrupted = matches!(failure.cause, Cause::Interrupted(_));
-                (if interrupted { "interrupted" } else { "failed" }, Some(story))
+                (if story.interrupted { "interrupted" } else { "failed" }, Some(story))
             }
             _ => ("done", None),
         };

@@ -98,7 +98,10 @@ impl View for Live {
             order.sort_by_key(|&at| matches!(standings[at].phase, Phase::Done));
         }
         for (line, &at) in self.lines.iter().zip(&order) {
-            line.set_prefix(format!("{:<width$}", harmless(&standings[at].name), width = self.width));
+            let name = format!("{:<width$}", harmless(&standings[at].name), width = self.width);
+            if line.prefix() != name {
+                line.set_prefix(name);
+            }
             line.set_message(message(&standings[at], rate(at)));
         }
         if let Some(rest) = &self.rest {
