@@ -21,11 +21,11 @@ models:
     components:
       sender:
         description: sends
-        ports: {{o_i: out other}}
+        ports: {sends}
         implementation: sender
       receiver:
         description: receives
-        ports: {{s: in other}}
+        ports: {receives}
         implementation: receiver
     conduits:
       sender.out: {filter}receiver.in
@@ -38,8 +38,13 @@ programs:
     executable: {python}
     args: [{program}, {case}, receiver]
 titin:
-  buffer: {{messages: {messages}, bytes: {bytes}}}
+  buffer: {{default: {{messages: {messages}, bytes: {bytes}}}}}
 """
+
+
+def yaml(ports: dict[str, list[str]]) -> str:
+    """Ports as a line of yMMSL."""
+    return "{" + ", ".join(f"{operator}: {' '.join(names)}" for operator, names in ports.items()) + "}"
 
 
 def model(folder: Path, case: str, filter: str) -> Path:
@@ -48,6 +53,8 @@ def model(folder: Path, case: str, filter: str) -> Path:
     path.write_text(
         MODEL.format(
             filter=filter,
+            sends=yaml(cases.ports(case, "sender")),
+            receives=yaml(cases.ports(case, "receiver")),
             case=case,
             python=sys.executable,
             program=cases.__file__,

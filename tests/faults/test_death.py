@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import Run
 
-LANGUAGES = ["python", "c", "cpp", "fortran"]
+LANGUAGES = ["python", "c", "cpp"]
 
 #: How it fails, and what the report has to say of it.
 IN_THE_MIDDLE = {
@@ -73,7 +73,7 @@ def test_a_misspelt_port(start: Start, programs: dict[str, str], language: str) 
     assert "out" in run.output
 
 
-@pytest.mark.parametrize("language", ["python", "c", "fortran"])
+@pytest.mark.parametrize("language", ["python", "c"])
 def test_a_panic_inside_the_library_is_an_error(start: Start, programs: dict[str, str], language: str) -> None:
     run = start(programs[language] + "panic]")
     assert run.wait() == 1, run.output
@@ -93,7 +93,7 @@ def test_what_called_setsid_is_ended_too(start: Start, programs: dict[str, str])
 
 def test_all_is_well_without_a_fault(start: Start, programs: dict[str, str]) -> None:
     for language in LANGUAGES:
-        run = start(programs[language] + "none]", arguments=["--run-dir", f"run-{language}"])
+        run = start(programs[language] + "none]", directory=f"run-{language}")
         assert run.wait() == 0, run.output
 
 

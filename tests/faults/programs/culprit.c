@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TITIN_TESTING
 #include "titin.h"
 
 static const char *how;

@@ -7,7 +7,7 @@ from pathlib import Path
 import titin
 
 folder = Path(sys.argv[1])
-connection = Path(os.environ["TITIN_MANAGER"])
+connection = Path(os.environ.get("TITIN_MANAGER") or os.environ["MUSCLE_MANAGER"])
 (folder / "connection.json").write_text(connection.read_text())
 (folder / "mode").write_text(oct(connection.stat().st_mode & 0o777))
 
