@@ -111,7 +111,6 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            # A program of the run that outlives it must not hold up the test that looks for it.
             start_new_session=True,
         )
         runs.append(Run(tmp_path, process))
@@ -148,4 +147,5 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "python": f"executable: {sys.executable}\n    args: [{PROGRAMS}/culprit.py, ",
         "c": build("c", ["cc", "-Wall", "-Wextra", "-Werror"], "--cflags", "--libs") + "\n    args: [",
         "cpp": build("cpp", ["c++", "-std=c++17", "-Wall"], "--cflags", "--libs") + "\n    args: [",
+        "fortran": build("f90", ["gfortran"], "--fortran", "--libs") + "\n    args: [",
     }

@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import Run
 
-LANGUAGES = ["python", "c", "cpp"]
+LANGUAGES = ["python", "c", "cpp", "fortran"]
 
 #: How it fails, and what the report has to say of it.
 IN_THE_MIDDLE = {
@@ -73,7 +73,7 @@ def test_a_misspelt_port(start: Start, programs: dict[str, str], language: str) 
     assert "out" in run.output
 
 
-@pytest.mark.parametrize("language", ["python", "c"])
+@pytest.mark.parametrize("language", ["python", "c", "fortran"])
 def test_a_panic_inside_the_library_is_an_error(start: Start, programs: dict[str, str], language: str) -> None:
     run = start(programs[language] + "panic]")
     assert run.wait() == 1, run.output

@@ -11,7 +11,7 @@ use crate::plan::{InstanceId, Start};
 use crate::state::{Cause, Failure, Fault, Manager};
 
 /// Lines that are shown of a log or of an output.
-const TAIL: usize = 10;
+const TAIL: usize = 16;
 
 /// Letters that are shown of a line.
 const WIDTH: usize = 160;

@@ -1,5 +1,7 @@
 ! Takes part for a few steps and then fails in the way that its argument says.
 program culprit
+   use, intrinsic :: iso_c_binding, only: c_int, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: real64
    use titin
    implicit none
 
