@@ -53,9 +53,15 @@ pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Rep
 pub(crate) fn read_file(path: &Path, file: Place, problems: &mut Problems) -> Option<Document> {
     let text = file_text(path, file, problems)?;
     let mut document = read::document(&text, file, problems)?;
-    let directory = path.parent().map(Path::to_path_buf);
-    document.programs.values_mut().for_each(|program| program.directory = directory.clone());
+    let directory = directory(path);
+    document.programs.values_mut().for_each(|program| program.directory = Some(directory.clone()));
     Some(document)
+}
+
+/// The directory of a file; `.` for a name alone, whose parent is the empty path and could not be made absolute.
+fn directory(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// As [`load`], from texts with names that messages give as their files.
@@ -154,6 +160,13 @@ mod tests {
         assert!(refused("/").why.contains("a directory"));
         assert_eq!(refused("/dev/zero").code, Code::Limit);
         assert_eq!(refused("/dev/null").code, Code::Version);
+    }
+
+    #[test]
+    fn a_file_named_alone_is_in_the_current_directory() {
+        assert_eq!(directory(Path::new("model.ymmsl")), Path::new("."));
+        assert_eq!(directory(Path::new("runs/model.ymmsl")), Path::new("runs"));
+        assert_eq!(directory(Path::new("/model.ymmsl")), Path::new("/"));
     }
 
     #[test]
