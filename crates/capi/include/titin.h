@@ -459,7 +459,8 @@ int titin_options_filters(titin_options *options, int (*find)(void *data, const 
 
 
 #ifdef TITIN_TESTING
-/* Panics inside the library, to show that no panic crosses the ABI. Returns TITIN_ERROR_INTERNAL. */
+/* Panics inside the library, to show that no panic crosses the ABI: returns TITIN_ERROR_INTERNAL. The error sticks to
+ * the instance, if one is given. */
 int titin_test_panic(titin_instance *instance);
 #endif
 

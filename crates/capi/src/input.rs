@@ -57,7 +57,7 @@ pub(crate) fn slot(slot: c_int) -> Result<Option<u32>> {
         -1 => Ok(None),
         slot => u32::try_from(slot)
             .map(Some)
-            .map_err(|_| usage(format!("slot {slot}: slots count from 0; TITIN_NO_SLOT for none"))),
+            .map_err(|_| usage(format!("slot {slot}: slots count from 0 (in Fortran from 1); TITIN_NO_SLOT is for ports without slots"))),
     }
 }
 
