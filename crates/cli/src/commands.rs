@@ -3,4 +3,5 @@
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod guard;
+pub(crate) mod plot;
 pub(crate) mod run;

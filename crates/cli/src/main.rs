@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod draw;
 mod sources;
 mod terminal;
 mod view;
@@ -29,6 +30,7 @@ struct Titin {
 enum Command {
     Run(commands::run::Run),
     Check(commands::check::Check),
+    Plot(commands::plot::Plot),
     Config(commands::config::Config),
     Manager(commands::run::Manager),
     #[command(hide = true)]
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     match Titin::parse().command {
         Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
+        Command::Plot(plot) => plot.run(),
         Command::Config(config) => config.run(),
         Command::Manager(manager) => manager.run(),
         Command::Guard(guard) => guard.run(),

@@ -61,8 +61,7 @@ pub(crate) fn rows() -> Option<usize> {
 
 /// Tells on standard error what failed, and gives the exit code for it.
 pub(crate) fn complain(text: &str) -> ExitCode {
-    // There is nobody left to tell if this fails.
-    let _ = writeln!(anstream::stderr().lock(), "{ERROR}error:{ERROR:#} {}", harmless(text));
+    warn(&format!("{ERROR}error:{ERROR:#} {}\n", harmless(text)));
     ExitCode::from(REFUSED)
 }
 

@@ -1,6 +1,7 @@
 //! The `titin` command as a user meets it: words in, text and an exit code out.
 
 mod check;
+mod plot;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,0 +1,7 @@
+//! Pictures: from a description or a profile to an SVG text that needs nothing else.
+
+pub(crate) mod coupling;
+pub(crate) mod graph;
+mod layout;
+pub(crate) mod scales;
+mod svg;
