@@ -21,7 +21,7 @@ def built(examples):
     del sys.modules["plot"]
 
 
-@pytest.mark.parametrize(("macro", "micro"), itertools.product(LANGUAGES, LANGUAGES))
+@pytest.mark.parametrize(("macro", "micro"), list(itertools.product(LANGUAGES, LANGUAGES)))
 def test_every_pair_of_languages_gives_the_direct_solution(examples, built, macro, micro):
     files = "model.ymmsl", f"{macro}/macro.ymmsl", f"{micro}/micro.ymmsl"
     run = examples.titin(*files, folder=FOLDER, run=f"{macro}-{micro}")
