@@ -198,7 +198,12 @@ pub(super) fn program(
         program.env = environment(node, &what, problems);
     }
     if let Some(node) = args {
-        program.args = text_list(node, "\"args\"", problems);
+        let given = text_list(node, "\"args\"", problems);
+        // MUSCLE3 hands a text to a shell, which takes it for several words; a list is one argument each.
+        program.args = match node.kind() {
+            Kind::List(_) => given,
+            _ => given.iter().flat_map(|text| shell_words(text)).collect(),
+        };
     }
     if let Some(node) = fields.take("execution_model") {
         let models = if version == Version::V01 { &MODELS[..4] } else { &MODELS[..] };
@@ -263,4 +268,40 @@ fn environment(node: &Node, what: &str, problems: &mut Problems) -> IndexMap<Str
         }
     }
     variables
+}
+
+/// A text as the words that a shell sees: blanks part them, quotes and backslashes keep together.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut quote) = (None::<String>, None);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), letter) if letter == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(letters.next()),
+            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (_, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_split_as_a_shell_does() {
+        assert_eq!(
+            shell_words("-v  run.py --name 'a b' \"c 'd\" e\\ f ''"),
+            ["-v", "run.py", "--name", "a b", "c 'd", "e f", ""]
+        );
+        assert!(shell_words("  ").is_empty());
+        assert_eq!(shell_words("'open"), ["open"]);
+    }
 }
