@@ -1,0 +1,130 @@
+//! Data as components pass them on: what a message carries, with its times and settings.
+
+use std::ops::Range;
+
+use titin_runtime::structure::{self, Value as Tree};
+use titin_runtime::{Instance, Kind, Message, Overlay, Payload, PortId};
+
+use crate::{Error, Result};
+
+/// What a message carries, with memory of its own.
+pub(crate) type Value = Tree<Vec<u8>>;
+
+/// What a message carries, in the memory of somebody else.
+pub(crate) type View<'a> = Tree<&'a [u8]>;
+
+/// What goes with data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Stamp {
+    pub(crate) timestamp: f64,
+    pub(crate) next: Option<f64>,
+    /// The settings overlay; `None` is the one in force.
+    pub(crate) settings: Option<Overlay>,
+}
+
+/// The data of a message, where they lie.
+pub(crate) fn view(message: &Message) -> Result<View<'_>> {
+    Ok(resolve(message.structure()?, message.bytes()))
+}
+
+fn resolve(value: Tree<Range<usize>>, bytes: &[u8]) -> View<'_> {
+    match value {
+        Tree::Nil => Tree::Nil,
+        Tree::Bool(flag) => Tree::Bool(flag),
+        Tree::Int(number) => Tree::Int(number),
+        Tree::UInt(number) => Tree::UInt(number),
+        Tree::Float(number) => Tree::Float(number),
+        Tree::Text(text) => Tree::Text(text),
+        Tree::Bytes(span) => Tree::Bytes(&bytes[span]),
+        Tree::Array(layout, span) => Tree::Array(layout, &bytes[span]),
+        Tree::List(values) => Tree::List(values.into_iter().map(|value| resolve(value, bytes)).collect()),
+        Tree::Map(entries) => {
+            Tree::Map(entries.into_iter().map(|(name, value)| (name, resolve(value, bytes))).collect())
+        }
+    }
+}
+
+/// Sends data; does nothing on a port that nothing is connected to.
+pub(crate) fn send<B: AsRef<[u8]>>(
+    instance: &Instance,
+    port: PortId,
+    slot: Option<u32>,
+    value: &Tree<B>,
+    stamp: &Stamp,
+) -> Result<()> {
+    let go = |payload: &Payload<'_>| {
+        instance.send(port, slot, payload, stamp.timestamp, stamp.next, stamp.settings.as_ref())
+    };
+    match value {
+        Tree::Nil => go(&Payload::nil())?,
+        Tree::Array(layout, elements) => go(&Payload::array(layout, elements.as_ref()))?,
+        value => {
+            let encoded = structure::encode(value)
+                .map_err(|error| titin_runtime::Error::new(Kind::Usage, error.to_string()))?;
+            go(&Payload::structure(&encoded))?;
+        }
+    }
+    Ok(())
+}
+
+/// What data are, for messages to people.
+pub(crate) fn describe<B>(value: &Tree<B>) -> String {
+    match value {
+        Tree::Nil => "nil".to_owned(),
+        Tree::Bool(_) => "true or false".to_owned(),
+        Tree::Int(_) | Tree::UInt(_) => "a whole number".to_owned(),
+        Tree::Float(_) => "a real number".to_owned(),
+        Tree::Text(_) => "text".to_owned(),
+        Tree::Bytes(_) => "bytes".to_owned(),
+        Tree::Array(layout, _) => {
+            format!("an array of {} with shape {:?}", layout.dtype.name(), layout.shape)
+        }
+        Tree::List(values) => format!("a list of {}", values.len()),
+        Tree::Map(entries) => format!("a map of {} entries", entries.len()),
+    }
+}
+
+/// The overlays of messages that become one, and a complaint if they contradict each other.
+pub(crate) fn merge_overlays<'a>(
+    mut merged: Overlay,
+    overlays: impl IntoIterator<Item = (&'a str, &'a Overlay)>,
+) -> Result<Overlay> {
+    let mut from: Overlay = Overlay::new();
+    for (port, overlay) in overlays {
+        for (name, value) in overlay {
+            match from.insert(name.clone(), value.clone()) {
+                Some(other) if other != *value => {
+                    let text = format!(
+                        "the settings overlays of messages that should become one differ: '{name}' is {other}, and \
+                         {value} on port '{port}'; send the same overlay with both, or none"
+                    );
+                    return Err(Error::Data(text));
+                }
+                _ => drop(merged.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+    Ok(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use titin_runtime::Setting;
+
+    fn overlay(entries: &[(&str, i64)]) -> Overlay {
+        entries.iter().map(|(name, value)| ((*name).to_owned(), Setting::Int(*value))).collect()
+    }
+
+    #[test]
+    fn overlays_are_joined_and_contradictions_named() {
+        let (a, b) = (overlay(&[("k", 1), ("n", 2)]), overlay(&[("n", 2), ("m", 3)]));
+        let force = overlay(&[("k", 7), ("z", 0)]);
+        let merged = merge_overlays(force, [("left", &a), ("right", &b)]).unwrap();
+        assert_eq!(merged, overlay(&[("k", 1), ("n", 2), ("m", 3), ("z", 0)]));
+
+        let other = overlay(&[("n", 5)]);
+        let error = merge_overlays(Overlay::new(), [("left", &a), ("right", &other)]).unwrap_err();
+        assert!(error.to_string().contains("'n' is 2, and 5 on port 'right'"), "{error}");
+    }
+}

@@ -1,0 +1,316 @@
+//! The messages that a source has for one port: the records of its file, with their times.
+//!
+//! A feed keeps two records at most: the one to send, and the one that says when the next will be.
+
+use std::path::PathBuf;
+
+use crate::data::{Stamp, Value};
+use crate::format::{Next, Place, Reader, Reading, Record, open};
+use crate::{Error, Result};
+
+/// What a feed is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) file: PathBuf,
+    pub(crate) reading: Reading,
+    /// Whether the records are steps of one use, not each one of a use of its own.
+    pub(crate) steps: bool,
+    /// From one record to the next, where the file has no times.
+    pub(crate) dt: Option<f64>,
+    /// Time of the first record, where the file has no times; without it, the time of the use.
+    pub(crate) t0: Option<f64>,
+    /// Records from this time on are left out.
+    pub(crate) t_max: Option<f64>,
+    pub(crate) repeat: Repeat,
+    /// Length of one pass through the file.
+    pub(crate) period: Option<f64>,
+}
+
+/// How often a file is gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Times(u64),
+    Endless,
+}
+
+/// A message ready to be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fed {
+    pub(crate) value: Value,
+    pub(crate) stamp: Stamp,
+}
+
+/// Goes through a file.
+pub(crate) struct Feed {
+    plan: Plan,
+    /// Time of the use in which it began.
+    origin: f64,
+    reader: Box<dyn Reader>,
+    pass: Pass,
+    passes: u64,
+    /// What the times of this pass are later than those of the file.
+    shift: f64,
+    ahead: Option<Timed>,
+}
+
+/// What is known of one pass through a file; times are those of the file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pass {
+    count: u64,
+    first: f64,
+    before: f64,
+    last: Option<f64>,
+    next: Option<f64>,
+}
+
+/// A record with its time, if it has one.
+struct Timed {
+    record: Record,
+    time: Option<f64>,
+}
+
+impl Feed {
+    /// Opens the file. `now` is the time of the use.
+    ///
+    /// # Errors
+    /// As the reader of the file.
+    pub(crate) fn open(plan: Plan, now: f64) -> Result<Self> {
+        let reader = open(&plan.file, &plan.reading)?;
+        Ok(Feed { plan, origin: now, reader, pass: Pass::default(), passes: 1, shift: 0.0, ahead: None })
+    }
+
+    /// What it is made from.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The next message. A record without a time of its own gets `now`, the time of the use.
+    ///
+    /// # Errors
+    /// As the reader of the file; if times fall within a pass, or a step has no time.
+    pub(crate) fn next(&mut self, now: f64) -> Result<Option<Fed>> {
+        let current = match self.ahead.take() {
+            Some(ahead) => Some(ahead),
+            None => self.pull()?,
+        };
+        let Some(Timed { record, time }) = current else { return Ok(None) };
+        let timestamp = time.unwrap_or(now);
+        if self.late(timestamp) {
+            return Ok(None);
+        }
+        let next = match record.next {
+            Next::Known(Some(next)) => Some(next + self.shift),
+            Next::Known(None) if !self.begins_again() => None,
+            _ => {
+                self.ahead = self.pull()?;
+                self.ahead.as_ref().and_then(|ahead| ahead.time)
+            }
+        };
+        let next = next.filter(|next| !self.late(*next));
+        if next.is_some_and(|next| next < timestamp) {
+            return Err(
+                self.wrong(record.place, format!("its next timestamp is before its own, {timestamp:?}"))
+            );
+        }
+        Ok(Some(Fed { value: record.value, stamp: Stamp { timestamp, next, settings: record.settings } }))
+    }
+
+    fn late(&self, time: f64) -> bool {
+        self.plan.t_max.is_some_and(|t_max| time >= t_max)
+    }
+
+    fn begins_again(&self) -> bool {
+        match self.plan.repeat {
+            Repeat::Endless => true,
+            Repeat::Times(times) => self.passes < times,
+        }
+    }
+
+    /// The next record of the file, from its beginning again if it is to be repeated.
+    fn pull(&mut self) -> Result<Option<Timed>> {
+        loop {
+            if let Some(record) = self.reader.next()? {
+                let time = self.time_of(&record)?;
+                return Ok(Some(Timed { record, time }));
+            }
+            if self.pass.count == 0 {
+                return Err(Error::file(&self.plan.file, "there is no message in it"));
+            }
+            if !self.begins_again() {
+                return Ok(None);
+            }
+            if self.pass.last.is_some() {
+                self.shift += self.period()?;
+            }
+            self.passes += 1;
+            self.pass = Pass::default();
+            self.reader = open(&self.plan.file, &self.plan.reading)?;
+        }
+    }
+
+    fn time_of(&mut self, record: &Record) -> Result<Option<f64>> {
+        let Plan { dt, t0, steps, .. } = &self.plan;
+        let count = self.pass.count;
+        let counted = || dt.map(|dt| t0.unwrap_or(self.origin) + count as f64 * dt);
+        let alone = || t0.filter(|_| count == 0);
+        let time = record.timestamp.or_else(counted).or_else(alone);
+        if time.is_some_and(f64::is_nan) {
+            return Err(self.wrong(record.place, "its time is no number".to_owned()));
+        }
+        match (time, self.pass.last) {
+            (None, _) if *steps && count > 0 => {
+                let why = "it has no time, and a step needs one: set `dt`, or give the file times".to_owned();
+                return Err(self.wrong(record.place, why));
+            }
+            (Some(time), Some(last)) if *steps && time < last => {
+                return Err(self.wrong(
+                    record.place,
+                    format!("its time is {time:?}, after {last:?}; times must not fall"),
+                ));
+            }
+            _ => {}
+        }
+        let pass = &mut self.pass;
+        if let Some(time) = time {
+            pass.first = if count == 0 { time } else { pass.first };
+            pass.before = pass.last.unwrap_or(time);
+            pass.last = Some(time);
+        }
+        pass.next = match record.next {
+            Next::Known(next) => next,
+            Next::Follows => None,
+        };
+        pass.count += 1;
+        Ok(time.map(|time| time + self.shift))
+    }
+
+    /// How long a pass takes: as set, else until the end of its last step, which is taken to be as long as the one before.
+    fn period(&self) -> Result<f64> {
+        let Pass { count, first, before, last, next } = self.pass;
+        let last = last.unwrap_or(first);
+        let step = (count > 1).then_some(last - before).or(self.plan.dt);
+        let found = next.map(|next| next - first).or(step.map(|step| last - first + step));
+        self.plan.period.or(found).ok_or_else(|| {
+            Error::file(
+                &self.plan.file,
+                "it is to be repeated, but holds one message; set `period` to say after how long",
+            )
+        })
+    }
+
+    fn wrong(&self, place: Place, why: String) -> Error {
+        match place {
+            Place::Line(line) => Error::line(&self.plan.file, line, why),
+            Place::Step(step) => Error::file(&self.plan.file, format!("step {step}: {why}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Format;
+    use std::fs;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn with(name: &str, text: &str) -> (Folder, Plan) {
+            let folder = Folder(tempfile::tempdir().unwrap());
+            let file = folder.0.path().join(name);
+            fs::write(&file, text).unwrap();
+            let plan = Plan {
+                reading: Reading { format: Format::of(&file).unwrap(), ..Reading::default() },
+                file,
+                steps: true,
+                dt: None,
+                t0: None,
+                t_max: None,
+                repeat: Repeat::Times(1),
+                period: None,
+            };
+            (folder, plan)
+        }
+    }
+
+    fn times(plan: Plan) -> Result<Vec<(f64, Option<f64>)>> {
+        let mut feed = Feed::open(plan, 5.0)?;
+        let mut times = Vec::new();
+        while let Some(fed) = feed.next(5.0)? {
+            times.push((fed.stamp.timestamp, fed.stamp.next));
+        }
+        Ok(times)
+    }
+
+    const RAIN: &str = "time,rain\n0,1\n10,2\n30,3\n";
+
+    #[test]
+    fn each_record_says_when_the_next_one_comes() {
+        let (_folder, plan) = Folder::with("rain.csv", RAIN);
+        assert_eq!(times(plan.clone()).unwrap(), [(0.0, Some(10.0)), (10.0, Some(30.0)), (30.0, None)]);
+        let cut = Plan { t_max: Some(30.0), ..plan };
+        assert_eq!(times(cut).unwrap(), [(0.0, Some(10.0)), (10.0, None)]);
+    }
+
+    #[test]
+    fn records_without_times_are_counted() {
+        let (_folder, plan) = Folder::with("rain.csv", "rain\n1\n2\n");
+        let by_use = Plan { dt: Some(0.5), ..plan.clone() };
+        assert_eq!(times(by_use).unwrap(), [(5.0, Some(5.5)), (5.5, None)]);
+        let by_t0 = Plan { dt: Some(0.5), t0: Some(1.0), ..plan.clone() };
+        assert_eq!(times(by_t0).unwrap(), [(1.0, Some(1.5)), (1.5, None)]);
+        let error = times(plan).unwrap_err().to_string();
+        assert!(error.contains("rain.csv:3: it has no time") && error.contains("`dt`"), "{error}");
+    }
+
+    #[test]
+    fn a_use_gives_its_time_to_records_without() {
+        let (_folder, plan) = Folder::with("rain.csv", "rain\n1\n2\n");
+        let mut feed = Feed::open(Plan { steps: false, ..plan }, 5.0).unwrap();
+        assert_eq!(feed.next(5.0).unwrap().unwrap().stamp.timestamp, 5.0);
+        assert_eq!(feed.next(7.0).unwrap().unwrap().stamp.timestamp, 7.0);
+        assert_eq!(feed.next(9.0).unwrap(), None);
+    }
+
+    #[test]
+    fn repetition_moves_times_on() {
+        let (_folder, plan) = Folder::with("rain.csv", RAIN);
+        let twice = Plan { repeat: Repeat::Times(2), ..plan.clone() };
+        let expected = [0.0, 10.0, 30.0, 50.0, 60.0, 80.0];
+        let found: Vec<f64> = times(twice.clone()).unwrap().iter().map(|(time, _)| *time).collect();
+        assert_eq!(found, expected);
+        assert_eq!(times(twice.clone()).unwrap()[2].1, Some(50.0));
+        let daily = Plan { period: Some(100.0), ..twice };
+        assert_eq!(times(daily).unwrap()[3], (100.0, Some(110.0)));
+        let endless = Plan { repeat: Repeat::Endless, t_max: Some(55.0), ..plan };
+        assert_eq!(times(endless).unwrap().last(), Some(&(50.0, None)));
+    }
+
+    #[test]
+    fn a_recorded_end_is_no_end_when_the_file_is_repeated() {
+        let text = "timestamp,next_timestamp,value\n0.0,1.0,7\n1.0,,8\n";
+        let (_folder, plan) = Folder::with("a.csv", text);
+        assert_eq!(times(plan.clone()).unwrap(), [(0.0, Some(1.0)), (1.0, None)]);
+        let twice = Plan { repeat: Repeat::Times(2), ..plan };
+        let expected = [(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, Some(3.0)), (3.0, None)];
+        assert_eq!(times(twice).unwrap(), expected);
+    }
+
+    #[test]
+    fn wrong_times_are_named() {
+        let why = |text: &str| {
+            let (_folder, plan) = Folder::with("rain.csv", text);
+            times(plan).unwrap_err().to_string()
+        };
+        assert!(why("t,a\n1,1\n0,1\n").contains("rain.csv:3: its time is 0.0, after 1.0"));
+        assert!(why("t,a\nnan,1\n").contains("rain.csv:2: its time is no number"));
+        assert!(why("t,a\n").contains("there is no message in it"));
+        assert!(
+            why("t,next_timestamp,a\n5,1,0\n")
+                .contains("rain.csv:2: its next timestamp is before its own, 5.0")
+        );
+        let (_folder, plan) = Folder::with("one.csv", "t,a\n1,1\n");
+        let error = times(Plan { repeat: Repeat::Endless, ..plan }).unwrap_err().to_string();
+        assert!(error.contains("set `period`"), "{error}");
+    }
+}

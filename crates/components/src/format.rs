@@ -1,0 +1,155 @@
+//! Files of messages: NumPy `.npy`, CSV and JSON lines.
+//!
+//! Readers give one record at a time and keep no more than they must, so that files may be larger than memory.
+//! Writers leave a whole file after every message, so that what was received is there however a run ends.
+
+mod csv;
+mod lines;
+mod npy;
+mod series;
+mod times;
+
+use std::path::Path;
+
+use titin_runtime::{Dtype, Overlay};
+
+use crate::data::{Stamp, Value, View};
+use crate::places::has_step;
+use crate::{Error, Result};
+
+pub(crate) use npy::write as write_npy;
+pub(crate) use series::{file_of, whole};
+pub(crate) use times::TimesWriter;
+
+/// The formats, by the endings of their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Npy,
+    Csv,
+    Lines,
+}
+
+/// What a record of a CSV file becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// Each row an array; a single column gives single values.
+    #[default]
+    Array,
+    /// Each row a map from column to value.
+    Map,
+    /// The whole file one map from column to array.
+    Table,
+}
+
+/// How a file is to be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading {
+    pub(crate) format: Format,
+    /// Whether the first axis of a `.npy` file is time; `None` if its file of times says so.
+    pub(crate) time_axis: Option<bool>,
+    /// The column with the timestamps of a CSV file; `None` looks for the usual names.
+    pub(crate) time_column: Option<String>,
+    /// The columns with values; empty for all others.
+    pub(crate) columns: Vec<String>,
+    pub(crate) form: Form,
+    /// Elements of the arrays made from a CSV file.
+    pub(crate) dtype: Dtype,
+    pub(crate) delimiter: u8,
+}
+
+/// A message in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) value: Value,
+    /// Its time, if the file has one for it.
+    pub(crate) timestamp: Option<f64>,
+    pub(crate) next: Next,
+    pub(crate) settings: Option<Overlay>,
+    /// Where it stands, for messages to people: a line or, in a `.npy` file, a step.
+    pub(crate) place: Place,
+}
+
+/// The next timestamp of a record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Next {
+    /// It is the time of the record that follows.
+    Follows,
+    /// The file says it.
+    Known(Option<f64>),
+}
+
+/// Where a record stands in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Line(u64),
+    Step(u64),
+}
+
+/// Gives the records of a file from its beginning to its end.
+pub(crate) trait Reader {
+    fn next(&mut self) -> Result<Option<Record>>;
+}
+
+/// Appends messages to a file.
+pub(crate) trait Writer {
+    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()>;
+}
+
+impl Format {
+    const ENDINGS: [(&str, Format); 5] = [
+        ("npy", Format::Npy),
+        ("csv", Format::Csv),
+        ("jsonl", Format::Lines),
+        ("ndjson", Format::Lines),
+        ("json", Format::Lines),
+    ];
+
+    /// The format with this ending.
+    pub(crate) fn from_ending(ending: &str) -> Option<Format> {
+        Format::ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
+    }
+
+    /// The format of a file, by its ending.
+    pub(crate) fn of(path: &Path) -> Result<Format> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        ending.as_deref().and_then(Format::from_ending).ok_or_else(|| {
+            Error::file(
+                path,
+                "its ending says no format that is known; name it .npy, .csv or .jsonl, or set `format`",
+            )
+        })
+    }
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Reading {
+            format: Format::Lines,
+            time_axis: None,
+            time_column: None,
+            columns: Vec::new(),
+            form: Form::Array,
+            dtype: Dtype::Float64,
+            delimiter: b',',
+        }
+    }
+}
+
+/// Opens a file to read, or a series of them.
+pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
+    Ok(match reading.format {
+        Format::Npy if has_step(&path.to_string_lossy()) => Box::new(series::SeriesReader::open(path)?),
+        Format::Npy => Box::new(npy::NpyReader::open(path, reading.time_axis)?),
+        Format::Csv => csv::open(path, reading)?,
+        Format::Lines => Box::new(lines::LinesReader::open(path)?),
+    })
+}
+
+/// Creates a file to write; one that is there is replaced.
+pub(crate) fn create(path: &Path, format: Format) -> Result<Box<dyn Writer>> {
+    Ok(match format {
+        Format::Npy => Box::new(npy::NpyWriter::create(path)?),
+        Format::Csv => Box::new(csv::CsvWriter::create(path)?),
+        Format::Lines => Box::new(lines::LinesWriter::create(path)?),
+    })
+}

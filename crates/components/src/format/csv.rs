@@ -1,0 +1,451 @@
+//! CSV: a row a message, or the whole file one.
+//!
+//! The first row names the columns, unless all of it is numbers. Rows that begin with `#` are comments. Columns called
+//! `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others are values.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+use titin_runtime::structure::Value as Tree;
+use titin_runtime::{Dtype, Layout, Order};
+
+use super::{Form, Next, Place, Reader, Reading, Record, Writer};
+use crate::data::{Stamp, Value, View, describe};
+use crate::error::At;
+use crate::numbers::{self, Number};
+use crate::{Error, Result};
+
+const TIMES: [&str; 3] = ["timestamp", "time", "t"];
+const NEXT: &str = "next_timestamp";
+
+/// Opens a file, to be read row by row or as a whole.
+pub(super) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
+    let rows = Rows::open(path, reading)?;
+    Ok(match reading.form {
+        Form::Table => Box::new(Table(Some(rows))),
+        form => Box::new(RowReader { rows, form, dtype: reading.dtype }),
+    })
+}
+
+/// The rows of a file, and which of their fields are what.
+struct Rows {
+    path: PathBuf,
+    records: csv::Reader<BufReader<File>>,
+    /// A first row of numbers, which is no head.
+    first: Option<StringRecord>,
+    /// Place and name of the columns with values.
+    columns: Vec<(usize, String)>,
+    time: Option<usize>,
+    next: Option<usize>,
+}
+
+impl Rows {
+    fn open(path: &Path, reading: &Reading) -> Result<Self> {
+        let file = File::open(path).at(path, "open")?;
+        let mut records = ReaderBuilder::new()
+            .has_headers(false)
+            .delimiter(reading.delimiter)
+            .comment(Some(b'#'))
+            .trim(Trim::All)
+            .from_reader(BufReader::with_capacity(1 << 16, file));
+        let mut head = StringRecord::new();
+        if !records.read_record(&mut head).map_err(|error| broken(path, &error))? {
+            return Err(Error::file(path, "it is empty"));
+        }
+        let numbers = head.iter().all(|field| field.parse::<f64>().is_ok());
+        let names: Vec<String> = match numbers {
+            true => (0..head.len()).map(|column| format!("column_{column}")).collect(),
+            false => head.iter().map(str::to_owned).collect(),
+        };
+        if let Some((at, twice)) =
+            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).filter(|_| !numbers)
+        {
+            return Err(Error::line(
+                path,
+                line(&head),
+                format!("column {at} is called '{twice}', as another one is"),
+            ));
+        }
+        let find = |wanted: &str| {
+            names.iter().position(|name| name == wanted).ok_or_else(|| {
+                Error::file(
+                    path,
+                    format!("it has no column '{wanted}'; its columns are {}", names.join(", ")),
+                )
+            })
+        };
+        let time = match &reading.time_column {
+            Some(name) => Some(find(name)?),
+            None => names.iter().position(|name| TIMES.contains(&name.as_str())),
+        };
+        let next = names.iter().position(|name| name == NEXT);
+        let values: Vec<usize> = match reading.columns.as_slice() {
+            [] => (0..names.len()).filter(|column| ![time, next].contains(&Some(*column))).collect(),
+            wanted => wanted.iter().map(|name| find(name)).collect::<Result<_>>()?,
+        };
+        let columns = values.into_iter().map(|column| (column, names[column].clone())).collect();
+        let first = numbers.then_some(head);
+        Ok(Rows { path: path.to_owned(), records, first, columns, time, next })
+    }
+
+    fn next(&mut self) -> Result<Option<StringRecord>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let mut row = StringRecord::new();
+        let more = self.records.read_record(&mut row).map_err(|error| broken(&self.path, &error))?;
+        Ok(more.then_some(row))
+    }
+
+    /// The times that a row gives.
+    fn times(&self, row: &StringRecord) -> Result<(Option<f64>, Next)> {
+        let read = |column: usize| {
+            let text = field(row, column);
+            text.parse::<f64>().map_err(|_| {
+                let why = format!("'{text}' in column {column} is no time; times are numbers");
+                Error::line(&self.path, line(row), why)
+            })
+        };
+        let next = match self.next {
+            None => Next::Follows,
+            Some(column) if field(row, column).is_empty() => Next::Known(None),
+            Some(column) => Next::Known(Some(read(column)?)),
+        };
+        Ok((self.time.map(read).transpose()?, next))
+    }
+}
+
+/// A message a row.
+struct RowReader {
+    rows: Rows,
+    form: Form,
+    dtype: Dtype,
+}
+
+impl Reader for RowReader {
+    fn next(&mut self) -> Result<Option<Record>> {
+        let Some(row) = self.rows.next()? else { return Ok(None) };
+        let (timestamp, next) = self.rows.times(&row)?;
+        let columns = &self.rows.columns;
+        let value = if self.form == Form::Map {
+            Value::Map(
+                columns.iter().map(|(column, name)| (name.clone(), cell(field(&row, *column)))).collect(),
+            )
+        } else {
+            let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
+            for (column, name) in columns {
+                let text = field(&row, *column);
+                // A field that is left empty is a value that is missing.
+                let number =
+                    if text.is_empty() { Some(Number::Float(f64::NAN)) } else { Number::parse(text) };
+                let pushed = number.ok_or_else(|| format!("'{text}' is no number; set `form: map` for text"));
+                pushed.and_then(|number| number.push(self.dtype, &mut elements)).map_err(|why| {
+                    Error::line(&self.rows.path, line(&row), format!("column '{name}': {why}"))
+                })?;
+                if numbers::is_complex(self.dtype) {
+                    elements.resize(elements.len() + self.dtype.size() / 2, 0);
+                }
+            }
+            let shape = if columns.len() == 1 { Vec::new() } else { vec![columns.len() as u64] };
+            Value::Array(Layout::new(self.dtype, Order::C, shape), elements)
+        };
+        Ok(Some(Record { value, timestamp, next, settings: None, place: Place::Line(line(&row)) }))
+    }
+}
+
+/// The whole file as one message: a map from column to array, or to a list of text.
+struct Table(Option<Rows>);
+
+impl Reader for Table {
+    fn next(&mut self) -> Result<Option<Record>> {
+        let Some(mut rows) = self.0.take() else { return Ok(None) };
+        let mut cells: Vec<Vec<String>> = vec![Vec::new(); rows.columns.len()];
+        while let Some(row) = rows.next()? {
+            cells
+                .iter_mut()
+                .zip(&rows.columns)
+                .for_each(|(cells, (column, _))| cells.push(field(&row, *column).to_owned()));
+        }
+        let entries =
+            rows.columns.into_iter().zip(cells).map(|((_, name), cells)| (name, column(cells))).collect();
+        let value = Value::Map(entries);
+        let place = Place::Line(1);
+        Ok(Some(Record { value, timestamp: None, next: Next::Known(None), settings: None, place }))
+    }
+}
+
+/// A column's values as whole numbers if all are, else as real ones, else as text.
+fn column(cells: Vec<String>) -> Value {
+    let number =
+        |cell: &String| if cell.is_empty() { Some(Number::Float(f64::NAN)) } else { Number::parse(cell) };
+    let Some(values) = cells.iter().map(number).collect::<Option<Vec<Number>>>() else {
+        return Value::List(cells.into_iter().map(Value::Text).collect());
+    };
+    let whole = values.iter().all(|value| matches!(value, Number::Int(_)));
+    let dtype = if whole { Dtype::Int64 } else { Dtype::Float64 };
+    let mut elements = Vec::with_capacity(values.len() * 8);
+    for value in &values {
+        value.push(dtype, &mut elements).expect("a type that all of them fit");
+    }
+    Value::Array(Layout::new(dtype, Order::C, [values.len() as u64]), elements)
+}
+
+fn cell(text: &str) -> Value {
+    match (text, Number::parse(text)) {
+        ("", _) => Value::Nil,
+        (_, Some(Number::Int(number))) => Value::Int(number),
+        (_, Some(Number::UInt(number))) => Value::UInt(number),
+        (_, Some(Number::Float(number))) => Value::Float(number),
+        ("true", None) => Value::Bool(true),
+        ("false", None) => Value::Bool(false),
+        (text, None) => Value::Text(text.to_owned()),
+    }
+}
+
+/// A field of a row; rows have as many as the head, or the reader has complained.
+fn field(row: &StringRecord, column: usize) -> &str {
+    row.get(column).unwrap_or_default()
+}
+
+fn line(row: &StringRecord) -> u64 {
+    row.position().map_or(0, csv::Position::line)
+}
+
+fn broken(path: &Path, error: &csv::Error) -> Error {
+    let at = error.position().map(csv::Position::line);
+    let why = match error.kind() {
+        csv::ErrorKind::Io(error) => format!("cannot read it: {error}"),
+        csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("this row has {len} fields, those before have {expected_len}")
+        }
+        _ => error.to_string(),
+    };
+    Error::File { path: path.to_owned(), line: at, why }
+}
+
+/// Writes a row a message, with its times in front.
+pub(super) struct CsvWriter {
+    path: PathBuf,
+    file: File,
+    /// Names of the columns with values, once there was a message.
+    columns: Option<Vec<String>>,
+}
+
+impl CsvWriter {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        Ok(CsvWriter { path: path.to_owned(), file: File::create(path).at(path, "create")?, columns: None })
+    }
+
+    fn row<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Result<Vec<u8>> {
+        let broken =
+            |error: &dyn std::fmt::Display| Error::file(&self.path, format!("cannot write a row: {error}"));
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(fields).map_err(|error| broken(&error))?;
+        writer.into_inner().map_err(|error| broken(&error))
+    }
+}
+
+impl Writer for CsvWriter {
+    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+        let cells = cells(value).map_err(|why| Error::file(&self.path, why))?;
+        let names: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
+        let mut rows = Vec::new();
+        match &self.columns {
+            Some(columns) if *columns == names => {}
+            Some(columns) => {
+                let why = format!(
+                    "the message at time {:?} is {}, which does not fit its columns {}; a .jsonl file can keep it",
+                    stamp.timestamp,
+                    describe(value),
+                    columns.join(", ")
+                );
+                return Err(Error::file(&self.path, why));
+            }
+            None => {
+                let all = || names.iter().map(String::as_str).chain(TIMES).chain([NEXT]);
+                if all().collect::<BTreeSet<_>>().len() != all().count() {
+                    let why = "two columns would be called the same, or as those with the times are; a .jsonl file can keep it";
+                    return Err(Error::file(&self.path, why));
+                }
+                rows = self.row(["timestamp", NEXT].into_iter().chain(names.iter().map(String::as_str)))?;
+                self.columns = Some(names);
+            }
+        }
+        let times = [numbers::text(stamp.timestamp), stamp.next.map(numbers::text).unwrap_or_default()];
+        let fields = times.iter().chain(cells.iter().map(|(_, cell)| cell)).map(String::as_str);
+        rows.extend(self.row(fields)?);
+        self.file.write_all(&rows).at(&self.path, "write")
+    }
+}
+
+/// The columns of a message, with its values.
+fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
+    let no_place = |value: &View<'_>| {
+        format!(
+            "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
+             a .jsonl or .npy file can keep it",
+            describe(value)
+        )
+    };
+    match value {
+        Tree::Array(layout, elements) if layout.shape.len() <= 1 && !numbers::is_complex(layout.dtype) => {
+            let name =
+                |column| if layout.shape.is_empty() { "value".to_owned() } else { format!("value_{column}") };
+            let values = numbers::read(layout.dtype, elements);
+            Ok(values.enumerate().map(|(column, number)| (name(column), number.show())).collect())
+        }
+        Tree::Map(entries) => entries
+            .iter()
+            .map(|(name, entry)| Ok((name.clone(), single(entry).ok_or_else(|| no_place(value))?)))
+            .collect(),
+        value => Ok(vec![("value".to_owned(), single(value).ok_or_else(|| no_place(value))?)]),
+    }
+}
+
+fn single(value: &View<'_>) -> Option<String> {
+    Some(match value {
+        Tree::Nil => String::new(),
+        Tree::Bool(flag) => flag.to_string(),
+        Tree::Text(text) => text.clone(),
+        Tree::Array(layout, elements) if layout.shape.is_empty() && !numbers::is_complex(layout.dtype) => {
+            numbers::read(layout.dtype, elements).next()?.show()
+        }
+        other => Number::of(other)?.show(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn read_all(path: &Path, reading: &Reading) -> Result<Vec<Record>> {
+        let mut reader = open(path, reading)?;
+        let mut records = Vec::new();
+        while let Some(record) = reader.next()? {
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    fn read(text: &str, reading: &Reading) -> Result<Vec<Record>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        fs::write(&path, text).unwrap();
+        read_all(&path, reading)
+    }
+
+    fn array(numbers: &[f64], shape: &[u64]) -> Value {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        Value::Array(Layout::new(Dtype::Float64, Order::C, shape), bytes)
+    }
+
+    const RAIN: &str = "# gauges\ntime, north, south\n0, 1.5, 2\n60, , 3\n";
+
+    #[test]
+    fn rows_become_arrays_with_their_times() {
+        let records = read(RAIN, &Reading::default()).unwrap();
+        assert_eq!(records[0].value, array(&[1.5, 2.0], &[2]));
+        assert_eq!((records[0].timestamp, records[0].next), (Some(0.0), Next::Follows));
+        let Value::Array(_, elements) = &records[1].value else { panic!("no array") };
+        assert!(f64::from_le_bytes(elements[..8].try_into().unwrap()).is_nan());
+        assert_eq!((records[1].timestamp, records[1].place), (Some(60.0), Place::Line(4)));
+    }
+
+    #[test]
+    fn columns_are_chosen_and_one_alone_gives_single_values() {
+        let reading = Reading { columns: vec!["south".into()], ..Reading::default() };
+        assert_eq!(read(RAIN, &reading).unwrap()[1].value, array(&[3.0], &[]));
+        let reading = Reading { time_column: Some("south".into()), ..Reading::default() };
+        assert_eq!(read(RAIN, &reading).unwrap()[0].timestamp, Some(2.0));
+        let ints = Reading { columns: vec!["south".into()], dtype: Dtype::Int16, ..Reading::default() };
+        let Value::Array(layout, bytes) = &read(RAIN, &ints).unwrap()[0].value else { panic!("no array") };
+        assert_eq!((layout.dtype, bytes.as_slice()), (Dtype::Int16, &[2, 0][..]));
+    }
+
+    #[test]
+    fn a_file_without_a_head_is_all_rows() {
+        let records = read("1;2\n3;4\n", &Reading { delimiter: b';', ..Reading::default() }).unwrap();
+        assert_eq!(records.len(), 2);
+        assert_eq!(records[0].value, array(&[1.0, 2.0], &[2]));
+    }
+
+    #[test]
+    fn rows_and_tables_become_maps() {
+        let text = "t,n,name,wet\n0,3,\"a, b\",true\n1,4,c,\n";
+        let rows = read(text, &Reading { form: Form::Map, ..Reading::default() }).unwrap();
+        let row = vec![
+            ("n".to_owned(), Value::Int(3)),
+            ("name".to_owned(), Value::Text("a, b".into())),
+            ("wet".to_owned(), Value::Bool(true)),
+        ];
+        assert_eq!(rows[0].value, Value::Map(row));
+        let table = read(text, &Reading { form: Form::Table, ..Reading::default() }).unwrap();
+        assert_eq!(table.len(), 1);
+        let Value::Map(columns) = &table[0].value else { panic!("no map") };
+        assert_eq!(columns[1].1, Value::List(vec![Value::Text("a, b".into()), Value::Text("c".into())]));
+        let Value::Array(layout, _) = &columns[0].1 else { panic!("no array") };
+        assert_eq!((layout.dtype, layout.shape.as_slice()), (Dtype::Int64, &[2][..]));
+    }
+
+    #[test]
+    fn wrong_rows_are_named() {
+        let why = |text: &str| read(text, &Reading::default()).unwrap_err().to_string();
+        assert!(why("").contains("it is empty"));
+        assert!(why("a,b\n1,2\n1\n").contains("a.csv:3: this row has 1 fields"));
+        assert!(why("a,b\n1,x\n").contains("a.csv:2: column 'b': 'x' is no number; set `form: map`"));
+        assert!(why("t,b\nnoon,1\n").contains("a.csv:2: 'noon' in column 0 is no time"));
+        assert!(why("a,a\n1,2\n").contains("column 1 is called 'a'"));
+        let reading = Reading { time_column: Some("tide".into()), ..Reading::default() };
+        assert!(
+            read(RAIN, &reading)
+                .unwrap_err()
+                .to_string()
+                .contains("no column 'tide'; its columns are time, north, south")
+        );
+    }
+
+    #[test]
+    fn messages_come_back_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        let mut writer = CsvWriter::create(&path).unwrap();
+        let layout = Layout::new(Dtype::Float64, Order::C, [2]);
+        for step in 0..3 {
+            let bytes: Vec<u8> =
+                [0.1 + step as f64, f64::INFINITY].iter().flat_map(|n| n.to_le_bytes()).collect();
+            let next = Some(step as f64 + 1.0).filter(|_| step < 2);
+            let stamp = Stamp { timestamp: step as f64, next, settings: None };
+            writer.write(&View::Array(layout.clone(), &bytes), &stamp).unwrap();
+        }
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            "timestamp,next_timestamp,value_0,value_1\n0.0,1.0,0.1,inf\n1.0,2.0,1.1,inf\n2.0,,2.1,inf\n"
+        );
+        let records = read_all(&path, &Reading::default()).unwrap();
+        assert_eq!(records[2].value, array(&[2.1, f64::INFINITY], &[2]));
+        assert_eq!((records[2].timestamp, records[2].next), (Some(2.0), Next::Known(None)));
+    }
+
+    #[test]
+    fn what_a_row_cannot_hold_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = |name: &str| CsvWriter::create(&folder.path().join(name)).unwrap();
+        let stamp = Stamp::default();
+        let matrix = View::Array(Layout::new(Dtype::UInt8, Order::C, [1, 1]), &[1]);
+        assert!(
+            create("a.csv").write(&matrix, &stamp).unwrap_err().to_string().contains("with shape [1, 1]")
+        );
+        let named = View::Map(vec![("t".into(), View::Int(1))]);
+        assert!(create("b.csv").write(&named, &stamp).unwrap_err().to_string().contains("called the same"));
+        let mut writer = create("c.csv");
+        writer.write(&View::Float(1.0), &stamp).unwrap();
+        let error =
+            writer.write(&View::Map(vec![("a".into(), View::Int(1))]), &stamp).unwrap_err().to_string();
+        assert!(error.contains("does not fit its columns value"), "{error}");
+    }
+}

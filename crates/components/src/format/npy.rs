@@ -1,0 +1,495 @@
+//! NumPy's `.npy`: one array, or one array whose first axis is time.
+//!
+//! The format, versions 1 to 3: `\x93NUMPY`, a byte each of major and minor version, the length of the header (u16, from
+//! version 2 on u32), the header, and the elements. The header is a Python dict such as
+//! `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, padded with spaces and ended by a newline.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use titin_runtime::{Dtype, Layout, Order};
+
+use super::times::{self, Times, TimesWriter};
+use super::{Next, Place, Reader, Record, Writer};
+use crate::array;
+use crate::data::{Stamp, Value, View, describe};
+use crate::error::At;
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Longest header that is read; NumPy's own limit is of the same size.
+const LONGEST: usize = 64 << 10;
+
+/// What a header says.
+#[derive(Debug, Clone, PartialEq)]
+struct Header {
+    layout: Layout,
+    /// Whether numbers are stored with the most significant byte first.
+    big_endian: bool,
+}
+
+/// Reads one array, or the steps of one.
+pub(super) struct NpyReader {
+    path: PathBuf,
+    header: Header,
+    /// Layout of a record.
+    record: Layout,
+    steps: u64,
+    step: u64,
+    times: Option<Vec<Times>>,
+    body: Body,
+}
+
+enum Body {
+    /// Records follow each other.
+    Stream(BufReader<File>),
+    /// Records of a file in Fortran order lie scattered over all of it.
+    Scattered(Vec<u8>),
+}
+
+impl NpyReader {
+    pub(super) fn open(path: &Path, time_axis: Option<bool>) -> Result<Self> {
+        let file = File::open(path).at(path, "open")?;
+        let size = file.metadata().at(path, "look at")?.len();
+        let mut stream = BufReader::with_capacity(1 << 16, file);
+        let (header, begin) = read_header(&mut stream).map_err(|why| Error::file(path, why))?;
+        let Header { layout, .. } = &header;
+        let wanted = layout.bytes().and_then(|bytes| bytes.checked_add(begin));
+        if wanted.is_none_or(|wanted| wanted > size) {
+            let why = format!(
+                "it ends early: {} bytes of elements, its header says {} with shape {:?}",
+                size - begin,
+                layout.dtype.name(),
+                layout.shape
+            );
+            return Err(Error::file(path, why));
+        }
+        let times = times::read(path)?;
+        let time_axis = time_axis.unwrap_or(times.as_ref().is_some_and(|times| times.len() != 1));
+        let mut record = layout.clone();
+        let steps = match (time_axis, layout.shape.is_empty()) {
+            (false, _) => 1,
+            (true, false) => record.shape.remove(0),
+            (true, true) => {
+                return Err(Error::file(path, "it holds a single value, so no axis of it can be time"));
+            }
+        };
+        if let Some(times) = times.as_ref().filter(|times| times.len() as u64 != steps) {
+            let beside = times::beside(path);
+            let why = format!("it has {} times, but {} has {steps} steps", times.len(), path.display());
+            return Err(Error::file(&beside, why));
+        }
+        let scattered = layout.order == Order::Fortran && steps > 1 && record.shape.iter().any(|n| *n > 1);
+        let body = if scattered {
+            let mut bytes = vec![0; layout.bytes().unwrap_or_default() as usize];
+            stream.read_exact(&mut bytes).at(path, "read")?;
+            Body::Scattered(bytes)
+        } else {
+            Body::Stream(stream)
+        };
+        Ok(NpyReader { path: path.to_owned(), header, record, steps, step: 0, times, body })
+    }
+}
+
+impl Reader for NpyReader {
+    fn next(&mut self) -> Result<Option<Record>> {
+        if self.step == self.steps {
+            return Ok(None);
+        }
+        let size = self.record.dtype.size();
+        let mut elements = vec![0; self.record.bytes().unwrap_or_default() as usize];
+        match &mut self.body {
+            Body::Stream(stream) => stream.read_exact(&mut elements).at(&self.path, "read")?,
+            Body::Scattered(bytes) => {
+                let first = self.step as usize * size;
+                let gather = bytes[first..].chunks(self.steps as usize * size);
+                elements
+                    .chunks_exact_mut(size)
+                    .zip(gather)
+                    .for_each(|(to, from)| to.copy_from_slice(&from[..size]));
+            }
+        }
+        if self.header.big_endian {
+            swap(self.record.dtype, &mut elements);
+        }
+        let step = self.step;
+        self.step += 1;
+        let time = self.times.as_ref().map(|times| times[step as usize]);
+        Ok(Some(Record {
+            value: Value::Array(self.record.clone(), elements),
+            timestamp: time.map(|(time, _)| time),
+            next: time.map_or(Next::Follows, |(_, next)| Next::Known(next)),
+            settings: None,
+            place: Place::Step(step),
+        }))
+    }
+}
+
+/// Writes one array, or arrays of one shape along a first axis, with their times beside it.
+pub(super) struct NpyWriter {
+    path: PathBuf,
+    file: File,
+    times: TimesWriter,
+    /// Layout of a message, once there was one.
+    record: Option<Layout>,
+    steps: u64,
+    /// Where elements begin, and how many bytes of them there are.
+    begin: u64,
+    length: u64,
+}
+
+impl NpyWriter {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let file = file.at(path, "create")?;
+        let times = TimesWriter::beside(path)?;
+        Ok(NpyWriter { path: path.to_owned(), file, times, record: None, steps: 0, begin: 0, length: 0 })
+    }
+
+    /// The second message makes the first axis that of the messages; in Fortran order it could not grow.
+    fn grow(&mut self) -> Result<()> {
+        let Some(record) = self.record.as_mut().filter(|record| record.order == Order::Fortran) else {
+            return Ok(());
+        };
+        let mut first = vec![0; self.length as usize];
+        self.file.read_exact_at(&mut first, self.begin).at(&self.path, "read")?;
+        let turned = array::reorder(record, &first, Order::C);
+        self.file.write_all_at(&turned, self.begin).at(&self.path, "write")?;
+        record.order = Order::C;
+        Ok(())
+    }
+}
+
+impl Writer for NpyWriter {
+    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+        let (layout, elements) = array_of(&self.path, value)?;
+        if let Some(record) = &self.record
+            && (record.dtype, &record.shape) != (layout.dtype, &layout.shape)
+        {
+            let why = format!(
+                "message {} at time {:?} is {}; those before were {} with shape {:?}. For a file per message put `{{step}}` \
+                 into its name",
+                self.steps,
+                stamp.timestamp,
+                describe(value),
+                record.dtype.name(),
+                record.shape
+            );
+            return Err(Error::file(&self.path, why));
+        }
+        let mut whole = layout.clone();
+        if self.steps > 0 {
+            self.grow()?;
+            whole.order = Order::C;
+            whole.shape.insert(0, self.steps + 1);
+        }
+        let header = write_header(&whole, room_to_grow(layout));
+        if self.steps == 0 {
+            self.begin = header.len() as u64;
+            self.record = Some(layout.clone());
+        }
+        let elements = array::reorder(layout, elements, whole.order);
+        self.file.write_all_at(&elements, self.begin + self.length).at(&self.path, "write")?;
+        self.file.write_all_at(&header, 0).at(&self.path, "write")?;
+        self.length += elements.len() as u64;
+        self.steps += 1;
+        self.times.write(stamp.timestamp, stamp.next)
+    }
+}
+
+/// Writes one array to a file of its own.
+pub(crate) fn write(path: &Path, value: &View<'_>) -> Result<()> {
+    let (layout, elements) = array_of(path, value)?;
+    let mut file = File::create(path).at(path, "create")?;
+    file.write_all(&write_header(layout, 0)).at(path, "write")?;
+    file.write_all(elements).at(path, "write")
+}
+
+fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layout, &'a [u8])> {
+    match value {
+        View::Array(layout, elements) => Ok((layout, elements)),
+        other => {
+            let why = format!(
+                "a .npy file holds arrays, and the message is {}; a .jsonl file can keep it",
+                describe(other)
+            );
+            Err(Error::file(path, why))
+        }
+    }
+}
+
+/// Reads the header; where the elements begin.
+fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
+    let broken = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "it is no .npy file: it ends within its header".to_owned(),
+        _ => format!("cannot read it: {error}"),
+    };
+    let mut start = [0; 8];
+    stream.read_exact(&mut start).map_err(broken)?;
+    if &start[..6] != MAGIC {
+        return Err("it is no .npy file: it does not begin with \"\\x93NUMPY\"".to_owned());
+    }
+    let mut length = [0; 4];
+    let digits = match start[6] {
+        1 => 2,
+        2 | 3 => 4,
+        version => return Err(format!("it is of version {version} of the format; versions 1 to 3 are read")),
+    };
+    stream.read_exact(&mut length[..digits]).map_err(broken)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST {
+        return Err(format!("its header of {length} bytes is too long"));
+    }
+    let mut text = vec![0; length];
+    stream.read_exact(&mut text).map_err(broken)?;
+    let text = String::from_utf8(text).map_err(|_| "its header is not UTF-8".to_owned())?;
+    Ok((parse_header(&text)?, (8 + digits + length) as u64))
+}
+
+/// Reads the dict. Its three entries come in any order; values hold no braces, and quotes only around text.
+fn parse_header(text: &str) -> Result<Header, String> {
+    let wrong = |what: &str| format!("its header cannot be read: {what}, in {}", text.trim());
+    let after = |key: &str| {
+        let quoted = [format!("'{key}'"), format!("\"{key}\"")];
+        let at = quoted.iter().find_map(|quoted| text.split_once(quoted.as_str()));
+        let value = at.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
+        value.map(str::trim_start).ok_or_else(|| wrong(&format!("there is no '{key}'")))
+    };
+    let descr = after("descr")?;
+    let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    let descr = quote.and_then(|quote| descr[1..].split_once(quote)).map(|(descr, _)| descr);
+    let descr = descr
+        .ok_or("it holds records with named fields, which no message can carry; save one array a field")?;
+    let (dtype, big_endian) = dtype_of(descr).ok_or_else(|| {
+        format!("its elements are of type '{descr}', which no message can carry; convert them with `astype` before saving")
+    })?;
+    let order = match after("fortran_order")? {
+        value if value.starts_with("True") => Order::Fortran,
+        value if value.starts_with("False") => Order::C,
+        _ => return Err(wrong("'fortran_order' is neither True nor False")),
+    };
+    let shape = after("shape")?.strip_prefix('(').and_then(|shape| shape.split_once(')'));
+    let (shape, _) = shape.ok_or_else(|| wrong("'shape' is no tuple"))?;
+    let extents = shape
+        .split(',')
+        .map(|extent| extent.trim().trim_end_matches('L'))
+        .filter(|extent| !extent.is_empty());
+    let shape: Option<Vec<u64>> = extents.map(|extent| extent.parse().ok()).collect();
+    let layout = Layout::new(dtype, order, shape.ok_or_else(|| wrong("'shape' holds what is no number"))?);
+    layout.bytes().ok_or_else(|| wrong("'shape' is beyond 64 bits"))?;
+    Ok(Header { layout, big_endian })
+}
+
+/// NumPy's letters for element types, with their sizes.
+const CODES: [(&str, Dtype); 14] = [
+    ("b1", Dtype::Bool),
+    ("i1", Dtype::Int8),
+    ("i2", Dtype::Int16),
+    ("i4", Dtype::Int32),
+    ("i8", Dtype::Int64),
+    ("u1", Dtype::UInt8),
+    ("u2", Dtype::UInt16),
+    ("u4", Dtype::UInt32),
+    ("u8", Dtype::UInt64),
+    ("f2", Dtype::Float16),
+    ("f4", Dtype::Float32),
+    ("f8", Dtype::Float64),
+    ("c8", Dtype::Complex64),
+    ("c16", Dtype::Complex128),
+];
+
+fn dtype_of(descr: &str) -> Option<(Dtype, bool)> {
+    let code = descr.trim_start_matches(['<', '>', '|', '=']);
+    let dtype = CODES.iter().find(|(known, _)| *known == code).map(|(_, dtype)| *dtype)?;
+    Some((dtype, descr.starts_with('>')))
+}
+
+/// The bytes before the elements; the dict takes `room` bytes at least.
+fn write_header(layout: &Layout, room: usize) -> Vec<u8> {
+    let dict = dict(layout);
+    let fixed = MAGIC.len() + 4;
+    let length = (fixed + dict.len().max(room) + 1).next_multiple_of(64) - fixed;
+    let mut header = MAGIC.to_vec();
+    header.extend_from_slice(&[1, 0]);
+    header.extend_from_slice(&(length as u16).to_le_bytes());
+    header.extend_from_slice(dict.as_bytes());
+    header.resize(fixed + length - 1, b' ');
+    header.push(b'\n');
+    header
+}
+
+fn dict(layout: &Layout) -> String {
+    let code = CODES.iter().find(|(_, dtype)| *dtype == layout.dtype).map_or("", |(code, _)| code);
+    let mark = if layout.dtype.size() == 1 { '|' } else { '<' };
+    let extents: Vec<String> = layout.shape.iter().map(u64::to_string).collect();
+    let shape = extents.join(", ") + if extents.len() == 1 { "," } else { "" };
+    let order = if layout.order == Order::Fortran { "True" } else { "False" };
+    format!("{{'descr': '{mark}{code}', 'fortran_order': {order}, 'shape': ({shape}), }}")
+}
+
+/// What a dict needs at most once its arrays are counted along a first axis.
+fn room_to_grow(record: &Layout) -> usize {
+    let shape = [&[u64::MAX], record.shape.as_slice()].concat();
+    dict(&Layout::new(record.dtype, Order::C, shape)).len()
+}
+
+/// Turns the bytes of each number round.
+fn swap(dtype: Dtype, elements: &mut [u8]) {
+    let number = match dtype {
+        Dtype::Complex64 | Dtype::Complex128 => dtype.size() / 2,
+        _ => dtype.size(),
+    };
+    elements.chunks_exact_mut(number).for_each(<[u8]>::reverse);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn numbers(shape: &[u64], order: Order) -> (Layout, Vec<u8>) {
+        let layout = Layout::new(Dtype::Float64, order, shape);
+        let count = layout.elements().unwrap();
+        (layout, (0..count).flat_map(|n| (n as f64).to_le_bytes()).collect())
+    }
+
+    fn all(path: &Path, time_axis: Option<bool>) -> Vec<Record> {
+        let mut reader = NpyReader::open(path, time_axis).unwrap();
+        std::iter::from_fn(|| reader.next().unwrap()).collect()
+    }
+
+    fn stamp(timestamp: f64, next: Option<f64>) -> Stamp {
+        Stamp { timestamp, next, settings: None }
+    }
+
+    #[test]
+    fn a_header_of_numpy_is_read_and_numbers_turned() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        // As NumPy 2.4 writes `np.array([[1, 2]], dtype='>i2')`.
+        let dict = "{'descr': '>i2', 'fortran_order': False, 'shape': (1, 2), }";
+        let header = format!("{dict:<117}\n");
+        let bytes = [b"\x93NUMPY\x01\x00v\x00", header.as_bytes(), &[0, 1, 0, 2]].concat();
+        assert_eq!(bytes.len(), 128 + 4);
+        fs::write(&path, &bytes).unwrap();
+        let records = all(&path, None);
+        let Value::Array(layout, elements) = &records[0].value else { panic!("no array") };
+        assert_eq!((layout.dtype, layout.shape.as_slice()), (Dtype::Int16, &[1, 2][..]));
+        assert_eq!(elements[..], [1, 0, 2, 0]);
+    }
+
+    #[test]
+    fn one_message_is_kept_as_it_is() {
+        for order in [Order::C, Order::Fortran] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.npy");
+            let (layout, bytes) = numbers(&[2, 3], order);
+            let mut writer = NpyWriter::create(&path).unwrap();
+            writer.write(&View::Array(layout.clone(), &bytes), &stamp(1.5, None)).unwrap();
+            let records = all(&path, None);
+            assert_eq!(records.len(), 1);
+            assert_eq!(records[0].value, Value::Array(layout, bytes));
+            assert_eq!((records[0].timestamp, records[0].next), (Some(1.5), Next::Known(None)));
+        }
+    }
+
+    #[test]
+    fn several_messages_get_an_axis_and_keep_their_times() {
+        for order in [Order::C, Order::Fortran] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.npy");
+            let (layout, bytes) = numbers(&[2, 3], order);
+            let mut writer = NpyWriter::create(&path).unwrap();
+            for step in 0..3 {
+                let next = Some(step as f64 + 1.1).filter(|_| step < 2);
+                writer.write(&View::Array(layout.clone(), &bytes), &stamp(step as f64 + 0.1, next)).unwrap();
+                assert_eq!(all(&path, None).len(), step + 1, "a whole file after every message");
+            }
+            let (header, begin) = read_header(&mut File::open(&path).unwrap()).unwrap();
+            assert_eq!((header.layout.shape.as_slice(), header.layout.order), (&[3, 2, 3][..], Order::C));
+            assert_eq!(begin % 64, 0);
+            let records = all(&path, None);
+            let Value::Array(back, elements) = &records[2].value else { panic!("no array") };
+            assert_eq!(elements[..], array::reorder(&layout, &bytes, Order::C)[..]);
+            assert_eq!(back.shape, [2, 3]);
+            assert_eq!((records[1].timestamp, records[1].next), (Some(1.1), Next::Known(Some(2.1))));
+            assert_eq!(records[2].next, Next::Known(None));
+        }
+    }
+
+    #[test]
+    fn steps_of_a_file_in_fortran_order_are_gathered() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let (layout, bytes) = numbers(&[2, 3], Order::Fortran);
+        write(&path, &View::Array(layout, &bytes)).unwrap();
+        let steps = all(&path, Some(true));
+        let values: Vec<f64> = steps
+            .iter()
+            .flat_map(|record| match &record.value {
+                Value::Array(_, bytes) => bytes.clone(),
+                _ => Vec::new(),
+            })
+            .collect::<Vec<u8>>()
+            .chunks_exact(8)
+            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap()))
+            .collect();
+        assert_eq!(values, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn what_changes_its_shape_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let ((a, a_bytes), (b, b_bytes)) = (numbers(&[2], Order::C), numbers(&[3], Order::C));
+        let mut writer = NpyWriter::create(&path).unwrap();
+        writer.write(&View::Array(a, &a_bytes), &stamp(0.0, None)).unwrap();
+        let error = writer.write(&View::Array(b, &b_bytes), &stamp(1.0, None)).unwrap_err().to_string();
+        assert!(error.contains("a.npy") && error.contains("[3]") && error.contains("{step}"), "{error}");
+        let error = writer.write(&View::Map(Vec::new()), &stamp(1.0, None)).unwrap_err().to_string();
+        assert!(error.contains("a map of 0 entries") && error.contains(".jsonl"), "{error}");
+    }
+
+    #[test]
+    fn damaged_files_are_explained() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let why = |bytes: &[u8], time_axis| {
+            fs::write(&path, bytes).unwrap();
+            NpyReader::open(&path, time_axis).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let whole = |descr: &str, shape: &str| {
+            let dict = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n");
+            [b"\x93NUMPY\x01\x00", &(dict.len() as u16).to_le_bytes()[..], dict.as_bytes(), &[0; 16]].concat()
+        };
+        assert_eq!(why(&whole("'<f8'", "(2,)"), None), "");
+        assert!(why(b"hello", None).contains("ends within its header"));
+        assert!(why(b"hello, world", None).contains("does not begin with"));
+        assert!(why(b"\x93NUMPY\x09\x00\x00\x00", None).contains("version 9"));
+        assert!(why(&whole("'<f8'", "(3,)"), None).contains("it ends early: 16 bytes"));
+        assert!(why(&whole("'<U4'", "(1,)"), None).contains("'<U4'"));
+        assert!(why(&whole("[('x', '<f8')]", "(1,)"), None).contains("named fields"));
+        assert!(why(&whole("'<f8'", "(2**3,)"), None).contains("no number"));
+        assert!(why(&whole("'<f8'", "(99999999999, 99999999999)"), None).contains("beyond 64 bits"));
+        assert!(why(&whole("'<f8'", "()"), Some(true)).contains("no axis"));
+        fs::write(times::beside(&path), "timestamp,next_timestamp\n0.0,\n1.0,x\n").unwrap();
+        assert!(why(&whole("'<f8'", "(2,)"), None).contains("a.times.csv:3: \"x\""));
+        fs::write(times::beside(&path), "timestamp,next_timestamp\n0.0,\n1.0,\n2.0,\n").unwrap();
+        assert!(why(&whole("'<f8'", "(2,)"), None).contains("3 times, but"));
+    }
+
+    #[test]
+    fn every_element_type_survives() {
+        for dtype in Dtype::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.npy");
+            let layout = Layout::new(dtype, Order::C, [3]);
+            let bytes: Vec<u8> = (0..layout.bytes().unwrap()).map(|n| n as u8 % 2).collect();
+            write(&path, &View::Array(layout.clone(), &bytes)).unwrap();
+            assert_eq!(all(&path, None)[0].value, Value::Array(layout, bytes), "{}", dtype.name());
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Ready-made components: terminals that read and write files, and mappers that fan messages in and out.
+//!
+//! A description names one as an implementation, `titin.source` for instance, and `titin run` starts it; no program of
+//! the user's is needed. Each runs as an instance like any other: what it does follows from the ports that the
+//! description gives it, in the order of the submodel execution loop, and from its settings. `docs/components.md`
+//! says which ports and settings each takes. The crate opens no connection and starts no process of its own.
+//!
+//! ```no_run
+//! // In a process that was started as an instance of a run:
+//! titin_components::run("splitter", &[])?;
+//! # Ok::<(), titin_components::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod array;
+mod data;
+mod duplicator;
+mod error;
+mod feed;
+mod format;
+mod mapper;
+mod merger;
+mod numbers;
+mod places;
+mod settings;
+mod sink;
+mod source;
+mod splitter;
+
+use std::path::PathBuf;
+
+use titin_runtime::{Instance, Options};
+
+pub use error::Error;
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The components by their short names: `source` is what descriptions call `titin.source`.
+pub const NAMES: [&str; 5] = ["source", "sink", "duplicator", "merger", "splitter"];
+
+/// Joins the run that the environment names, as one of the [`NAMES`], and does its part until the end. Files to read
+/// are looked for in the work directory, then in `folders`.
+///
+/// # Errors
+/// [`Error`] says what is wrong with settings, files or data. The run has been told, and fails.
+pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
+    let work: &dyn Fn(&Instance) -> Result<()> = match name {
+        "source" => &|instance| source::run(instance, folders),
+        "sink" => &sink::run,
+        "duplicator" => &duplicator::run,
+        "merger" => &merger::run,
+        "splitter" => &splitter::run,
+        _ => {
+            let known = NAMES.join(", ");
+            return Err(Error::Setting(format!("titin has no component '{name}'; it has {known}")));
+        }
+    };
+    let instance = Instance::open(Options::default().language("titin"))?;
+    match work(&instance) {
+        Ok(()) => Ok(instance.close()?),
+        Err(Error::Run(error)) => {
+            // Closing fails with it, and knows the consequences of a failure elsewhere from a failure here.
+            instance.note(&error);
+            Ok(instance.close()?)
+        }
+        Err(error) => {
+            instance.fail(&error.to_string());
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What mappers and terminals have in common: their ports, and rounds of messages in and out.
+
+use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
+
+use crate::data::{Stamp, View, merge_overlays, send, view};
+use crate::settings::stamp;
+use crate::{Error, Result};
+
+/// The port that the runtime itself reads.
+const SETTINGS_IN: &str = "muscle_settings_in";
+
+/// A port of the instance.
+#[derive(Debug, Clone)]
+pub(crate) struct Port {
+    pub(crate) id: PortId,
+    pub(crate) info: PortInfo,
+}
+
+/// One end to send to or receive from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) port: PortId,
+    pub(crate) slot: Option<u32>,
+}
+
+/// A message with the end that it came in by.
+pub(crate) struct Taken {
+    pub(crate) port: String,
+    pub(crate) slot: Option<u32>,
+    pub(crate) message: Message,
+}
+
+impl Taken {
+    /// The end as users write it.
+    pub(crate) fn label(&self) -> String {
+        self.slot.map_or_else(|| self.port.clone(), |slot| format!("{}[{slot}]", self.port))
+    }
+}
+
+/// The ports with this operator, in the order of the description.
+pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
+    let infos =
+        instance.ports().into_iter().filter(|info| info.operator == operator && info.name != SETTINGS_IN);
+    infos.filter_map(|info| Some(Port { id: instance.port(&info.name).ok()?, info })).collect()
+}
+
+/// Those that are connected.
+pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Port> {
+    ports(instance, operator).into_iter().filter(|port| port.info.connected).collect()
+}
+
+/// The ends of a port, by its slots now.
+pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
+    let slots = if port.info.vector { instance.info(port.id).slots } else { 0 };
+    match port.info.vector {
+        true => (0..slots).map(|slot| End { port: port.id, slot: Some(slot) }).collect(),
+        false => vec![End { port: port.id, slot: None }],
+    }
+}
+
+/// Takes a message from every end of these ports, or `None` once all are closed.
+///
+/// # Errors
+/// Names the ports if some are closed and others are not.
+pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Taken>>> {
+    let (mut taken, mut closed) = (Vec::new(), Vec::new());
+    for port in ports {
+        let mut number = 0;
+        loop {
+            let slot = port.info.vector.then_some(number);
+            match instance.receive(port.id, slot, Patience::Forever) {
+                Ok(message) => taken.push(Taken { port: port.info.name.clone(), slot, message }),
+                Err(error) if error.kind == Kind::PortClosed => closed.push(error.text),
+                Err(error) => return Err(error.into()),
+            }
+            // A port whose slots the sender counts learns their number from the first message.
+            number += 1;
+            if !port.info.vector || number >= instance.info(port.id).slots {
+                break;
+            }
+        }
+    }
+    match (taken.first(), closed.first()) {
+        (_, None) => Ok(Some(taken)),
+        (None, Some(_)) => Ok(None),
+        (Some(one), Some(closed)) => Err(Error::Data(format!(
+            "{closed}, but there was a message on '{}': messages of all ports go together, so the senders must make the \
+             same number of steps",
+            one.label()
+        ))),
+    }
+}
+
+/// The loop of a mapper: whenever there is a message on every in port, it makes of them what goes out.
+///
+/// Messages on F_INIT ports go out by O_I and O_F ports, once a use; those on S ports by O_I ports, once a step.
+///
+/// # Errors
+/// Says which ports do not go together; as `step`.
+pub(crate) fn run(
+    instance: &Instance,
+    mut step: impl FnMut(&Instance, &[Port], &[Taken], &Stamp) -> Result<()>,
+) -> Result<()> {
+    let name = instance.name();
+    let (f_init, s) = (connected(instance, Operator::FInit), connected(instance, Operator::S));
+    let (o_i, o_f) = (ports(instance, Operator::OI), ports(instance, Operator::OF));
+    let names =
+        |ports: &[Port]| ports.iter().map(|port| port.info.name.clone()).collect::<Vec<_>>().join(", ");
+    match (f_init.is_empty(), s.is_empty()) {
+        (true, true) => {
+            let text = format!(
+                "{name}: nothing is connected to an F_INIT or S port, so there is nothing to pass on"
+            );
+            return Err(Error::Setting(text));
+        }
+        (false, false) => {
+            let text = format!(
+                "{name}: it receives on F_INIT ({}) and on S ({}); a mapper has its in ports all on the one or all on \
+                 the other",
+                names(&f_init),
+                names(&s)
+            );
+            return Err(Error::Setting(text));
+        }
+        (true, false) if o_f.iter().any(|port| port.info.connected) => {
+            let text = format!(
+                "{name}: what it receives on S ({}) goes out in every step, and O_F ({}) sends once, at the end; make the \
+                 out ports O_I, or the in ports F_INIT",
+                names(&s),
+                names(&o_f)
+            );
+            return Err(Error::Setting(text));
+        }
+        _ => {}
+    }
+    let out: Vec<Port> = o_i.into_iter().chain(o_f).collect();
+    if f_init.is_empty() {
+        instance.reuse()?;
+        while let Some(taken) = round(instance, &s)? {
+            let stamp = together(&taken, Some(&instance.overlay()))?;
+            step(instance, &out, &taken, &stamp)?;
+        }
+        return Ok(());
+    }
+    while instance.reuse()? {
+        let Some(taken) = round(instance, &f_init)? else { break };
+        // The overlay in force is that of these messages already.
+        step(instance, &out, &taken, &together(&taken, None)?)?;
+    }
+    Ok(())
+}
+
+/// The times and settings of one message that is made of several: the latest time, the earliest next one.
+pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp> {
+    let stamps: Vec<Stamp> = taken.iter().map(|taken| stamp(&taken.message)).collect();
+    let timestamp = stamps.iter().map(|stamp| stamp.timestamp).fold(f64::NEG_INFINITY, f64::max);
+    let nexts: Option<Vec<f64>> = stamps.iter().map(|stamp| stamp.next).collect();
+    let next = nexts.and_then(|nexts| nexts.into_iter().reduce(f64::min)).map(|next| next.max(timestamp));
+    let Some(force) = force else { return Ok(Stamp { timestamp, next, settings: None }) };
+    let labels: Vec<String> = taken.iter().map(Taken::label).collect();
+    let overlays = labels
+        .iter()
+        .zip(&stamps)
+        .filter_map(|(label, stamp)| Some((label.as_str(), stamp.settings.as_ref()?)));
+    Ok(Stamp { timestamp, next, settings: Some(merge_overlays(force.clone(), overlays)?) })
+}
+
+/// Sends the same by every end of these ports.
+pub(crate) fn to_all(instance: &Instance, out: &[Port], value: &View<'_>, stamp: &Stamp) -> Result<()> {
+    for port in out {
+        for end in ends(instance, port) {
+            send(instance, end.port, end.slot, value, stamp)?;
+        }
+    }
+    Ok(())
+}
+
+/// The data of messages, in the order of their ends.
+pub(crate) fn views(taken: &[Taken]) -> Result<Vec<View<'_>>> {
+    taken.iter().map(|taken| view(&taken.message)).collect()
+}

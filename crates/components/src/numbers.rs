@@ -1,0 +1,170 @@
+//! The elements of arrays as numbers, for files of text.
+
+use half::f16;
+use titin_runtime::Dtype;
+use titin_runtime::structure::Value as Tree;
+
+/// A number of any type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Int(i64),
+    UInt(u64),
+    Float(f64),
+}
+
+impl Number {
+    /// The number that a value is, if it is one.
+    pub(crate) fn of<B>(value: &Tree<B>) -> Option<Number> {
+        match value {
+            Tree::Int(number) => Some(Number::Int(*number)),
+            Tree::UInt(number) => Some(Number::UInt(*number)),
+            Tree::Float(number) => Some(Number::Float(*number)),
+            _ => None,
+        }
+    }
+
+    /// The number that text says, a whole one if it is written so.
+    pub(crate) fn parse(text: &str) -> Option<Number> {
+        let int = text.parse().ok().map(Number::Int);
+        int.or_else(|| text.parse().ok().map(Number::UInt)).or_else(|| text.parse().ok().map(Number::Float))
+    }
+
+    pub(crate) fn as_f64(self) -> f64 {
+        match self {
+            Number::Int(number) => number as f64,
+            Number::UInt(number) => number as f64,
+            Number::Float(number) => number,
+        }
+    }
+
+    /// Appends the number as an element of an array, or half of a complex one.
+    ///
+    /// # Errors
+    /// Says that a whole number has no place in elements of this type.
+    pub(crate) fn push(self, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), String> {
+        let wide = match self {
+            Number::Int(number) => i128::from(number),
+            Number::UInt(number) => i128::from(number),
+            Number::Float(number) if number.fract() == 0.0 && number.abs() < 1e30 => number as i128,
+            Number::Float(_) => i128::MAX,
+        };
+        macro_rules! whole {
+            ($type:ty) => {
+                match <$type>::try_from(wide) {
+                    Ok(number) => elements.extend_from_slice(&number.to_le_bytes()),
+                    Err(_) => {
+                        return Err(format!(
+                            "{} does not fit an element of type {}",
+                            self.show(),
+                            dtype.name()
+                        ));
+                    }
+                }
+            };
+        }
+        match dtype {
+            Dtype::Bool if wide == 0 || wide == 1 => elements.push(wide as u8),
+            Dtype::Bool => return Err(format!("{} is neither 0 nor 1, as a bool is", self.show())),
+            Dtype::Int8 => whole!(i8),
+            Dtype::Int16 => whole!(i16),
+            Dtype::Int32 => whole!(i32),
+            Dtype::Int64 => whole!(i64),
+            Dtype::UInt8 => whole!(u8),
+            Dtype::UInt16 => whole!(u16),
+            Dtype::UInt32 => whole!(u32),
+            Dtype::UInt64 => whole!(u64),
+            Dtype::Float16 => elements.extend_from_slice(&f16::from_f64(self.as_f64()).to_le_bytes()),
+            Dtype::Float32 | Dtype::Complex64 => {
+                elements.extend_from_slice(&(self.as_f64() as f32).to_le_bytes());
+            }
+            Dtype::Float64 | Dtype::Complex128 => elements.extend_from_slice(&self.as_f64().to_le_bytes()),
+        }
+        Ok(())
+    }
+
+    /// The number as it is written, so that reading it gives the same bits.
+    pub(crate) fn show(self) -> String {
+        match self {
+            Number::Int(number) => number.to_string(),
+            Number::UInt(number) => number.to_string(),
+            Number::Float(number) => text(number),
+        }
+    }
+}
+
+/// The elements of an array; of complex ones the two halves.
+pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = Number> {
+    let size = if is_complex(dtype) { dtype.size() / 2 } else { dtype.size() };
+    elements.chunks_exact(size).map(move |bytes| {
+        macro_rules! of {
+            ($type:ty) => {
+                <$type>::from_le_bytes(bytes.try_into().expect("chunks of this size"))
+            };
+        }
+        match dtype {
+            Dtype::Bool | Dtype::UInt8 => Number::Int(of!(u8).into()),
+            Dtype::Int8 => Number::Int(of!(i8).into()),
+            Dtype::Int16 => Number::Int(of!(i16).into()),
+            Dtype::Int32 => Number::Int(of!(i32).into()),
+            Dtype::Int64 => Number::Int(of!(i64)),
+            Dtype::UInt16 => Number::Int(of!(u16).into()),
+            Dtype::UInt32 => Number::Int(of!(u32).into()),
+            Dtype::UInt64 => Number::UInt(of!(u64)),
+            Dtype::Float16 => Number::Float(of!(f16).to_f64()),
+            // The shortest decimal of the narrow number, not of its widened twin.
+            Dtype::Float32 | Dtype::Complex64 => Number::Float(shortest(of!(f32))),
+            Dtype::Float64 | Dtype::Complex128 => Number::Float(of!(f64)),
+        }
+    })
+}
+
+fn shortest(narrow: f32) -> f64 {
+    let wide = f64::from(narrow);
+    // Rounding twice, to 64 bits and then to 32, may in rare cases end beside the number.
+    narrow.to_string().parse().ok().filter(|short: &f64| *short as f32 == narrow).unwrap_or(wide)
+}
+
+pub(crate) fn is_complex(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::Complex64 | Dtype::Complex128)
+}
+
+/// A real number as text that reads back to the same bits.
+pub(crate) fn text(number: f64) -> String {
+    if number.is_nan() { "nan".to_owned() } else { format!("{number:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_whole_where_they_are_written_so() {
+        assert_eq!(Number::parse("3"), Some(Number::Int(3)));
+        assert_eq!(Number::parse("18446744073709551615"), Some(Number::UInt(u64::MAX)));
+        assert_eq!(Number::parse("3.0"), Some(Number::Float(3.0)));
+        assert_eq!(Number::parse("1e3"), Some(Number::Float(1000.0)));
+        assert_eq!(Number::parse("-inf"), Some(Number::Float(f64::NEG_INFINITY)));
+        assert_eq!(Number::parse("x"), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut elements = Vec::new();
+        assert!(Number::Int(300).push(Dtype::UInt8, &mut elements).unwrap_err().contains("300"));
+        assert!(Number::Float(0.5).push(Dtype::Int32, &mut elements).unwrap_err().contains("0.5"));
+        assert!(Number::Int(2).push(Dtype::Bool, &mut elements).unwrap_err().contains("2"));
+        assert!(elements.is_empty());
+        Number::Float(4.0).push(Dtype::Int16, &mut elements).unwrap();
+        assert_eq!(elements, [4, 0]);
+    }
+
+    #[test]
+    fn narrow_numbers_keep_their_bits_and_their_looks() {
+        let elements = 0.1f32.to_le_bytes();
+        let number = read(Dtype::Float32, &elements).next().unwrap();
+        assert_eq!(number.show(), "0.1");
+        let mut back = Vec::new();
+        number.push(Dtype::Float32, &mut back).unwrap();
+        assert_eq!(back, elements);
+    }
+}

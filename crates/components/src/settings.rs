@@ -1,0 +1,130 @@
+//! What the settings of a component say, for all of it or for one port: `file`, or `rain.file` for the port `rain`.
+
+use titin_runtime::{Dtype, Instance, SettingValue};
+
+use crate::data::Stamp;
+use crate::format::{Form, Format, Reading};
+use crate::places::has_step;
+use crate::{Error, Result};
+
+/// Settings of one component, by port.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    instance: &'a Instance,
+}
+
+impl<'a> Settings<'a> {
+    /// Those of this instance.
+    ///
+    /// # Errors
+    /// Names a setting under the component's own path that is none of `known`.
+    pub(crate) fn new(instance: &'a Instance, known: &[&str]) -> Result<Self> {
+        let name = instance.name();
+        let component = name.split_once('[').map_or(name, |(component, _)| component);
+        let ports = instance.ports();
+        let paths = instance.settings();
+        for path in paths.keys() {
+            let own = path.strip_prefix(name).or_else(|| path.strip_prefix(component));
+            let Some(own) = own.and_then(|own| own.strip_prefix('.')) else { continue };
+            let base = match own.split_once('.') {
+                Some((port, base)) if ports.iter().any(|known| known.name == port) => base,
+                _ => own,
+            };
+            if known.contains(&base) {
+                continue;
+            }
+            let near = titin_runtime::nearest(base, known.iter().copied());
+            let hint = near.map(|near| format!("did you mean '{near}'?"));
+            let hint = hint.unwrap_or_else(|| format!("it has {}", known.join(", ")));
+            return Err(Error::Setting(format!("{name}: there is no setting '{own}' ({path}); {hint}")));
+        }
+        Ok(Settings { instance })
+    }
+
+    /// The setting of a port, else that of the whole component.
+    pub(crate) fn find(&self, port: &str, name: &str) -> Result<Option<SettingValue>> {
+        let own = format!("{port}.{name}");
+        for name in [own.as_str(), name] {
+            if self.instance.find_setting(name).is_some() {
+                return Ok(Some(self.instance.setting(name)?));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn text(&self, port: &str, name: &str) -> Result<Option<String>> {
+        Ok(self.find(port, name)?.map(|value| value.as_text().map(str::to_owned)).transpose()?)
+    }
+
+    pub(crate) fn flag(&self, port: &str, name: &str) -> Result<Option<bool>> {
+        Ok(self.find(port, name)?.map(|value| value.as_bool()).transpose()?)
+    }
+
+    /// A whole number that is not negative.
+    pub(crate) fn count(&self, port: &str, name: &str) -> Result<Option<u64>> {
+        let Some(value) = self.find(port, name)? else { return Ok(None) };
+        let number = value.as_i64()?;
+        let count = u64::try_from(number);
+        count
+            .map(Some)
+            .map_err(|_| Error::Setting(format!("setting '{name}' is {number}, it cannot be negative")))
+    }
+
+    /// A time, in seconds if it has a unit.
+    pub(crate) fn time(&self, port: &str, name: &str) -> Result<Option<f64>> {
+        Ok(self.find(port, name)?.map(|value| value.in_unit("s")).transpose()?)
+    }
+
+    /// One of several words.
+    pub(crate) fn word<T: Copy>(&self, port: &str, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        let Some(text) = self.text(port, name)? else { return Ok(None) };
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*meaning));
+        }
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let near = titin_runtime::nearest(&text, known.iter().copied());
+        let hint = near.map(|near| format!(" (did you mean '{near}'?)")).unwrap_or_default();
+        let text = format!("setting '{name}' is '{text}'{hint}; it can be {}", known.join(", "));
+        Err(Error::Setting(text))
+    }
+
+    /// How a port's file is to be read.
+    pub(crate) fn reading(&self, port: &str, file: &str) -> Result<Reading> {
+        let columns = self.text(port, "columns")?.unwrap_or_default();
+        let words: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
+        let forms = [("array", Form::Array), ("map", Form::Map), ("table", Form::Table)];
+        let delimiters = [(",", b','), (";", b';'), ("tab", b'\t'), ("\t", b'\t'), ("|", b'|')];
+        let default = Reading::default();
+        Ok(Reading {
+            format: self.format(port, file)?,
+            // A series of files is a series of messages already.
+            time_axis: self.flag(port, "time_axis")?.or(has_step(file).then_some(false)),
+            time_column: self.text(port, "time_column")?,
+            columns: columns
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .filter(|name| !name.is_empty())
+                .collect(),
+            form: self.word(port, "form", &forms)?.unwrap_or_default(),
+            dtype: self.word(port, "dtype", &words)?.unwrap_or(default.dtype),
+            delimiter: self.word(port, "delimiter", &delimiters)?.unwrap_or(default.delimiter),
+        })
+    }
+
+    /// The format of a port's file: as set, else by its ending.
+    pub(crate) fn format(&self, port: &str, file: &str) -> Result<Format> {
+        let Some(ending) = self.text(port, "format")? else { return Format::of(file.as_ref()) };
+        Format::from_ending(&ending).ok_or_else(|| {
+            Error::Setting(format!("setting 'format' is '{ending}'; it can be npy, csv or jsonl"))
+        })
+    }
+}
+
+/// The stamp of a message that was received.
+pub(crate) fn stamp(message: &titin_runtime::Message) -> Stamp {
+    Stamp {
+        timestamp: message.timestamp,
+        next: message.next_timestamp,
+        settings: message.settings.as_deref().cloned(),
+    }
+}

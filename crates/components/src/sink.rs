@@ -1,0 +1,204 @@
+//! `titin.sink`: writes what it receives to files.
+//!
+//! Settings, for all ports or one (`rain.file`): `file`, by default the port's name with `.jsonl`; `format`, if the
+//! file's ending does not say it. A name with `{step}` makes a file a message, of `.npy` only.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use titin_runtime::{Instance, Kind, Message, Operator, Patience};
+
+use crate::data::{Stamp, View, view};
+use crate::error::At;
+use crate::format::{Format, TimesWriter, Writer, create, file_of, whole, write_npy};
+use crate::mapper::{Port, connected, ends, round};
+use crate::places::{Purpose, fill, has_slot, has_step};
+use crate::settings::{Settings, stamp};
+use crate::{Error, Result};
+
+const KNOWN: [&str; 2] = ["file", "format"];
+
+pub(crate) fn run(instance: &Instance) -> Result<()> {
+    let name = instance.name();
+    let sending = [Operator::OI, Operator::OF].map(|operator| connected(instance, operator)).concat();
+    if let Some(port) = sending.first() {
+        let Port { info, .. } = port;
+        let text = format!("{name}: a sink only receives, but {} port '{}' sends", info.operator, info.name);
+        return Err(Error::Setting(text));
+    }
+    let (f_init, s) = (connected(instance, Operator::FInit), connected(instance, Operator::S));
+    let mut sink = Sink { instance, files: BTreeMap::new() };
+    while instance.reuse()? {
+        for taken in round(instance, &f_init)?.unwrap_or_default() {
+            sink.keep(&taken.port, taken.slot, &taken.message)?;
+        }
+        sink.take_steps(&s, !f_init.is_empty())?;
+    }
+    Ok(())
+}
+
+/// The files of an instance, by port and slot.
+struct Sink<'a> {
+    instance: &'a Instance,
+    files: BTreeMap<(String, Option<u32>), Target>,
+}
+
+impl Sink<'_> {
+    /// Receives on S ports as long as messages come. In a use that F_INIT began, the message without a next timestamp
+    /// is the last.
+    fn take_steps(&mut self, s: &[Port], ends_by_itself: bool) -> Result<()> {
+        if ends_by_itself {
+            for port in s {
+                let mut number = 0;
+                loop {
+                    let slot = port.info.vector.then_some(number);
+                    while self.take_one(port, slot)? {}
+                    number += 1;
+                    if !port.info.vector || number >= self.instance.info(port.id).slots {
+                        break;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        // A port whose slots the sender counts has none before its first message.
+        for port in s.iter().filter(|port| ends(self.instance, port).is_empty()) {
+            self.take_one(port, Some(0))?;
+        }
+        let ids: Vec<_> = s.iter().map(|port| port.id).collect();
+        loop {
+            let open: Vec<_> = ids.iter().copied().filter(|id| self.instance.info(*id).slots > 0).collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            match self.instance.receive_any(&open, Patience::Forever) {
+                Ok((id, slot, message)) => {
+                    let info = self.instance.info(id);
+                    self.keep(&info.name, info.vector.then_some(slot), &message)?;
+                }
+                Err(error) if error.kind == Kind::PortClosed => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Receives one message; whether there are more in this use.
+    fn take_one(&mut self, port: &Port, slot: Option<u32>) -> Result<bool> {
+        match self.instance.receive(port.id, slot, Patience::Forever) {
+            Ok(message) => {
+                self.keep(&port.info.name, slot, &message)?;
+                Ok(message.next_timestamp.is_some())
+            }
+            Err(error) if error.kind == Kind::PortClosed => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn keep(&mut self, port: &str, slot: Option<u32>, message: &Message) -> Result<()> {
+        let settings = Settings::new(self.instance, &KNOWN)?;
+        let (pattern, format) = wanted(&settings, port, slot)?;
+        let purpose = Purpose { instance: self.instance.name(), port, slot };
+        let name = fill(&pattern, purpose)?;
+        let key = (port.to_owned(), slot);
+        // An overlay of settings may name another file from one use to the next.
+        if self.files.get(&key).is_none_or(|target| target.name != name) {
+            if let Some((other, _)) = self.files.iter().find(|(_, target)| target.name == name) {
+                let text = format!(
+                    "{}: ports '{}' and '{port}' would both write {}; put {{port}} or {{slot}} into the name",
+                    purpose.instance,
+                    other.0,
+                    name.display()
+                );
+                return Err(Error::Setting(text));
+            }
+            self.files.insert(key.clone(), Target::create(name, format)?);
+        }
+        let target = self.files.get_mut(&key).expect("it was there, or was put there");
+        target.write(&view(message)?, &stamp(message))
+    }
+}
+
+/// The name and format of a port's file.
+fn wanted(settings: &Settings<'_>, port: &str, slot: Option<u32>) -> Result<(String, Format)> {
+    let pattern = settings.text(port, "file")?.unwrap_or_else(|| "{port}.jsonl".to_owned());
+    let format = settings.format(port, &pattern)?;
+    if has_step(&pattern) && format != Format::Npy {
+        let text = format!("file '{pattern}' has a {{step}}, and only .npy files are written one a message");
+        return Err(Error::Setting(text));
+    }
+    Ok((if slot.is_some() && !has_slot(&pattern) { with_slot(&pattern) } else { pattern }, format))
+}
+
+/// `state.npy` becomes `state_{slot}.npy`.
+fn with_slot(pattern: &str) -> String {
+    let path = Path::new(pattern);
+    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    format!("{}_{{slot}}{ending}", pattern.strip_suffix(&ending).unwrap_or(pattern))
+}
+
+/// A file, or a series of them.
+struct Target {
+    name: PathBuf,
+    kind: Kept,
+}
+
+enum Kept {
+    /// All messages in one.
+    One(Box<dyn Writer>),
+    /// A file a message, and how many there are.
+    Series(TimesWriter, u64),
+}
+
+impl Target {
+    fn create(name: PathBuf, format: Format) -> Result<Self> {
+        if let Some(folder) = name.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).at(folder, "create")?;
+        }
+        let kind = if has_step(&name.to_string_lossy()) {
+            Kept::Series(TimesWriter::beside(&whole(&name.to_string_lossy()))?, 0)
+        } else {
+            Kept::One(create(&name, format)?)
+        };
+        Ok(Target { name, kind })
+    }
+
+    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+        match &mut self.kind {
+            Kept::One(writer) => writer.write(value, stamp),
+            Kept::Series(times, count) => {
+                write_npy(&file_of(&self.name.to_string_lossy(), *count), value)?;
+                times.write(stamp.timestamp, stamp.next)?;
+                *count += 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use titin_runtime::{Dtype, Layout, Order};
+
+    #[test]
+    fn slots_get_files_of_their_own() {
+        assert_eq!(with_slot("out/{port}.npy"), "out/{port}_{slot}.npy");
+        assert_eq!(with_slot("result"), "result_{slot}");
+    }
+
+    #[test]
+    fn a_series_is_a_file_a_message_with_times_beside() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("deep/state_{step}.npy");
+        let mut target = Target::create(name, Format::Npy).unwrap();
+        let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
+        for (step, shape) in [[1, 2], [3, 4]].iter().enumerate() {
+            let stamp = Stamp { timestamp: step as f64, next: None, settings: None };
+            target.write(&View::Array(layout.clone(), shape), &stamp).unwrap();
+        }
+        let times = std::fs::read_to_string(folder.path().join("deep/state.times.csv")).unwrap();
+        assert_eq!(times, "timestamp,next_timestamp\n0.0,\n1.0,\n");
+        let second = std::fs::read(folder.path().join("deep/state_000001.npy")).unwrap();
+        assert!(second.ends_with(&[3, 4]));
+    }
+}

@@ -1,0 +1,188 @@
+//! `titin.source`: sends what files hold.
+//!
+//! A use goes through the file of each O_I port from its beginning, in the order of time over all ports, and sends one
+//! record by each O_F port. What comes in on F_INIT and S ports is taken and dropped: F_INIT begins the uses, S keeps
+//! step with a peer. So a source can stand in for a submodel whose messages were kept in files.
+//!
+//! Settings, for all ports or one (`rain.file`): `file`, `format`, `dt`, `t0`, `t_max`, `repeat`, `period`; for `.npy`
+//! `time_axis`; for CSV `time_column`, `columns`, `form`, `dtype`, `delimiter`; `slots`.
+
+use std::path::PathBuf;
+
+use titin_runtime::{Instance, Operator, Setting};
+
+use crate::data::send;
+use crate::feed::{Fed, Feed, Plan, Repeat};
+use crate::mapper::{End, Port, connected, ends, round};
+use crate::places::{Purpose, fill, has_slot, locate};
+use crate::settings::Settings;
+use crate::{Error, Result};
+
+const KNOWN: [&str; 14] = [
+    "file",
+    "format",
+    "dt",
+    "t0",
+    "t_max",
+    "repeat",
+    "period",
+    "time_axis",
+    "time_column",
+    "columns",
+    "form",
+    "dtype",
+    "delimiter",
+    "slots",
+];
+
+pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
+    let receiving = [Operator::FInit, Operator::S].map(|operator| connected(instance, operator));
+    let [f_init, s] = receiving;
+    let (o_i, o_f) = (connected(instance, Operator::OI), connected(instance, Operator::OF));
+    let mut finals: Vec<Lane> = Vec::new();
+    while instance.reuse()? {
+        let begun = round(instance, &f_init)?.unwrap_or_default();
+        let now = begun.iter().map(|taken| taken.message.timestamp).reduce(f64::max).unwrap_or(0.0);
+        sweep(instance, plans(instance, folders, &o_i, true)?, &s, now)?;
+        let plans = plans(instance, folders, &o_f, false)?;
+        // An overlay of settings may name another file from one use to the next.
+        if finals.iter().map(|lane| lane.feed.plan()).ne(plans.iter().map(|(_, plan)| plan)) {
+            finals =
+                plans.into_iter().map(|(ends, plan)| Lane::open(ends, plan, now)).collect::<Result<_>>()?;
+        }
+        for lane in &mut finals {
+            let Some(fed) = lane.feed.next(now)? else {
+                let why = format!(
+                    "{} is used once more than it has messages; set `repeat: true` to begin it again",
+                    instance.name()
+                );
+                return Err(Error::file(&lane.feed.plan().file, why));
+            };
+            lane.send(instance, &fed)?;
+        }
+    }
+    finals.iter_mut().try_for_each(|lane| all_sent(instance, lane, f_init.is_empty()))
+}
+
+/// Where the messages of one feed go.
+struct Lane {
+    ends: Vec<End>,
+    feed: Feed,
+    head: Option<Fed>,
+}
+
+impl Lane {
+    fn open(ends: Vec<End>, plan: Plan, now: f64) -> Result<Self> {
+        Ok(Lane { ends, feed: Feed::open(plan, now)?, head: None })
+    }
+
+    fn send(&self, instance: &Instance, fed: &Fed) -> Result<()> {
+        self.ends.iter().try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.stamp))
+    }
+}
+
+/// Sends all that is there for O_I ports, the earliest first; each time S ports get their turn.
+fn sweep(instance: &Instance, plans: Vec<(Vec<End>, Plan)>, s: &[Port], now: f64) -> Result<()> {
+    if let Some((_, plan)) =
+        plans.iter().find(|(_, plan)| plan.repeat == Repeat::Endless && plan.t_max.is_none())
+    {
+        let why = "it would be repeated for ever; set `t_max`, or how often to `repeat` it";
+        return Err(Error::file(&plan.file, why));
+    }
+    let mut lanes: Vec<Lane> =
+        plans.into_iter().map(|(ends, plan)| Lane::open(ends, plan, now)).collect::<Result<_>>()?;
+    for lane in &mut lanes {
+        lane.head = lane.feed.next(now)?;
+    }
+    loop {
+        let times = lanes.iter().filter_map(|lane| lane.head.as_ref()).map(|head| head.stamp.timestamp);
+        let Some(time) = times.reduce(f64::min) else { return Ok(()) };
+        for lane in &mut lanes {
+            let Some(head) = lane.head.take_if(|head| head.stamp.timestamp == time) else { continue };
+            lane.send(instance, &head)?;
+            lane.head = lane.feed.next(now)?;
+        }
+        if round(instance, s)?.is_none() {
+            let text = format!(
+                "{}: nothing more comes in on S, but there are more steps to send; set `t_max` to end where the peer does",
+                instance.name()
+            );
+            return Err(Error::Data(text));
+        }
+    }
+}
+
+/// A file that is sent by O_F ports must not hold more than there were uses, if there could only be one.
+fn all_sent(instance: &Instance, lane: &mut Lane, single: bool) -> Result<()> {
+    if !single || lane.feed.plan().repeat == Repeat::Endless || lane.feed.next(0.0)?.is_none() {
+        return Ok(());
+    }
+    let why = format!(
+        "it has several messages, and {} sends one by an O_F port; make the port O_I, or connect an F_INIT port that says \
+         how often to use it",
+        instance.name()
+    );
+    Err(Error::file(&lane.feed.plan().file, why))
+}
+
+/// What to feed the ends of these ports with: each port, or each slot if the file's name has a place for it.
+fn plans(
+    instance: &Instance,
+    folders: &[PathBuf],
+    ports: &[Port],
+    steps: bool,
+) -> Result<Vec<(Vec<End>, Plan)>> {
+    let settings = Settings::new(instance, &KNOWN)?;
+    let mut plans = Vec::new();
+    for port in ports {
+        let name = &port.info.name;
+        let Some(pattern) = settings.text(name, "file")? else {
+            let text = format!(
+                "{}: which file port '{name}' is to send is not set; set `file` or `{name}.file`",
+                instance.name()
+            );
+            return Err(Error::Setting(text));
+        };
+        if port.info.resizable {
+            let Some(slots) = settings.count(name, "slots")?.and_then(|slots| u32::try_from(slots).ok())
+            else {
+                let text = format!("{}: set `slots`, the number of slots of port '{name}'", instance.name());
+                return Err(Error::Setting(text));
+            };
+            instance.set_slots(port.id, slots)?;
+        }
+        let ends = ends(instance, port);
+        let groups =
+            if has_slot(&pattern) { ends.into_iter().map(|end| vec![end]).collect() } else { vec![ends] };
+        for group in groups {
+            let slot = group.first().and_then(|end| end.slot).filter(|_| has_slot(&pattern));
+            let file = fill(&pattern, Purpose { instance: instance.name(), port: name, slot })?;
+            let plan = Plan {
+                reading: settings.reading(name, &pattern)?,
+                file: locate(&file, folders)?,
+                steps,
+                dt: settings.time(name, "dt")?,
+                t0: settings.time(name, "t0")?,
+                t_max: settings.time(name, "t_max")?,
+                repeat: repeat(&settings, name)?,
+                period: settings.time(name, "period")?,
+            };
+            plans.push((group, plan));
+        }
+    }
+    Ok(plans)
+}
+
+fn repeat(settings: &Settings<'_>, port: &str) -> Result<Repeat> {
+    let Some(value) = settings.find(port, "repeat")? else { return Ok(Repeat::Times(1)) };
+    match value.value() {
+        Setting::Bool(true) => Ok(Repeat::Endless),
+        Setting::Bool(false) => Ok(Repeat::Times(1)),
+        Setting::Int(times) if *times > 0 => Ok(Repeat::Times(*times as u64)),
+        other => {
+            let text =
+                format!("setting 'repeat' is {other}; it can be true, or how often to go through the file");
+            Err(Error::Setting(text))
+        }
+    }
+}
