@@ -1,6 +1,7 @@
 //! What the command can do.
 
 pub(crate) mod check;
+pub(crate) mod component;
 pub(crate) mod config;
 pub(crate) mod guard;
 pub(crate) mod plot;

@@ -34,6 +34,8 @@ enum Command {
     Config(commands::config::Config),
     Manager(commands::run::Manager),
     #[command(hide = true)]
+    Component(commands::component::Component),
+    #[command(hide = true)]
     Guard(commands::guard::Guard),
 }
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Plot(plot) => plot.run(),
         Command::Config(config) => config.run(),
         Command::Manager(manager) => manager.run(),
+        Command::Component(component) => component.run(),
         Command::Guard(guard) => guard.run(),
     }
 }

@@ -130,9 +130,10 @@ fn start(program: &model::Program, component: &NetworkComponent, folders: &[Path
             What::Executable { path: path.to_string_lossy().into_owned(), args: program.args.clone() }
         }
         ProgramKind::Script(text) => What::Script(text.clone()),
-        ProgramKind::BuiltIn(builtin) => {
-            What::BuiltIn(builtin.name().trim_start_matches("titin.").to_owned())
-        }
+        ProgramKind::BuiltIn(builtin) => What::BuiltIn {
+            name: builtin.name().trim_start_matches("titin.").to_owned(),
+            folders: folders.to_vec(),
+        },
     };
     let launcher = match program.execution_model {
         ExecutionModel::Manual => return Start::ByHand,
@@ -161,14 +162,19 @@ fn start(program: &model::Program, component: &NetworkComponent, folders: &[Path
     })
 }
 
-/// The settings under a path that leads to this instance, and those without a path.
+/// The settings under a path that leads to this instance or goes on from it, as to one of its ports, and those without
+/// a path.
 fn settings(network: &Network, instance: &str) -> Overlay {
+    let component = instance.split_once('[').map_or(instance, |(component, _)| component);
+    let goes_on = |whole: &str, part: &str, next: &[char]| {
+        whole.strip_prefix(part).is_some_and(|after| after.is_empty() || after.starts_with(next))
+    };
     let leads = |path: &str| {
         let rest = path.rsplit_once('.').map_or("", |(owner, _)| owner);
         rest.is_empty()
-            || instance
-                .strip_prefix(rest)
-                .is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
+            || goes_on(instance, rest, &['.', '['])
+            || goes_on(rest, instance, &['.'])
+            || goes_on(rest, component, &['.'])
     };
     let entries = network.settings.iter().filter(|(path, _)| leads(path.as_str()));
     entries.map(|(path, value)| (path.to_string(), value.clone())).collect()

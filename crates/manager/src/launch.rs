@@ -211,12 +211,12 @@ impl Environment {
                     command.push(expand(arg, around.env)?);
                 }
             }
-            What::BuiltIn(name) => {
-                command.extend([
-                    around.titin.to_string_lossy().into_owned(),
-                    "component".into(),
-                    name.clone(),
-                ]);
+            What::BuiltIn { name, folders } => {
+                let titin = around.titin.to_string_lossy().into_owned();
+                command.extend([titin, "component".into(), name.clone()]);
+                for folder in folders {
+                    command.extend(["--folder".into(), folder.to_string_lossy().into_owned()]);
+                }
             }
             What::Script(_) => {}
         }

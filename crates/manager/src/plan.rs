@@ -118,8 +118,13 @@ pub enum What {
     },
     /// The text of a script.
     Script(String),
-    /// One of titin's own components, by its short name.
-    BuiltIn(String),
+    /// One of titin's own components.
+    BuiltIn {
+        /// Its short name.
+        name: String,
+        /// Where it looks for files to read, after the work directory.
+        folders: Vec<PathBuf>,
+    },
 }
 
 impl Default for What {

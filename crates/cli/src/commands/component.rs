@@ -1,0 +1,27 @@
+//! `titin component`: one of titin's own components, started by the manager as the program of an instance.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::terminal::complain;
+
+/// Takes part in a run as one of titin's own components
+#[derive(Args)]
+pub(crate) struct Component {
+    /// Its short name: `source` for the implementation `titin.source`
+    name: String,
+    /// Where to look for files to read, after the work directory
+    #[arg(long = "folder", value_name = "DIR")]
+    folders: Vec<PathBuf>,
+}
+
+impl Component {
+    pub(crate) fn run(self) -> ExitCode {
+        match titin_components::run(&self.name, &self.folders) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => complain(&error.to_string()),
+        }
+    }
+}
