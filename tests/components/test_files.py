@@ -37,7 +37,7 @@ def test_the_first_axis_is_time(model, order):
     np.testing.assert_array_equal(np.load(kept), array)
     times = np.genfromtxt(kept.with_name("a.times.csv"), delimiter=",", names=True)
     np.testing.assert_array_equal(times["timestamp"], 60.0 * np.arange(1, 8))
-    np.testing.assert_array_equal(times["next_timestamp"], [*60.0 * np.arange(2, 8 + 1)][:6] + [np.nan])
+    np.testing.assert_array_equal(times["next_timestamp"], np.append(60.0 * np.arange(2, 8), np.nan))
 
 
 def test_numbers_with_the_most_significant_byte_first_are_turned(model):
@@ -76,7 +76,7 @@ def test_csv_comes_back_as_it_was(model):
 
 
 def test_csv_as_maps(model):
-    text = "timestamp,next_timestamp,name,n,wet\n0.0,1.0,\"a, b\",3,true\n1.0,,c,4,\n"
+    text = 'timestamp,next_timestamp,name,n,wet\n0.0,1.0,"a, b",3,true\n1.0,,c,4,\n'
     (model.folder / "a.csv").write_text(text)
     assert copy(model, "a.csv", source__form="map").read_text() == text
 
@@ -93,7 +93,12 @@ def test_csv_as_one_table(model):
 
 def test_lines_keep_everything(model):
     lines = [
-        {"timestamp": 0.0, "next_timestamp": 0.5, "settings": {"k": 2.0, "n": 3}, "data": {"b": [1, 2.0, None], "a": "é"}},
+        {
+            "timestamp": 0.0,
+            "next_timestamp": 0.5,
+            "settings": {"k": 2.0, "n": 3},
+            "data": {"b": [1, 2.0, None], "a": "é"},
+        },
         {"timestamp": 0.5, "next_timestamp": 0.5, "data": {"$bytes": "00ff"}},
         {
             "timestamp": 0.5,

@@ -72,9 +72,10 @@ def test_copies_go_everywhere(model):
 def test_settings_travel_through_mappers(model):
     line = {"timestamp": 0.0, "next_timestamp": None, "settings": {"k": 5}, "data": {"x": 1}}
     (model.folder / "a.jsonl").write_text(json.dumps(line) + "\n")
-    model.add("source", "source", o_i="out").add("early", "duplicator", f_init="in", o_f="out")
-    model.add("late", "duplicator", s="in", o_i="out").add("sink", "sink", s="in")
-    model.join(source__out="early.in", early__out="late.in", late__out="sink.in").set(source__file="a.jsonl")
+    model.add("source", "source", o_i="out").add("each_step", "duplicator", s="in", o_i="out")
+    model.add("each_use", "duplicator", f_init="in", o_f="out").add("sink", "sink", f_init="in")
+    model.join(source__out="each_step.in", each_step__out="each_use.in", each_use__out="sink.in")
+    model.set(source__file="a.jsonl")
     kept = model.run() / "sink/workdir/in.jsonl"
     assert json.loads(kept.read_text()) == line
 
@@ -114,15 +115,17 @@ def test_a_source_stands_in_for_a_submodel(model):
     assert data(model.run(), "sink") == [0, 10, 20]
 
 
-def test_a_slow_source_repeats_behind_a_filter(model):
+def test_a_coarse_value_is_repeated_in_every_fine_step(model):
     """Next timestamps say which value holds when, so that the outcome does not depend on who is faster."""
-    lines_of(model.folder, "fast.jsonl", [(n, n) for n in range(6)])
-    lines_of(model.folder, "slow.jsonl", [(0, "a"), (2, "b"), (3.5, "c"), (50, "d"), (60, "e")])
-    model.add("fast", "source", o_i="out").add("slow", "source", o_i="out")
-    model.add("merger", "merger", f_init="fast slow", o_f="out").add("sink", "sink", f_init="in")
-    model.join(fast__out="merger.fast", slow__out="repeat merger.slow", merger__out="sink.in")
-    model.set(fast__file="fast.jsonl", slow__file="slow.jsonl", merger__how="list")
-    assert data(model.run(), "sink") == [[0, "a"], [1, "a"], [2, "b"], [3, "b"], [4, "c"], [5, "c"]]
+    lines_of(model.folder, "coarse.jsonl", [(0, "a"), (10, "b"), (20, "c")])
+    (model.folder / "fine.jsonl").write_text('{"data": 0}\n{"data": 1}\n{"data": 2}\n')
+    model.add("coarse", "source", o_i="out").add("fine", "source", f_init="begin", o_i="out")
+    model.add("merger", "merger", f_init="fine coarse", o_f="out").add("sink", "sink", f_init="in")
+    model.join(coarse__out="[fine.begin, repeat merger.coarse]", fine__out="merger.fine", merger__out="sink.in")
+    model.set(coarse__file="coarse.jsonl", fine__file="fine.jsonl", fine__dt=2, merger__how="list")
+    kept = [json.loads(line) for line in (model.run() / "sink/workdir/in.jsonl").read_text().splitlines()]
+    assert [record["data"] for record in kept] == [[n, text] for text in "abc" for n in range(3)]
+    assert [record["timestamp"] for record in kept] == [0, 2, 4, 10, 12, 14, 20, 22, 24]
 
 
 @pytest.mark.parametrize(
