@@ -41,9 +41,9 @@ def main():
     figure, axes = plt.subplots(figsize=(4.6, 4.4), subplot_kw={"projection": "polar"}, layout="constrained")
     angle = 2.0 * np.pi * np.arange(CELLS + 1) / CELLS
     for values, style in ((begin, {"color": "0.7", "label": "at the start"}), (exact, {"color": "#1f5f8b"})):
-        axes.plot(angle, 2.0 + np.append(values, values[0]), linewidth=1.2, **({"label": "exact"} | style))
-    axes.plot(angle[:-1], 2.0 + u, "o", color="#d1495b", markersize=3, label=f"{CELLS} instances")
-    axes.set(yticks=[], xticks=[], ylim=(0, 3.2), title=f"Heat in a ring after {STEPS} steps")
+        axes.plot(angle, 3.0 + np.append(values, values[0]), linewidth=1.2, **({"label": "exact"} | style))
+    axes.plot(angle[:-1], 3.0 + u, "o", color="#d1495b", markersize=3, label=f"{CELLS} instances")
+    axes.set(yticks=[], xticks=[], ylim=(0, 4.2), title=f"Heat in a ring after {STEPS} steps")
     axes.legend(loc="center", frameon=False)
     figure.savefig(args.out, metadata={"Date": None})
     print(f"picture: {args.out}")
