@@ -54,7 +54,7 @@ check-tree: setup
 
 bench: setup  ## the benchmarks, each beside its rival
 	$(MAKE) PROFILE=release build
-	benchmarks/run.sh
+	$(PYTHON) -m benchmarks $(if $(QUICK),--quick)
 
 fuzz:  ## the decoders against random bytes, 60 seconds each (needs a nightly Rust and cargo-fuzz)
 	tools/fuzz.sh
