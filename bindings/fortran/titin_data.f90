@@ -146,12 +146,36 @@ contains
 
    ! ---- Building ----
 
-   ! Puts a fresh value into a map or list.
-   subroutine put(self, fresh, name, ierr)
-      class(titin_value), intent(inout) :: self
+   ! An array of rank 0 as a number, which other languages expect and settings are made of; else what it was.
+   function as_number(fresh) result(value)
       type(c_ptr), intent(in) :: fresh
+      type(c_ptr) :: value
+      integer(c_int64_t) :: whole
+      real(c_double) :: number
+      integer(c_int) :: flag, dtype, rank
+      value = fresh
+      dtype = titin_value_dtype(fresh)
+      rank = titin_value_rank(fresh)
+      if (dtype == 0 .or. rank /= 0) return
+      select case (dtype)
+      case (titin_i8, titin_i16, titin_i32, titin_i64)
+         if (titin_value_i64(fresh, whole) == titin_ok) value = titin_new_i64(whole)
+      case (titin_f32, titin_f64)
+         if (titin_value_f64(fresh, number) == titin_ok) value = titin_new_f64(number)
+      case (titin_bool)
+         if (titin_value_bool(fresh, flag) == titin_ok) value = titin_new_bool(flag)
+      end select
+      if (.not. c_associated(value, fresh)) call titin_value_free(fresh)
+   end function
+
+   ! Puts a fresh value into a map or list.
+   subroutine put(self, given, name, ierr)
+      class(titin_value), intent(inout) :: self
+      type(c_ptr), intent(in) :: given
       character(len=*), intent(in), optional :: name
       integer, intent(out), optional :: ierr
+      type(c_ptr) :: fresh
+      fresh = as_number(given)
       if (.not. self%owned) then
          call titin_value_free(fresh)
          call finish(titin_error_usage, ierr, found="add: the value is not one's own; begin with new_map or new_list")

@@ -1,0 +1,100 @@
+// One side of an exchange, "left" or "right": the script of exchange.c.
+#include <iostream>
+#include <stdexcept>
+#include <titin.hpp>
+
+#define CHECK(what) \
+    if (!(what)) throw std::runtime_error("exchange.cpp:" + std::to_string(__LINE__) + ": " #what)
+
+using titin::Value;
+
+static void left(titin::Instance &instance) {
+    std::vector<double> line(10);
+    for (int i = 0; i < 10; ++i) line[std::size_t(i)] = 0.5 * i;
+    const std::int32_t table[2][3] = {{0, 1, 2}, {10, 11, 12}};
+    double grid[12];
+    for (int i = 0; i < 12; ++i) grid[i] = 10 * (i / 4) + i % 4;
+    instance.send("out", line, 0.0, 1.0);
+    instance.send_named("out", table, {"x", "y"}, 1.0);
+    instance.send("out", titin::Span(grid + 3, {2, 2}, titin::Extents{8, -2}), 2.0);
+    instance.send("out", std::vector<std::complex<double>>{{1.0, -2.0}, {0.0, 3.0}}, 3.0);
+    instance.send("out", std::vector<bool>{true, false, true}, 4.0);
+    instance.send("out", 2.5, 5.0);
+    instance.send("out", std::vector<double>(), 6.0);
+    instance.send_nil("out", 7.0, titin::no_next, Value::map({{"k", 7.0}}));
+    instance.send("out",
+                  Value::map({{"name", "wall"}, {"flux", 3.5}, {"line", line}, {"list", Value::list({1, "two", true})}}),
+                  8.0);
+    const titin::Message back = instance.receive("in");
+    CHECK(back.timestamp() == 9.0 && back.array<double>().vector() == line);
+}
+
+static void right(titin::Instance &instance) {
+    const titin::Message line = instance.receive("in");
+    CHECK(line.timestamp() == 0.0 && line.next_timestamp() == 1.0);
+    CHECK(line.array<double>().size() == 10 && line.array<double>()[9] == 4.5);
+    try {
+        line.array<float>();
+        CHECK(!"a view of another type");
+    } catch (const titin::TypeMismatch &error) {
+        CHECK(std::string(error.what()).find("float64 of shape [10]") != std::string::npos);
+    }
+    const titin::Message table = instance.receive("in");
+    const auto view = table.array<std::int32_t>();
+    CHECK(view(1, 2) == 12 && view(0, 1) == 1 && table.index_name(1) == "y");
+    double part[2][2];
+    instance.receive_into("in", part);
+    CHECK(part[0][0] == 3.0 && part[0][1] == 1.0 && part[1][0] == 23.0 && part[1][1] == 21.0);
+    CHECK(instance.receive("in").array<std::complex<double>>()[0].imag() == -2.0);
+    const titin::Message flags = instance.receive("in");
+    CHECK(flags.array<bool>()[0] && !flags.array<bool>()[1]);
+    CHECK(instance.receive("in").value().as<double>() == 2.5);
+    CHECK(instance.receive("in").array<double>().empty());
+    const titin::Message nil = instance.receive("in");
+    CHECK(nil.is_nil() && nil.settings()["k"].as<double>() == 7.0);
+    const titin::Received last = instance.receive_any({"in"});
+    const titin::ValueView map = last.message.value();
+    CHECK(map["name"].as<std::string>() == "wall" && map["flux"].as<double>() == 3.5);
+    CHECK(map["line"].array<double>()[9] == 4.5 && !map.contains("absent"));
+    CHECK(map["list"].size() == 3 && map["list"][0].as<int>() == 1 && map["list"][1].as<std::string>() == "two");
+    CHECK(map["list"][2].as<bool>());
+
+    CHECK(!instance.try_receive("in"));
+    try {
+        instance.receive("in", std::chrono::milliseconds(10));
+        CHECK(!"a message that nobody sent");
+    } catch (const titin::Timeout &) {
+    }
+    instance.send("out", line.array<double>(), 9.0);
+}
+
+static void settings(const titin::Instance &instance) {
+    CHECK(instance.setting<double>("k") == 0.5 && instance.setting<int>("n") == 3 && instance.setting<bool>("flag"));
+    CHECK(instance.setting<std::string>("text") == "some text");
+    CHECK(instance.setting<double>("dt", titin::Unit{"s"}) == 0.01);
+    CHECK(instance.setting<double>("absent", 8) == 8.0 && !instance.has_setting("absent"));
+    CHECK(instance.setting<std::vector<double>>("floats")[1] == 2.5 && instance.setting<std::vector<int>>("ints")[2] == 3);
+    CHECK(instance.setting<std::vector<std::vector<double>>>("table")[1][0] == 3.0);
+    try {
+        instance.setting<double>("absent");
+        CHECK(!"a setting that is not there");
+    } catch (const titin::SettingError &) {
+    }
+}
+
+int main(int argc, char **argv) {
+    try {
+        CHECK(argc == 2);
+        titin::Instance instance({{titin::O_I, {"out"}}, {titin::S, {"in"}}});
+        CHECK(instance.port("out").op() == titin::O_I && instance.is_connected("in"));
+        instance.run([&] {
+            const auto region = instance.region("exchange");
+            settings(instance);
+            if (argv[1] == std::string("left")) left(instance);
+            else right(instance);
+        });
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+}

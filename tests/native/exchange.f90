@@ -1,0 +1,140 @@
+! One side of an exchange, "left" or "right": the script of exchange.c.
+program exchange
+   use, intrinsic :: iso_c_binding, only: c_bool
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use titin
+   implicit none
+
+   type(titin_instance) :: instance
+   type(titin_region) :: region
+   character(len=8) :: side
+
+   call get_command_argument(1, side)
+   call instance%open(o_i=["out"], s=["in"])
+   call check(instance%operator("out") == titin_o_i .and. instance%is_connected("in"), "ports")
+   do while (instance%reuse())
+      call instance%begin_region("exchange", region)
+      call settings()
+      if (side == "left") then
+         call left()
+      else
+         call right()
+      end if
+      call instance%end_region(region)
+   end do
+   call instance%close()
+
+contains
+
+   subroutine check(holds, what)
+      logical, intent(in) :: holds
+      character(len=*), intent(in) :: what
+      if (.not. holds) error stop "exchange.f90: "//what
+   end subroutine
+
+   subroutine left()
+      type(titin_value) :: overlay, map, list
+      type(titin_message) :: back
+      real(real64) :: line(10), grid(3, 4)
+      real(real64), pointer :: again(:)
+      integer(int32) :: table(2, 3), i, j
+      line = [(0.5_real64*i, i=0, 9)]
+      table = reshape([((10*i + j, i=0, 1), j=0, 2)], [2, 3])
+      grid = reshape([((real(10*i + j, real64), i=0, 2), j=0, 3)], [3, 4])
+      call instance%send("out", line, timestamp=0.0_real64, next_timestamp=1.0_real64)
+      call instance%send("out", table, timestamp=1.0_real64, names=["x", "y"])
+      call instance%send("out", grid(1:3:2, 4:1:-2), timestamp=2.0_real64)
+      call instance%send("out", [(1.0_real64, -2.0_real64), (0.0_real64, 3.0_real64)], timestamp=3.0_real64)
+      call instance%send("out", [.true., .false., .true.], timestamp=4.0_real64)
+      call instance%send("out", 2.5_real64, timestamp=5.0_real64)
+      call instance%send("out", line(1:0), timestamp=6.0_real64)
+      call overlay%new_map()
+      call overlay%add(7.0_real64, name="k")
+      call map%new_map()
+      call map%add("wall", name="name")
+      call map%add(3.5_real64, name="flux")
+      call map%add(line, name="line")
+      call list%new_list()
+      call list%add(1)
+      call list%add("two")
+      call list%add(.true.)
+      call map%add(list, name="list")
+      call instance%send_nil("out", timestamp=7.0_real64, settings=overlay)
+      call instance%send("out", map, timestamp=8.0_real64)
+      call instance%receive("in", back)
+      call back%view(again)
+      call check(all(again == line) .and. back%timestamp() == 9.0_real64, "what comes back")
+   end subroutine
+
+   subroutine right()
+      type(titin_message) :: line, message
+      type(titin_value) :: overlay, list
+      real(real64), pointer :: view(:)
+      real(real64) :: part(2, 2), number
+      integer(int32) :: table(2, 3), wrong(3), whole, ierr, which
+      complex(real64), pointer :: waves(:)
+      logical :: flags(3), flag, found
+      character(len=:), allocatable :: words
+
+      call instance%receive("in", line)
+      call line%view(view)
+      call check(size(view) == 10 .and. view(10) == 4.5_real64 .and. lbound(view, 1) == 1, "view")
+      call check(line%has_next() .and. line%next_timestamp() == 1.0_real64, "next timestamp")
+      call instance%receive("in", table, message=message)
+      call check(table(2, 3) == 12 .and. table(1, 2) == 1 .and. message%index_name(2) == "y", "table")
+      call instance%receive("in", part)
+      call check(all(part == reshape([3.0_real64, 23.0_real64, 1.0_real64, 21.0_real64], [2, 2])), "strided")
+      call instance%receive("in", message)
+      call message%view(waves)
+      call check(aimag(waves(1)) == -2.0_real64, "complex")
+      call instance%receive("in", flags)
+      call check(flags(1) .and. .not. flags(2) .and. flags(3), "logical")
+      call instance%receive("in", number)
+      call check(number == 2.5_real64, "a single number")
+      call instance%receive("in", message)
+      call check(message%elements() == 0 .and. size(message%extents()) == 1, "empty")
+      call instance%receive("in", message)
+      call message%settings(overlay)
+      call overlay%read(number, name="k")
+      call check(message%kind() == titin_kind_nil .and. number == 7.0_real64, "nil and overlay")
+      call instance%receive_any(["in"], which, message)
+      call message%read(words, name="name")
+      call message%read(number, name="flux")
+      call message%view(view, name="line")
+      call check(words == "wall" .and. number == 3.5_real64 .and. view(10) == 4.5_real64 .and. which == 1, "map")
+      call message%item(list, name="list")
+      call list%read(whole, index=1)
+      call list%read(words, index=2)
+      call list%read(flag, index=3)
+      call check(list%size() == 3 .and. whole == 1 .and. words == "two" .and. flag, "list")
+      call line%view(waves, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch, "a view of another kind")
+      call instance%try_receive("in", message, found)
+      call check(.not. found, "nothing is there")
+      call instance%receive("in", wrong, timeout=0.01_real64, ierr=ierr)
+      call check(ierr == titin_error_timeout .and. titin_error_text() /= "", "timeout")
+      call line%view(view)
+      call instance%send("out", view, timestamp=9.0_real64)
+   end subroutine
+
+   subroutine settings()
+      real(real64) :: k, dt, other
+      real(real64), allocatable :: floats(:), table(:, :)
+      integer(int32) :: n
+      integer(int64), allocatable :: ints(:)
+      logical :: flag
+      character(len=:), allocatable :: words
+      call instance%setting("k", k)
+      call instance%setting("n", n)
+      call instance%setting("flag", flag)
+      call instance%setting("text", words)
+      call instance%setting("dt", dt, unit="s")
+      call instance%setting("absent", other, default=8.0_real64)
+      call instance%setting("floats", floats)
+      call instance%setting("ints", ints)
+      call instance%setting("table", table)
+      call check(k == 0.5_real64 .and. n == 3 .and. flag .and. words == "some text" .and. dt == 0.01_real64, "settings")
+      call check(other == 8.0_real64 .and. floats(2) == 2.5_real64 .and. ints(3) == 3, "defaults and lists")
+      call check(table(2, 1) == 3.0_real64, "table")
+   end subroutine
+end program exchange
