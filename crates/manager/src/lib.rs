@@ -1,8 +1,33 @@
 //! The control plane of one run: registry, placement, start, watch, and explaining the end.
 //!
 //! The manager never touches a message between programs: it tells each where its peers are, and from then on they
-//! talk to each other. All its decisions are made by a state machine ([`state`]) over what happens ([`event`]),
-//! for what the description asks ([`plan`]).
+//! talk to each other. All its decisions are made by a state machine ([`state`]) over what happens ([`event`]), for
+//! what the description asks ([`plan`], made by [`compile`]). The shell around it ([`session`]) keeps the run directory,
+//! the sockets and the [`guard`], which starts the programs and leaves none behind.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use titin_manager::compile::{Choices, compile};
+//! use titin_manager::event::{Action, Event, Exit};
+//! use titin_manager::plan::{InstanceId, PerInstance};
+//! use titin_manager::state::{Manager, Outcome};
+//!
+//! let text = "
+//! ymmsl_version: v0.2
+//! models: {demo: {components: {macro: {description: alone, implementation: p}}}}
+//! programs: {p: {executable: ./macro}}
+//! ";
+//! let network = titin_model::load_texts(&[("demo.ymmsl", text)], &Default::default()).unwrap().network(None).unwrap();
+//! let plan = Arc::new(compile(&network, &[], &Choices::default()).unwrap());
+//! let mut manager = Manager::new(plan, "here", PerInstance::make(1, |_| false));
+//! let macro_ = InstanceId(0);
+//! assert!(matches!(manager.begin(Duration::ZERO)[..], [Action::Start(id)] if id == macro_));
+//! manager.handle(Duration::from_millis(1), Event::Started(macro_, 4711));
+//! manager.handle(Duration::from_millis(9), Event::Ended(macro_, Exit::Code(3)));
+//! let Some(Outcome::Failed(failure)) = manager.outcome() else { panic!("it never joined") };
+//! assert_eq!(manager.line(failure), "macro ended with exit code 3 before it had joined the run");
+//! ```
 
 #![forbid(unsafe_code)]
 

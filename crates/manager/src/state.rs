@@ -1,7 +1,7 @@
 //! The manager as a pure state machine: events in, actions out, no I/O and no clock.
 //!
 //! [`Manager::handle`] takes one event and the time since the run began, and says what to do. Who reads sockets,
-//! starts processes and keeps time is the shell in [`crate::serve`]; so every race is a unit test. The parts:
+//! starts processes and keeps time is the shell in [`crate::session`]; so every race is a unit test. The parts:
 //!
 //! - `registry`: who may join, and what a newcomer is told;
 //! - `watch`: processes, links and signs of life, and when something counts as a failure;
