@@ -168,11 +168,14 @@ impl Process {
         state.heartbeat = welcome.heartbeat;
         state.instances.insert(inner.name.clone(), inner.clone());
         let peers: HashSet<&str> = welcome.wires.iter().map(|wire| wire.peer.as_str()).collect();
-        for peer in peers {
+        for &peer in &peers {
             state.unrouted.entry(peer.to_owned()).or_default().push(inner.clone());
             self.settle(&mut state, peer);
         }
+        // The manager's word on them may have come before this instance was there to hear it.
+        let finished: Vec<&str> = peers.into_iter().filter(|&peer| state.finished.contains(peer)).collect();
         drop(state);
+        finished.into_iter().for_each(|peer| inner.peer_finished(peer));
         self.reactor().tick();
     }
 
