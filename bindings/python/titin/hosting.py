@@ -61,8 +61,8 @@ def run(
     opens its own by ``titin.Instance(...)``.
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
-    waits until all have ended, and answers Ctrl-C. Raises what the first function raised, or :class:`titin.Error` if
-    the run failed otherwise; :class:`titin.UsageError` if it could not begin.
+    waits until all have ended, and answers Ctrl-C. Raises what a function raised if the run failed by that, else
+    :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
     """
     functions = dict(functions or {})
     with tempfile.TemporaryDirectory(prefix="titin-") as folder:
@@ -88,10 +88,11 @@ def run(
                 troupe.leave(_GRACE)
                 raise
     troupe.leave(None if process.returncode == 0 else _GRACE)
-    if troupe.raised:
-        raise troupe.raised[0]
     if process.returncode != 0:
-        raise _failure(end, process.returncode)
+        culprit = (end.get("story") or {}).get("culprit", "")
+        raise troupe.raised.get(str(culprit)) or _failure(end, process.returncode)
+    for raised in troupe.raised.values():
+        raise raised
     return Run(Path(end["directory"]), end["seconds"], troupe.returned)
 
 
@@ -102,7 +103,7 @@ class _Troupe:
     functions: Mapping[str, Callable[..., Any]]
     threads: list[threading.Thread] = field(default_factory=list)
     returned: dict[str, Any] = field(default_factory=dict)
-    raised: list[BaseException] = field(default_factory=list)
+    raised: dict[str, BaseException] = field(default_factory=dict)
 
     def enter(self, line: str) -> None:
         """Starts a thread for each instance that the command names; none if it could not begin."""
@@ -137,7 +138,7 @@ class _Troupe:
                     _refuse(f"the function of {name} returned without opening its instance")
         except BaseException as raised:
             if not is_echo(raised):
-                self.raised.append(raised)
+                self.raised[name] = raised
             if not _core.opened():
                 _refuse(last_lines(raised))
             # An instance that only the function's variables hold is let go, and fails the run.

@@ -1,0 +1,280 @@
+"""The ways to receive: with patience, without, from several ports, into memory of one's own, by slot."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import titin
+from titin.model import Model
+
+from .conftest import pair
+
+
+def sends(*messages):
+    """A sender of these data on `out`, at times 0, 1, ..."""
+
+    def sender(instance):
+        while instance.reuse():
+            for time, data in enumerate(messages):
+                instance.send("out", data, timestamp=time)
+
+    return sender
+
+
+def once(receive):
+    """A receiver that does this in each use."""
+
+    def receiver(instance):
+        found = None
+        while instance.reuse():
+            found = receive(instance)
+        return found
+
+    return receiver
+
+
+def test_timestamps_arrive(stage):
+    def sender(instance):
+        while instance.reuse():
+            instance.send("out", timestamp=0.5, next_timestamp=1)
+            instance.send("out", timestamp=np.float64(1.0))
+
+    def receive(instance):
+        first, second = instance.receive("in"), instance.receive("in")
+        return first.timestamp, first.next_timestamp, first.data, second.timestamp, second.next_timestamp
+
+    returned = stage.play(sender, once(receive))
+    assert returned["receiver"] == (0.5, 1.0, None, 1.0, None)
+
+
+def test_a_timeout_ends_and_the_instance_goes_on(stage):
+    go = threading.Event()
+
+    def sender(instance):
+        while instance.reuse():
+            go.wait()
+            instance.send("out", 1, timestamp=0.0)
+
+    def receive(instance):
+        with pytest.raises(titin.Timeout) as raised:
+            instance.receive("in", timeout=0.01)
+        assert isinstance(raised.value, TimeoutError)
+        with pytest.raises(titin.Timeout):
+            instance.receive_any("in", timeout=0)
+        with pytest.raises(titin.Timeout):
+            instance.receive_into("in", np.zeros(1), timeout=0.001)
+        go.set()
+        return instance.receive("in", timeout=100).data
+
+    assert stage.play(sender, once(receive))["receiver"] == 1
+
+
+def test_trying_does_not_wait(stage):
+    go = threading.Event()
+
+    def sender(instance):
+        while instance.reuse():
+            go.wait()
+            instance.send("out", 1, timestamp=0.0)
+
+    def receive(instance):
+        assert instance.try_receive("in") is None
+        go.set()
+        while (message := instance.try_receive("in")) is None:
+            pass
+        return message.data
+
+    assert stage.play(sender, once(receive))["receiver"] == 1
+
+
+def test_a_finished_sender_closes_its_port(stage):
+    def receive(instance):
+        assert instance.receive("in").data == "only"
+        for call in (instance.receive, instance.try_receive, instance.receive_any):
+            with pytest.raises(titin.PortClosed, match="in"):
+                while True:
+                    call("in")
+        return True
+
+    assert stage.play(sends("only"), once(receive))["receiver"]
+
+
+def test_a_default_is_for_ports_that_nothing_is_connected_to(stage):
+    own = titin.Message("own", timestamp=3.0)
+
+    def receive(instance):
+        assert not instance.port("other").connected
+        assert instance.receive("other", default=own) is own
+        assert instance.receive("other", default=None).data is None
+        message = instance.receive("other", default=[1])
+        assert (message.data, message.timestamp) == ([1], 0.0)
+        # Connected ports have messages of their own.
+        assert instance.receive("in", default=2).data == "sent"
+        with pytest.raises(titin.Error, match="other"):
+            instance.receive("other")
+        return True
+
+    assert stage.play(sends("sent"), once(receive))["receiver"]
+
+
+def test_an_unconnected_port_sends_nowhere(stage):
+    def sender(instance):
+        while instance.reuse():
+            assert not instance.port("spare").connected
+            instance.send("spare", np.zeros(3), timestamp=0.0)
+
+    stage.play(sender, once(lambda _: None))
+
+
+@pytest.mark.parametrize("layout", ["c", "fortran", "strided", "reversed"])
+def test_into_memory_of_ones_own(stage, layout):
+    sent = np.arange(12.0).reshape(3, 4)
+
+    def receive(instance):
+        room = {
+            "c": np.zeros((3, 4)),
+            "fortran": np.zeros((3, 4), order="F"),
+            "strided": np.zeros((6, 8))[::2, ::2],
+            "reversed": np.zeros((3, 4))[::-1, ::-1],
+        }[layout]
+        for data in (sent, sent.T.copy().T):
+            room[:] = 0
+            message = instance.receive_into("in", room)
+            np.testing.assert_array_equal(room, data)
+        return message.timestamp
+
+    assert stage.play(sends(sent, np.asfortranarray(sent)), once(receive))["receiver"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("room", "text"),
+    [(np.zeros(4), "shape"), (np.zeros((2, 3), "f4"), "float32"), (np.zeros((3, 2)), "shape")],
+    ids=["rank", "dtype", "shape"],
+)
+def test_memory_that_does_not_fit_is_refused(stage, room, text):
+    def receive(instance):
+        with pytest.raises(titin.TypeMismatch) as raised:
+            instance.receive_into("in", room)
+        assert text in str(raised.value)
+        assert not room.any()
+        return instance.receive("in").data
+
+    assert stage.play(sends(np.ones((2, 3)), "next"), once(receive))["receiver"] == "next"
+
+
+def test_memory_that_cannot_be_written_to_is_refused(stage):
+    def receive(instance):
+        for room in (np.zeros(3)[:0:-1].view(), b"abc"):
+            if isinstance(room, np.ndarray):
+                room.flags.writeable = False
+            with pytest.raises((ValueError, BufferError)):
+                instance.receive_into("in", room)
+        with pytest.raises(titin.TypeMismatch, match="receive into"):
+            instance.receive_into("in", np.zeros(3, ">f8"))
+        return instance.receive("in").data
+
+    assert stage.play(sends("still there"), once(receive))["receiver"] == "still there"
+
+
+def fan(members: int) -> Model:
+    """A sender with vector ports, and members."""
+    model = Model("fan")
+    model.component("sender", "sender", o_i="out", s="back")
+    model.component("receiver", "receiver", f_init="in", o_f="out", multiplicity=members)
+    model.conduit("sender.out", "receiver.in")
+    model.conduit("receiver.out", "sender.back")
+    return model
+
+
+def test_slots_of_a_vector_port(stage):
+    def sender(instance):
+        while instance.reuse():
+            out, back = instance.port("out"), instance.port("back")
+            assert (out.vector, out.slots, out.resizable, out.operator) == (True, 3, False, "o_i")
+            for slot in range(out.slots):
+                instance.send(out, slot * 10, slot=slot, timestamp=0.0)
+            found = [instance.receive(back, slot=slot).data for slot in reversed(range(3))]
+            with pytest.raises(titin.UsageError, match="slot"):
+                instance.send(out, 1, timestamp=1.0)
+            with pytest.raises(titin.UsageError, match="3"):
+                instance.send(out, 1, slot=3, timestamp=1.0)
+        return found
+
+    def receiver(instance):
+        while instance.reuse():
+            message = instance.receive("in")
+            instance.send("out", [instance.name, message.data], timestamp=message.timestamp)
+
+    returned = stage.play(sender, receiver, fan(3))
+    assert returned["sender"] == [["receiver[2]", 20], ["receiver[1]", 10], ["receiver[0]", 0]]
+
+
+def test_any_port_and_slot(stage):
+    def sender(instance):
+        found = []
+        while instance.reuse():
+            for slot in range(3):
+                instance.send("out", slot, slot=slot, timestamp=0.0)
+            for _ in range(3):
+                port, slot, message = instance.receive_any("back")
+                assert (port, slot) == ("back", message.data)
+                found.append(slot)
+        return sorted(found)
+
+    def receiver(instance):
+        while instance.reuse():
+            message = instance.receive("in")
+            instance.send("out", message.data, timestamp=0.0)
+
+    assert stage.play(sender, receiver, fan(3))["sender"] == [0, 1, 2]
+
+
+def test_any_of_several_ports_by_name_or_handle(stage):
+    model = pair()
+    model.conduit("sender.spare", "receiver.other")
+
+    def sender(instance):
+        while instance.reuse():
+            instance.send("out", 1, timestamp=0.0)
+            instance.send("spare", 2, timestamp=0.0)
+
+    def receive(instance):
+        found = {}
+        for _ in range(2):
+            port, slot, message = instance.receive_any("in", instance.port("other"))
+            assert slot is None
+            found[port] = message.data
+        with pytest.raises(titin.PortClosed):
+            instance.receive_any("in", "other")
+        with pytest.raises(titin.UsageError):
+            instance.receive_any()
+        return found
+
+    assert stage.play(sender, once(receive), model)["receiver"] == {"in": 1, "other": 2}
+
+
+def test_a_resizable_port(stage):
+    def sender(instance):
+        out = instance.port("out")
+        assert out.resizable
+        while instance.reuse():
+            out.slots = 5
+            assert out.slots == 5
+            for slot in range(5):
+                instance.send(out, slot, slot=slot, timestamp=0.0)
+
+    def receive(instance):
+        first = instance.receive("in", slot=0).data
+        return [first] + [instance.receive("in", slot=slot).data for slot in range(1, instance.port("in").slots)]
+
+    def play_sender():
+        with titin.Instance(o_i=["out[]", "spare"]) as instance:
+            sender(instance)
+
+    def play_receiver():
+        with titin.Instance(s=["in[]", "other"]) as instance:
+            return once(receive)(instance)
+
+    assert stage.play(play_sender, play_receiver)["receiver"] == [0, 1, 2, 3, 4]
