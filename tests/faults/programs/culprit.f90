@@ -53,7 +53,10 @@ contains
 
       select case (how)
       case ("exception")
-         error stop "the mesh is tangled"
+         ! The text of error stop would be lost above gfortran's backtrace.
+         call instance%fail("the mesh is tangled")
+         call instance%close(ierr=status)
+         error stop 1
       case ("exit")
          call c_exit(3)
       case ("exit0")
