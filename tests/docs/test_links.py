@@ -1,0 +1,39 @@
+"""Links between documents lead to files, and to headings, that are there."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def pages():
+    """The documents in the tree, as git knows them; all that are there, without git."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True)
+    names = listed.stdout.split() or [str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")]
+    return [name for name in names if (ROOT / name).exists()]
+
+
+def anchors(page):
+    """The names of a page's headings, as they are linked to."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.strip().lower()) for heading in headings]
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("name", pages())
+def test_links_lead_somewhere(name):
+    page = ROOT / name
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    lost = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        there = (page.parent / target).resolve() if target else page
+        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+            lost.append(link)
+    assert not lost, f"{name} links to what is not there: {', '.join(lost)}"

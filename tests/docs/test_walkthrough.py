@@ -1,0 +1,115 @@
+"""README and tutorial, walked through: their files are written, their commands run, what comes out is what they show.
+
+A block with a title is a file; one of an example must be what it says. In a `console` block, lines that begin with `$ ` are
+commands, and what follows is their output, where `...` stands for anything. A `sh` block is not run.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WATCHDOG = 120  # seconds; only a hang reaches it
+
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    """Language, title and text of each block."""
+    return [match.groups() for match in BLOCK.finditer((ROOT / page).read_text())]
+
+
+def steps(text):
+    """The commands of a console block, each with its output. A line that ends with a backslash goes on."""
+    found = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:], []])
+        elif found[-1][0].endswith("\\"):
+            found[-1][0] += "\n" + line
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def pattern(lines):
+    """What an output must look like: `...` alone stands for any lines, within a line for any text."""
+    parts = []
+    for line in lines:
+        if line.strip() == "...":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*?".join(re.escape(part) for part in line.split("...")) + r"\n")
+    return "".join(parts)
+
+
+class Walk:
+    """A shell's state from command to command: where it is, and its environment."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        # As in an activated virtual environment.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str(Path(sys.executable).parents[1])}
+
+    def block(self, text):
+        for command, expected in steps(text):
+            words = command.split()
+            if words[0] == "source":
+                continue  # the environment is active already
+            if words[0] == "cd":
+                self.folder = (self.folder / words[1]).resolve()
+                assert self.folder.is_dir(), command
+                continue
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=WATCHDOG,
+            )
+            said = done.stdout if done.stdout.endswith("\n") or not done.stdout else done.stdout + "\n"
+            assert re.fullmatch(pattern(expected), said), f"$ {command}\n(exit code {done.returncode})\n{said}"
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the tree's examples, so that the tree stays clean."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("build", "__pycache__"))
+    return tmp_path
+
+
+def test_the_readme_is_true(copy):
+    walk = Walk(copy)
+    shown = 0
+    for language, title, text in blocks("README.md"):
+        if title:
+            assert (ROOT / title).read_text() == text, f"README.md shows another {title}"
+            shown += 1
+        elif language == "console":
+            walk.block(text)
+    assert shown == 2
+
+
+def test_the_tutorial_is_true(tmp_path):
+    walk = Walk(tmp_path)
+    written = []
+    for language, title, text in blocks("docs/tutorial.md"):
+        if title:
+            (tmp_path / title).write_text(text)
+            written.append(title)
+        elif language == "console":
+            walk.block(text)
+    example = ROOT / "examples/reaction-diffusion"
+    for name in ["macro.py", "micro.py", "micro.c", "macro.cpp", "micro.f90", "model.ymmsl"]:
+        assert name in written
+        same = [path for path in example.rglob(name) if "build" not in path.parts]
+        assert same and same[0].read_text() == (tmp_path / name).read_text(), f"the tutorial shows another {name}"
