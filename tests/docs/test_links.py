@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 def pages():
     """The documents in the tree, as git knows them; all that are there, without git."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True
+    )
     names = listed.stdout.split() or [str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")]
     return [name for name in names if (ROOT / name).exists()]
 
