@@ -1,7 +1,7 @@
 """README and tutorial, walked through: their files are written, their commands run, what comes out is what they show.
 
-A block with a title is a file; one of an example must be what it says. In a `console` block, lines that begin with `$ ` are
-commands, and what follows is their output, where `...` stands for anything. A `sh` block is not run.
+A block with a title is a file; one of an example must be what it says. In a `console` block, lines that begin with `$ `
+are commands, and what follows is their output, where `...` stands for anything. A `sh` block is not run.
 """
 
 import os
