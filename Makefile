@@ -57,7 +57,11 @@ bench: setup  ## the benchmarks, each beside its rival
 	$(PYTHON) -m benchmarks $(if $(QUICK),--quick)
 
 fuzz:  ## the decoders against random bytes, 60 seconds each (needs a nightly Rust and cargo-fuzz)
-	tools/fuzz.sh
+	for crate in crates/*/fuzz; do \
+	    for target in $$(cd $$crate && cargo +nightly fuzz list); do \
+	        (cd $$crate && cargo +nightly fuzz run $$target -- -max_total_time=60); \
+	    done; \
+	done
 
 clean:  ## removes what was built
 	rm -rf $(CARGO_TARGET_DIR) $(VENV) build dist
