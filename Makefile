@@ -37,11 +37,16 @@ test-rust: setup
 test-python: build
 	$(PYTHON) -m pytest tests -n $(JOBS)
 
-check: check-rust check-python check-tree  ## format, lints, types, licences
+check: check-rust check-orders check-python check-tree  ## format, lints, types, licences
 
 check-rust: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --profile $(PROFILE) -- -D warnings
+
+# The pieces that several threads work on at once, in every order that the memory model allows.
+check-orders: setup
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom \
+		cargo test --locked --profile $(PROFILE) -p titin-transport --lib loom
 
 check-python: setup
 	ruff format --check .
@@ -75,4 +80,4 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python check check-rust check-python check-tree bench fuzz clean clean-stage
+.PHONY: help setup build wheel demo test test-rust test-python check check-rust check-orders check-python check-tree bench fuzz clean clean-stage

@@ -17,6 +17,7 @@
 
 pub mod conformance;
 mod events;
+pub mod fuzz;
 mod host;
 mod pair;
 mod peer;

@@ -1,0 +1,148 @@
+//! How long a message takes between two processes over tcp, next to a plain socket in the same run.
+//!
+//! From the call of `send` here until the message has been taken there: half of there and back, except for the large
+//! one, to which an empty message comes back. The payload is written anew each time; the receiver does not read it.
+//!
+//!     cargo run --release -p titin-testkit --example link -- [pairs [bytes]]
+
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use titin_testkit::{Host, Inlet, Outlet, Side, until};
+use titin_transport::InboxOptions;
+use titin_wire::{Address, Secret};
+
+const LARGE: usize = 64 << 20;
+const SIZES: [(usize, u32); 5] = [(0, 2000), (1 << 10, 2000), (64 << 10, 500), (1 << 20, 50), (LARGE, 3)];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "answer") {
+        return answer();
+    }
+    let mut numbers = words.iter().map(|word| word.parse().expect("a number"));
+    measure(numbers.next().unwrap_or(15), numbers.next());
+}
+
+fn measure(pairs: usize, only: Option<usize>) {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let program = std::env::current_exe().expect("a path");
+    let mut child =
+        Command::new(program).arg("answer").stdin(Stdio::piped()).spawn().expect("another process");
+    let mut orders = child.stdin.take().expect("piped");
+    let port = listener.local_addr().expect("bound").port();
+    write!(orders, "{}\n{}\n{port}\n", secret.reveal(), host.listen()).expect("the other process reads");
+    let mut titin = Titin::new(Side::from(host), 1, 2);
+    let mut plain = Plain(listener.accept().expect("the other process").0);
+    plain.0.set_nodelay(true).expect("a socket option");
+
+    println!("medians of {pairs}, in µs\n{:>10} {:>10} {:>10} {:>7}", "bytes", "titin", "socket", "ratio");
+    let mut payload = vec![1u8; LARGE];
+    let mut room = vec![1u8; LARGE];
+    for (size, times) in SIZES.into_iter().filter(|(size, _)| only.is_none_or(|only| only == *size)) {
+        let mut figures: [Vec<f64>; 2] = Default::default();
+        for _ in 0..pairs {
+            figures[0].push(time(&mut titin, &mut payload[..size], &mut room, times));
+            figures[1].push(time(&mut plain, &mut payload[..size], &mut room, times));
+        }
+        let [ours, theirs] = figures.map(median);
+        println!("{size:>10} {ours:>10.1} {theirs:>10.1} {:>7.2}", ours / theirs);
+    }
+    drop((titin, plain));
+    child.wait().expect("the other process ends");
+}
+
+/// The other process: answers each message with one of the same size, or an empty one if it is large.
+fn answer() {
+    let mut lines = BufReader::new(std::io::stdin()).lines().map(|line| line.expect("an order"));
+    let mut next = || lines.next().expect("an order");
+    let host = Host::start(&next().parse().expect("a secret"));
+    host.dial(&[Address::from(next())], 1);
+    let port: u16 = next().parse().expect("a port");
+    let plain = TcpStream::connect(("127.0.0.1", port)).expect("the other process");
+    plain.set_nodelay(true).expect("a socket option");
+    std::thread::spawn(move || serve(Plain(plain)));
+    let side = Side::from(host);
+    let (host, _) = side.tcp.as_ref().expect("over tcp");
+    let events = host.events.clone();
+    std::thread::spawn(move || serve(Titin::new(side, 2, 1)));
+    events.lost();
+}
+
+fn serve(mut way: impl Way) {
+    let mut room = vec![0u8; LARGE];
+    let payload = vec![2u8; LARGE];
+    while let Some(size) = way.take(&mut room) {
+        way.send(&payload[..if size < LARGE { size } else { 0 }]);
+    }
+}
+
+/// Mean of one way, in microseconds.
+fn time(way: &mut impl Way, payload: &mut [u8], room: &mut [u8], times: u32) -> f64 {
+    let mut spent = Duration::ZERO;
+    for round in 0..times {
+        payload.fill(round as u8);
+        let start = Instant::now();
+        way.send(payload);
+        way.take(room).expect("an answer");
+        spent += start.elapsed();
+    }
+    let ways = if payload.len() < LARGE { 2.0 } else { 1.0 };
+    spent.as_secs_f64() * 1e6 / f64::from(times) / ways
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+trait Way {
+    fn send(&mut self, payload: &[u8]);
+    /// Length of the message that came; `None` when none will.
+    fn take(&mut self, room: &mut [u8]) -> Option<usize>;
+}
+
+struct Titin {
+    outlet: Outlet,
+    inlet: Inlet,
+    side: Side,
+}
+
+impl Titin {
+    fn new(side: Side, out: u32, back: u32) -> Self {
+        let options = InboxOptions::default();
+        Titin { outlet: side.outlet(out, options), inlet: side.inlet(back, options), side }
+    }
+}
+
+impl Way for Titin {
+    fn send(&mut self, payload: &[u8]) {
+        self.outlet.send(payload);
+    }
+
+    fn take(&mut self, _: &mut [u8]) -> Option<usize> {
+        Some(until(&self.side.bell, || self.inlet.inbox.take()).body.len())
+    }
+}
+
+struct Plain(TcpStream);
+
+impl Way for Plain {
+    fn send(&mut self, payload: &[u8]) {
+        let length = (payload.len() as u64).to_le_bytes();
+        let sent = self.0.write_vectored(&[IoSlice::new(&length), IoSlice::new(payload)]).expect("a write");
+        self.0.write_all(&payload[sent.saturating_sub(8)..]).expect("a write");
+    }
+
+    fn take(&mut self, room: &mut [u8]) -> Option<usize> {
+        let mut length = [0; 8];
+        self.0.read_exact(&mut length).ok()?;
+        let length = u64::from_le_bytes(length) as usize;
+        self.0.read_exact(&mut room[..length]).ok()?;
+        Some(length)
+    }
+}

@@ -1,0 +1,89 @@
+//! Our crates depend on each other one way only, as `ARCHITECTURE.md` draws it.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Who may use whom.
+const ARROWS: [(&str, &[&str]); 11] = [
+    ("titin-model", &[]),
+    ("titin-array", &[]),
+    ("titin-wire", &["titin-model"]),
+    ("titin-transport", &["titin-wire"]),
+    ("titin-runtime", &["titin-transport", "titin-array", "titin-wire", "titin-model"]),
+    ("titin-components", &["titin-runtime"]),
+    ("titin-manager", &["titin-transport", "titin-wire", "titin-model"]),
+    ("titin-relay", &["titin-transport", "titin-wire"]),
+    ("titin-capi", &["titin-runtime"]),
+    ("titin-cli", &["titin-model", "titin-runtime", "titin-components", "titin-manager", "titin-relay"]),
+    ("titin-python", &[]),
+];
+
+/// In tests only: the runtime's play whole runs, with the manager that there is.
+const IN_TESTS: [(&str, &str); 1] = [("titin-runtime", "titin-manager")];
+
+const TESTKIT: &str = "titin-testkit";
+
+#[test]
+fn dependencies_point_one_way() {
+    let metadata = metadata();
+    let ours: BTreeSet<&str> = packages(&metadata).map(|package| name(package)).collect();
+    assert!(ours.contains("titin-wire") && ours.contains(TESTKIT), "{ours:?}");
+    for package in packages(&metadata) {
+        let from = name(package);
+        for dependency in package["dependencies"].as_array().expect("a list") {
+            let to = name(dependency);
+            if !ours.contains(to) || from == TESTKIT {
+                continue;
+            }
+            let only_for_tests = dependency["kind"] == "dev";
+            if only_for_tests && IN_TESTS.contains(&(from, to)) {
+                continue;
+            }
+            if to == TESTKIT {
+                assert!(only_for_tests, "{from} may use {TESTKIT} as a development dependency only");
+                continue;
+            }
+            let arrows = ARROWS.iter().find(|(crate_name, _)| *crate_name == from);
+            let (_, allowed) =
+                arrows.unwrap_or_else(|| panic!("{from} is new: say in this test what it may use"));
+            assert!(allowed.contains(&to), "{from} must not use {to}; it may use {allowed:?}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_where_it_has_no_business() {
+    for crate_name in ["model", "wire", "transport", "runtime", "components", "manager", "cli", "testkit"] {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(crate_name).join("src");
+        let files = ["lib.rs", "main.rs"].map(|file| root.join(file));
+        for file in files.into_iter().filter(|file| file.exists()) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(
+                text.contains("#![forbid(unsafe_code)]"),
+                "{} does not forbid unsafe code",
+                file.display()
+            );
+        }
+    }
+}
+
+fn metadata() -> Value {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().expect("a list").iter()
+}
+
+fn name(value: &Value) -> &str {
+    value["name"].as_str().expect("a name")
+}
