@@ -28,7 +28,7 @@ const TESTKIT: &str = "titin-testkit";
 #[test]
 fn dependencies_point_one_way() {
     let metadata = metadata();
-    let ours: BTreeSet<&str> = packages(&metadata).map(|package| name(package)).collect();
+    let ours: BTreeSet<&str> = packages(&metadata).map(name).collect();
     assert!(ours.contains("titin-wire") && ours.contains(TESTKIT), "{ours:?}");
     for package in packages(&metadata) {
         let from = name(package);
