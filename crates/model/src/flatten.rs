@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::description::BuiltIn;
-use crate::description::{Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind};
+use crate::description::{
+    BuiltIn, Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind,
+};
 use crate::extras::Buffer;
 use crate::filter::Filter;
 use crate::merge::SETTINGS_IN;
@@ -15,7 +16,7 @@ use crate::problem::{Code, Place, Problems, Report, did_you_mean, listing};
 use crate::timelines;
 
 /// The most instances of a run.
-pub(crate) const MOST_INSTANCES: u64 = 1 << 24;
+const MOST_INSTANCES: u64 = 1 << 24;
 /// The most components of a run, and the most conduits between them.
 const MOST_COMPONENTS: usize = 1 << 20;
 const MOST_BUNDLES: usize = 1 << 22;

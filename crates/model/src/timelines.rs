@@ -6,7 +6,7 @@
 
 mod report;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::description::{BuiltIn, Model, Port};
 use crate::filter::Filter;
@@ -157,6 +157,27 @@ impl<'a> Graph<'a> {
         path.iter().map(name).collect::<Vec<_>>().into()
     }
 
+    /// The two timelines that a link between steps joins, if both ends have the same around them: nearly all links are like
+    /// that, and this takes no memory.
+    fn step(&mut self, link: usize, around: &[Around]) -> Option<(Part, Part)> {
+        let Link { sender, sender_port, receiver, receiver_port, .. } = self.links[link];
+        let (Around::Known(from), Around::Known(to)) = (&around[sender], &around[receiver]) else {
+            return None;
+        };
+        if sender_port.operator != Operator::OI
+            || receiver_port.operator != Operator::S
+            || !self.equal(from, to)
+        {
+            return None;
+        }
+        let mut part = |component, port: &Port| match port.timeline.parts() {
+            [] => Some(self.usual_part(component)),
+            [name] => Some(self.named_part(component, name)),
+            _ => None,
+        };
+        Some((part(sender, sender_port)?, part(receiver, receiver_port)?))
+    }
+
     /// Finds what a written part such as `macro` or `macro.fast` means.
     fn written_part(&mut self, components: &HashMap<&str, usize>, written: &str) -> Option<Part> {
         if let Some(component) = components.get(written) {
@@ -245,7 +266,7 @@ struct Found {
     /// Components whose F_INIT links come from different timelines.
     torn: Vec<(usize, Vec<Incoming>)>,
     /// Links whose reducers reduce more than there is.
-    over_reduced: Vec<usize>,
+    over_reduced: BTreeSet<usize>,
 }
 
 fn reducers(filters: &[Filter]) -> usize {
@@ -276,7 +297,7 @@ fn find(graph: &mut Graph<'_>, infer: bool) -> Found {
 fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Found {
     let mut around = vec![Around::Unknown; graph.names.len()];
     around[graph.model()] = Around::Known(Vec::new());
-    let (mut torn, mut over_reduced) = (Vec::new(), Vec::new());
+    let (mut torn, mut over_reduced) = (Vec::new(), BTreeSet::new());
     for component in order {
         let mut incoming: Vec<Incoming> = Vec::new();
         let mut unknown = false;
@@ -291,7 +312,9 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
             }
             match graph.messages(sender, port, &around) {
                 None => unknown = true,
-                Some(path) if path.len() < reducers(filters) => over_reduced.push(*i),
+                Some(path) if path.len() < reducers(filters) => {
+                    over_reduced.insert(*i);
+                }
                 Some(mut path) => {
                     path.truncate(path.len() - reducers(filters));
                     incoming.push((*i, path));
@@ -320,6 +343,10 @@ fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)
         let each_step = sender_port.operator == Operator::OI && receiver_port.operator == Operator::S;
         let plain = !filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
         if !each_step || !plain || sender == model || receiver == model {
+            continue;
+        }
+        if let Some((x, y)) = graph.step(i, around) {
+            partners.push((i, x, y));
             continue;
         }
         let ends =
@@ -354,6 +381,9 @@ pub(crate) fn check(model: &Model, strict: bool, problems: &mut Problems) {
     }
     report_torn(&graph, &found, problems);
     report_links(&mut graph, &found, problems);
+    if one_way.is_empty() {
+        return;
+    }
     let partners: HashSet<usize> =
         partners(&mut graph, &found.around).into_iter().map(|(i, _, _)| i).collect();
     for i in one_way.into_iter().filter(|i| partners.contains(i)) {

@@ -2,7 +2,10 @@
 
 use super::{Found, Graph, Link, reducers, repeaters};
 use crate::description::Port;
-use crate::problem::{Code, Problems};
+use crate::problem::{Code, Problems, listing};
+
+/// More conduits than these are not shown with one problem.
+const MOST_LINES: usize = 12;
 
 pub(super) fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
     if component == graph.model() {
@@ -14,7 +17,7 @@ pub(super) fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
 pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
     let Some(first) = cycle.first().map(|i| &graph.links[*i]) else { return };
     let mut why = String::from("each of these waits at F_INIT for the one before it:");
-    for i in cycle {
+    for i in cycle.iter().take(MOST_LINES) {
         let link = &graph.links[*i];
         why += &format!(
             "\n  {} ({}) -> {} ({})",
@@ -24,8 +27,11 @@ pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Pr
             link.receiver_port.operator
         );
     }
-    let names: Vec<_> = cycle.iter().map(|i| graph.names[graph.links[*i].sender]).collect();
-    let what = format!("{} can never start", names.join(", "));
+    if cycle.len() > MOST_LINES {
+        why += &format!("\n  and so on, through {} conduits", cycle.len());
+    }
+    let names = listing(cycle.iter().map(|i| graph.names[graph.links[*i].sender])).replace(" or ", " and ");
+    let what = format!("{names} can never start");
     let hint =
         "receive in S what comes back, or begin the cycle with a component that needs nothing".to_string();
     problems.error_hint(first.at, Code::Cycle, what, why, hint);
@@ -38,7 +44,7 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
     }
     for (component, incoming) in &found.torn {
         let mut why = String::from("all F_INIT ports receive once per use, but here they are sent to:");
-        for (i, path) in incoming {
+        for (i, path) in incoming.iter().take(MOST_LINES) {
             let link = &graph.links[*i];
             why += &format!(
                 "\n  {}, from {}: {}",
@@ -46,6 +52,9 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
                 end(graph, link.sender, link.sender_port),
                 graph.show(path)
             );
+        }
+        if incoming.len() > MOST_LINES {
+            why += &format!("\n  and {} more", incoming.len() - MOST_LINES);
         }
         let longest = incoming.iter().map(|(_, path)| path.len()).max().unwrap_or(0);
         let rare = incoming.iter().find(|(_, path)| path.len() < longest).map(|(i, _)| *i);
@@ -79,6 +88,15 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
         let Link { sender, sender_port, receiver, receiver_port, filters, at, .. } = graph.links[i];
         if sender_port.guessed || receiver_port.guessed || found.over_reduced.contains(&i) {
             continue;
+        }
+        if filters.is_empty()
+            && let Some((x, y)) = graph.step(i, &found.around)
+            && graph.find(x) == graph.find(y)
+        {
+            continue;
+        }
+        if problems.is_full() {
+            return;
         }
         let (from, to) = (
             graph.messages(sender, sender_port, &found.around),
