@@ -78,10 +78,9 @@ fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problem
     };
     let fits = value.dimension == dimension || value.dimension == Dimension::NONE;
     if !fits || !value.value_si.is_finite() || value.value_si < 0.0 {
-        let why = format!(
-            "{dimension} of 0 or more is expected, such as \"10 ms\" or \"2.5 km\"; found {}",
-            node.describe()
-        );
+        let like = if dimension == Dimension::LENGTH { "2.5 km" } else { "10 ms" };
+        let why =
+            format!("{dimension} of 0 or more is expected, such as \"{like}\"; found {}", node.describe());
         problems.error(node.at, Code::Unit, format!("{what} does not fit"), why);
         return None;
     }
@@ -143,6 +142,7 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
     if FILTER_NAMES.contains(&&*name) {
         let why = "titin has a filter of this name; choose another";
         problems.error(at, Code::Duplicate, format!("{what} is there already"), why);
+        return None;
     }
     let mut fields = Fields::new(node, what.as_str(), problems)?;
     let [python, library, symbol, side] = ["python", "library", "symbol", "side"].map(|key| fields.take(key));

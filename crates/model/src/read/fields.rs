@@ -56,7 +56,7 @@ impl<'n> Fields<'n> {
                 let key = shorten(&entry.key);
                 let hint = did_you_mean(&entry.key, known())
                     .or_else(|| Some(format!("known here: {}", listing(known()))));
-                let why = format!("{} has no such key", self.what);
+                let why = format!("there is no such key in {}", self.what);
                 problems.error_hint(entry.at, Code::UnknownKey, format!("unknown key \"{key}\""), why, hint);
             }
         }
