@@ -513,7 +513,7 @@ impl Inner {
         }));
     }
 
-    /// Counts the time of a send, which stands for so many.
+    /// Counts the time of a send without its waits; it stands for so many.
     pub(crate) fn sent_for(&self, time: Duration, times: u64) {
         self.sending.fetch_add(time.as_nanos() as u64 * times, Ordering::Relaxed);
     }
@@ -601,13 +601,14 @@ impl Inner {
         for (profile, outlet) in conduits.iter_mut().filter(|profile| profile.sends).zip(self.outlets()) {
             profile.raised = outlet.window.raised();
         }
-        let sum = |sends: bool| conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum();
+        let sum =
+            |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
         Profile {
             instance: self.name.clone(),
             start: self.trace.start(),
             stop: self.trace.now() as f64 * 1e-9,
             waiting: sum(false),
-            sending: self.sending.load(Ordering::Relaxed) as f64 * 1e-9,
+            sending: self.sending.load(Ordering::Relaxed) as f64 * 1e-9 + sum(true),
             blocked: sum(true),
             conduits,
             events: self.trace.take_rows(),

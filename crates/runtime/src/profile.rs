@@ -27,8 +27,12 @@ impl Meter {
         self.waiting.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
+    pub(crate) fn waited_so_far(&self) -> Duration {
+        Duration::from_nanos(self.waiting.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn waiting(&self) -> f64 {
-        self.waiting.load(Ordering::Relaxed) as f64 * 1e-9
+        self.waited_so_far().as_secs_f64()
     }
 }
 

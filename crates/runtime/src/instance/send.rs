@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use titin_transport::{Buffer, Carrier, Outgoing, Room};
 use titin_wire::control::Event;
@@ -69,17 +69,24 @@ impl Instance {
             Some(overlay) => inner.number(overlay.clone()),
         };
         let turn = inner.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let clock =
-            (inner.trace.on || turn.is_multiple_of(SAMPLE)).then(|| (Instant::now(), inner.trace.now()));
+        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
+        let times = match turn {
+            _ if inner.trace.on => Some(1),
+            ..SAMPLE => Some(1),
+            turn if turn.is_multiple_of(SAMPLE) => Some(SAMPLE),
+            _ => None,
+        };
+        let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
+        let clock = times.map(|times| (Instant::now(), inner.trace.now(), waited(), times));
         let mut message = Message { payload, timestamp, next_timestamp, slot, overlay, copy: None };
         for outlet in outlets {
             let sent = inner.send_along(port, outlet, &mut message)?;
-            if let Some((_, start)) = clock.filter(|_| inner.trace.on) {
+            if let Some((_, start, ..)) = clock.filter(|_| inner.trace.on) {
                 inner.row(traced("SEND", port, slot, &outlet.end, start, inner.trace.now(), sent, timestamp));
             }
         }
-        if let Some((start, _)) = clock {
-            inner.sent_for(start.elapsed(), if inner.trace.on { 1 } else { SAMPLE });
+        if let Some((start, _, before, times)) = clock {
+            inner.sent_for(start.elapsed().saturating_sub(waited() - before), times);
         }
         Ok(())
     }
@@ -115,8 +122,9 @@ impl Inner {
         if let Some(carrier) = outlet.end.carrier.get() {
             return Ok(Some(carrier.clone()));
         }
+        let start = Instant::now();
         let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-        self.wait(None, on, || {
+        let carrier = self.wait(None, on, || {
             if let Some(carrier) = outlet.end.carrier.get() {
                 return Ok(Some(Some(carrier.clone())));
             }
@@ -124,7 +132,9 @@ impl Inner {
                 return Ok(Some(None));
             }
             self.reachable(&outlet.end).map(|()| None)
-        })
+        });
+        outlet.end.meter.waited(start.elapsed());
+        carrier
     }
 
     /// Fails once it is sure that the other end cannot be reached.
