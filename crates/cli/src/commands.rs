@@ -5,4 +5,5 @@ pub(crate) mod component;
 pub(crate) mod config;
 pub(crate) mod guard;
 pub(crate) mod plot;
+pub(crate) mod profile;
 pub(crate) mod run;

@@ -1,5 +1,6 @@
 //! Pictures: from a description or a profile to an SVG text that needs nothing else.
 
+pub(crate) mod chart;
 pub(crate) mod coupling;
 pub(crate) mod graph;
 mod layout;

@@ -4,7 +4,9 @@
 
 mod commands;
 mod draw;
+mod profile;
 mod sources;
+mod table;
 mod terminal;
 mod view;
 
@@ -31,6 +33,7 @@ enum Command {
     Run(commands::run::Run),
     Check(commands::check::Check),
     Plot(commands::plot::Plot),
+    Profile(commands::profile::ProfileOf),
     Config(commands::config::Config),
     Manager(commands::run::Manager),
     #[command(hide = true)]
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
         Command::Plot(plot) => plot.run(),
+        Command::Profile(profile) => profile.run(),
         Command::Config(config) => config.run(),
         Command::Manager(manager) => manager.run(),
         Command::Component(component) => component.run(),

@@ -2,6 +2,7 @@
 
 mod check;
 mod plot;
+mod profile;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

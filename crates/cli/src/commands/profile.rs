@@ -1,0 +1,209 @@
+//! `titin profile`: where the time of a run went.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::draw;
+use crate::profile::{Conduit, Database, Instance, Profile, Region, timeline};
+use crate::table::{Column, bytes, percent, seconds, table};
+use crate::terminal::{self, BOLD, FAINT, complain, harmless, print};
+
+/// The rows of a table, unless all are asked for.
+const MOST_ROWS: usize = 40;
+
+/// Shows where the time of a run went
+#[derive(Args)]
+pub(crate) struct ProfileOf {
+    /// A run directory, or the performance.sqlite in it; MUSCLE3's serves too
+    #[arg(value_name = "RUN_DIR")]
+    run: PathBuf,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print every row of long tables
+    #[arg(long)]
+    all: bool,
+    /// Write a timeline for Perfetto or Chrome; needs a run with --trace
+    #[arg(long, value_name = "JSON")]
+    timeline: Option<PathBuf>,
+    /// Draw where the time went: as a timeline if the run was traced, else as bars
+    #[arg(long, value_name = "SVG")]
+    plot: Option<PathBuf>,
+}
+
+impl ProfileOf {
+    pub(crate) fn run(&self) -> ExitCode {
+        self.work().map_or_else(|text| complain(&text), |()| ExitCode::SUCCESS)
+    }
+
+    fn work(&self) -> Result<(), String> {
+        let database = Database::open(&self.run)?;
+        let profile = database.profile()?;
+        if let Some(path) = &self.timeline {
+            if !profile.traced {
+                return Err(format!(
+                    "{} has no event rows, so there is no timeline: the run was not traced; run it with `titin run --trace`",
+                    self.run.display()
+                ));
+            }
+            let file = File::create(path).map_err(|error| unwritten(path, &error))?;
+            let mut out = BufWriter::new(file);
+            timeline::write(&database, &profile, &mut out)?
+                .and_then(|()| out.flush())
+                .map_err(|error| unwritten(path, &error))?;
+        }
+        if let Some(path) = &self.plot {
+            let picture = if profile.traced {
+                draw::chart::timeline(&database, &profile)?
+            } else {
+                draw::chart::bars(&profile)
+            };
+            std::fs::write(path, picture).map_err(|error| unwritten(path, &error))?;
+        }
+        if self.json {
+            let text = serde_json::to_string_pretty(&profile).map_err(|error| error.to_string())?;
+            print(&(text + "\n"));
+        } else if self.timeline.is_none() && self.plot.is_none() {
+            let most = if self.all { usize::MAX } else { MOST_ROWS };
+            print(&text(&profile, most, terminal::width()));
+        }
+        Ok(())
+    }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be written: {error}", path.display())
+}
+
+fn text(profile: &Profile, most: usize, width: Option<usize>) -> String {
+    let mut out = String::new();
+    if let Some(run) = &profile.run {
+        let head = [&run.host, &seconds(run.seconds), &run.outcome].map(|part| harmless(part)).join(", ");
+        out += &format!("{BOLD}{}{BOLD:#}: {head}\n\n", harmless(&run.model));
+    }
+    out += &instances(&profile.instances, most, width);
+    if !profile.conduits.is_empty() {
+        out += &format!("\n{}", conduits(&profile.conduits, most, width));
+    }
+    if !profile.regions.is_empty() {
+        out += &format!("\n{}", regions(profile, most, width));
+    }
+    out
+}
+
+/// The rows that are shown, and a line about the others.
+fn first<T>(
+    rows: &[T],
+    most: usize,
+    what: &str,
+    make: impl Fn(&T) -> Vec<String>,
+) -> (Vec<Vec<String>>, String) {
+    let shown = rows.iter().take(most).map(make).collect();
+    let more = match rows.len().checked_sub(most) {
+        Some(more @ 1..) => format!("{FAINT}and {more} more {what}; --all shows them{FAINT:#}\n"),
+        _ => String::new(),
+    };
+    (shown, more)
+}
+
+fn instances(instances: &[Instance], most: usize, width: Option<usize>) -> String {
+    let receives = instances.iter().any(|instance| instance.receiving > 0.0);
+    let mut columns = vec![
+        Column::name("instance"),
+        Column::figure("total"),
+        Column::figure("compute"),
+        Column::spare(""),
+        Column::figure("wait"),
+        Column::spare(""),
+        Column::figure("send"),
+        Column::spare(""),
+        Column::spare("blocked"),
+    ];
+    if receives {
+        columns.push(Column::spare("receive"));
+    }
+    let (rows, more) = first(instances, most, "instances", |instance| {
+        let share = |part| percent(part, instance.total);
+        let mut row = vec![
+            instance.name.clone(),
+            seconds(instance.total),
+            seconds(instance.compute),
+            share(instance.compute),
+            seconds(instance.waiting),
+            share(instance.waiting),
+            seconds(instance.sending),
+            share(instance.sending),
+            seconds(instance.blocked),
+        ];
+        if receives {
+            row.push(seconds(instance.receiving));
+        }
+        row
+    });
+    table(&columns, &rows, width) + &more
+}
+
+/// The busiest first, if not all are shown.
+fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
+    let columns = [
+        Column::name("from"),
+        Column::name("to"),
+        Column::name("medium"),
+        Column::figure("messages"),
+        Column::figure("bytes"),
+        Column::spare("receiver waits"),
+        Column::spare("sender waits"),
+        Column::spare("copied"),
+        Column::spare("buffer"),
+    ];
+    let mut sorted: Vec<&Conduit> = conduits.iter().collect();
+    if sorted.len() > most {
+        sorted.sort_by_key(|conduit| std::cmp::Reverse((conduit.bytes, conduit.messages)));
+    }
+    let size = |n: i64| bytes(u64::try_from(n).unwrap_or(0));
+    let (rows, more) = first(&sorted, most, "conduits", |conduit| {
+        let buffer = match conduit.raised {
+            0 => conduit.buffer.to_string(),
+            times => format!("{}, raised {times}×", conduit.buffer),
+        };
+        vec![
+            conduit.from.clone(),
+            conduit.to.clone(),
+            conduit.medium.clone(),
+            conduit.messages.to_string(),
+            size(conduit.bytes),
+            seconds(conduit.receiver_waited),
+            seconds(conduit.sender_waited),
+            size(conduit.copied),
+            buffer,
+        ]
+    });
+    table(&columns, &rows, width) + &more
+}
+
+fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {
+    let columns = [
+        Column::name("instance"),
+        Column::name("region"),
+        Column::figure("time"),
+        Column::spare(""),
+        Column::figure("uses"),
+        Column::spare("per use"),
+    ];
+    let total = |name: &str| profile.instances.iter().find(|i| i.name == name).map_or(0.0, |i| i.total);
+    let (rows, more) = first(&profile.regions, most, "regions", |region: &Region| {
+        vec![
+            region.instance.clone(),
+            region.name.clone(),
+            seconds(region.seconds),
+            percent(region.seconds, total(&region.instance)),
+            region.uses.to_string(),
+            seconds(region.seconds / region.uses.max(1) as f64),
+        ]
+    });
+    table(&columns, &rows, width) + &more
+}

@@ -1,0 +1,350 @@
+//! `performance.sqlite` of a run: our own tables where they are, else as far as MUSCLE3's (format 1.1) go.
+
+pub(crate) mod timeline;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+use serde::Serialize;
+
+/// What a run's profile says.
+#[derive(Debug, Serialize)]
+pub(crate) struct Profile {
+    /// `None` if another system has written it.
+    pub(crate) run: Option<Run>,
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) conduits: Vec<Conduit>,
+    pub(crate) regions: Vec<Region>,
+    /// Whether there is a row for each message.
+    pub(crate) traced: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Run {
+    pub(crate) model: String,
+    pub(crate) host: String,
+    pub(crate) seconds: f64,
+    pub(crate) outcome: String,
+}
+
+/// Where the time of an instance went, in seconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Instance {
+    #[serde(skip)]
+    pub(crate) oid: i64,
+    pub(crate) name: String,
+    pub(crate) cores: Vec<i64>,
+    /// Since the Unix epoch.
+    pub(crate) start: f64,
+    pub(crate) total: f64,
+    pub(crate) compute: f64,
+    /// Waiting to receive.
+    pub(crate) waiting: f64,
+    /// Taking in messages that have come; only MUSCLE3 tells this apart.
+    pub(crate) receiving: f64,
+    /// Sending; with the time blocked.
+    pub(crate) sending: f64,
+    /// Waiting for room to send.
+    pub(crate) blocked: f64,
+}
+
+/// What went through a conduit.
+#[derive(Debug, Serialize)]
+pub(crate) struct Conduit {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) medium: String,
+    pub(crate) messages: i64,
+    pub(crate) bytes: i64,
+    /// Bytes that were copied on the way out and in.
+    pub(crate) copied: i64,
+    /// Seconds in which the sender waited for room.
+    pub(crate) sender_waited: f64,
+    /// Seconds in which the receiver waited for messages.
+    pub(crate) receiver_waited: f64,
+    /// The most messages that the buffer came to hold.
+    pub(crate) buffer: i64,
+    /// How often it was raised.
+    pub(crate) raised: i64,
+}
+
+/// A region of the user's own.
+#[derive(Debug, Serialize)]
+pub(crate) struct Region {
+    pub(crate) instance: String,
+    pub(crate) name: String,
+    pub(crate) uses: i64,
+    pub(crate) seconds: f64,
+}
+
+/// A row of a trace.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// The instance's `oid`.
+    pub(crate) instance: i64,
+    /// `SEND` and the like, or the name of a region.
+    pub(crate) kind: String,
+    /// Nanoseconds since the Unix epoch.
+    pub(crate) start: i64,
+    pub(crate) stop: i64,
+    /// With its slot.
+    pub(crate) port: Option<String>,
+    pub(crate) conduit: Option<i64>,
+    pub(crate) number: Option<i64>,
+    pub(crate) bytes: Option<i64>,
+    /// Simulated time.
+    pub(crate) timestamp: Option<f64>,
+}
+
+impl Event {
+    pub(crate) fn class(&self) -> Class {
+        match self.kind.as_str() {
+            "SEND" => Class::Send,
+            "RECEIVE_WAIT" | "DISCONNECT_WAIT" | "SHUTDOWN_WAIT" => Class::Wait,
+            "RECEIVE" | "RECEIVE_TRANSFER" | "RECEIVE_DECODE" => Class::Receive,
+            "REGISTER" | "CONNECT" | "SHUTDOWN" | "DEREGISTER" => Class::Set,
+            _ => Class::Region,
+        }
+    }
+}
+
+/// What an instance is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Send,
+    Wait,
+    Receive,
+    /// Setting up and taking down.
+    Set,
+    /// A region of the user's own.
+    Region,
+}
+
+/// An open profile.
+pub(crate) struct Database {
+    connection: Connection,
+    path: PathBuf,
+    /// Whether our own tables are there.
+    own: bool,
+}
+
+impl Database {
+    /// Opens the profile of a run directory, or a profile itself.
+    pub(crate) fn open(given: &Path) -> Result<Database, String> {
+        let path = if given.is_dir() { given.join("performance.sqlite") } else { given.to_path_buf() };
+        if !path.exists() {
+            let why = if given.is_dir() {
+                "the run has not ended yet, or this is no run directory"
+            } else {
+                "there is no such file or directory"
+            };
+            return Err(format!("there is no profile {}: {why}", path.display()));
+        }
+        let unreadable =
+            |error: rusqlite::Error| format!("{} cannot be read as a profile: {error}", path.display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(unreadable)?;
+        let has = |table: &str| {
+            connection
+                .query_row("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", [table], |_| {
+                    Ok(())
+                })
+                .optional()
+                .map(|found| found.is_some())
+        };
+        let (own, theirs) =
+            (has("titin_format").map_err(unreadable)?, has("muscle3_format").map_err(unreadable)?);
+        if !own && !theirs {
+            return Err(format!("{} is a database, but not a profile of titin or MUSCLE3", path.display()));
+        }
+        let table = if own { "titin_format" } else { "muscle3_format" };
+        let major: i64 = connection
+            .query_row(&format!("SELECT major_version FROM {table}"), [], |row| row.get(0))
+            .map_err(unreadable)?;
+        if major != 1 {
+            return Err(format!(
+                "{} has format {major} of {table}, and this titin reads format 1; use the release that wrote it",
+                path.display()
+            ));
+        }
+        Ok(Database { connection, path, own })
+    }
+
+    /// Everything but the rows of a trace.
+    pub(crate) fn profile(&self) -> Result<Profile, String> {
+        let read = || -> rusqlite::Result<Profile> {
+            let rows: i64 =
+                self.connection.query_row("SELECT EXISTS (SELECT 1 FROM events)", [], |row| row.get(0))?;
+            let mut profile = Profile {
+                run: None,
+                instances: if self.own { self.own_instances()? } else { self.other_instances()? },
+                conduits: Vec::new(),
+                regions: Vec::new(),
+                traced: rows != 0,
+            };
+            for instance in &mut profile.instances {
+                let sql = "SELECT core FROM assigned_cores WHERE instance_oid = ? ORDER BY core";
+                instance.cores = self.list(sql, [instance.oid], |row| row.get(0))?;
+            }
+            if self.own {
+                let run = |row: &Row<'_>| {
+                    Ok(Run {
+                        model: row.get(0)?,
+                        host: row.get(1)?,
+                        seconds: row.get(2)?,
+                        outcome: row.get(3)?,
+                    })
+                };
+                let sql = "SELECT model, host, seconds, outcome FROM run";
+                profile.run = self.connection.query_row(sql, [], run).optional()?;
+                profile.conduits = self.conduits()?;
+                profile.regions = self.regions()?;
+            }
+            Ok(profile)
+        };
+        read().map_err(|error| self.wrong(&error))
+    }
+
+    fn wrong(&self, error: &rusqlite::Error) -> String {
+        format!("{} cannot be read as a profile: {error}", self.path.display())
+    }
+
+    fn list<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        make: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(values, |row| make(row))?;
+        rows.collect()
+    }
+
+    fn own_instances(&self) -> rusqlite::Result<Vec<Instance>> {
+        let sql = "SELECT i.oid, i.name, t.start, t.stop, t.waiting, t.sending, t.blocked \
+                   FROM instances i JOIN totals t ON t.instance_oid = i.oid ORDER BY i.oid";
+        self.list(sql, [], |row| {
+            let (start, stop): (f64, f64) = (row.get(2)?, row.get(3)?);
+            let (waiting, sending, blocked): (f64, f64, f64) = (row.get(4)?, row.get(5)?, row.get(6)?);
+            let total = (stop - start).max(0.0);
+            // Without a trace the time of sending is estimated from samples, and may come out too long.
+            let sending = sending.min((total - waiting).max(blocked));
+            Ok(Instance {
+                oid: row.get(0)?,
+                name: row.get(1)?,
+                cores: Vec::new(),
+                start,
+                total,
+                compute: (total - waiting - sending).max(0.0),
+                waiting,
+                receiving: 0.0,
+                sending,
+                blocked,
+            })
+        })
+    }
+
+    /// MUSCLE3 writes a row for each event; an instance's time is from its first to its last.
+    fn other_instances(&self) -> rusqlite::Result<Vec<Instance>> {
+        let sum = |kinds: &str| {
+            format!("COALESCE(SUM(CASE WHEN t.name IN ({kinds}) THEN e.stop_time - e.start_time END), 0)")
+        };
+        let sql = format!(
+            "SELECT i.oid, i.name, COALESCE(MIN(e.start_time), 0), COALESCE(MAX(e.stop_time), 0), {}, {}, {} \
+             FROM instances i LEFT JOIN events e ON e.instance_oid = i.oid \
+             LEFT JOIN event_types t ON t.oid = e.event_type_oid GROUP BY i.oid ORDER BY i.oid",
+            sum("'RECEIVE_WAIT', 'DISCONNECT_WAIT', 'SHUTDOWN_WAIT'"),
+            sum("'RECEIVE_TRANSFER', 'RECEIVE_DECODE'"),
+            sum("'SEND'")
+        );
+        self.list(&sql, [], |row| {
+            let nanoseconds = |column: usize| row.get::<_, i64>(column);
+            let seconds = |column: usize| -> rusqlite::Result<f64> { Ok(nanoseconds(column)? as f64 * 1e-9) };
+            let total = (nanoseconds(3)? - nanoseconds(2)?) as f64 * 1e-9;
+            let (waiting, receiving, sending) = (seconds(4)?, seconds(5)?, seconds(6)?);
+            Ok(Instance {
+                oid: row.get(0)?,
+                name: row.get(1)?,
+                cores: Vec::new(),
+                start: seconds(2)?,
+                total,
+                compute: (total - waiting - receiving - sending).max(0.0),
+                waiting,
+                receiving,
+                sending,
+                blocked: 0.0,
+            })
+        })
+    }
+
+    fn conduits(&self) -> rusqlite::Result<Vec<Conduit>> {
+        let sql = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
+                   COALESCE(se.medium, re.medium, ''), COALESCE(se.messages, re.messages, 0), \
+                   COALESCE(se.bytes, re.bytes, 0), COALESCE(se.copied, 0) + COALESCE(re.copied, 0), \
+                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised \
+                   FROM conduits c JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid \
+                   LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
+                   LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid";
+        self.list(sql, [], |row| {
+            let end = |at: usize| -> rusqlite::Result<String> {
+                let (name, port, slot): (String, String, Option<i64>) =
+                    (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
+                Ok(match slot {
+                    Some(slot) => format!("{name}.{port}[{slot}]"),
+                    None => format!("{name}.{port}"),
+                })
+            };
+            Ok(Conduit {
+                from: end(0)?,
+                to: end(3)?,
+                medium: row.get(6)?,
+                messages: row.get(7)?,
+                bytes: row.get(8)?,
+                copied: row.get(9)?,
+                sender_waited: row.get(10)?,
+                receiver_waited: row.get(11)?,
+                buffer: row.get(12)?,
+                raised: row.get(13)?,
+            })
+        })
+    }
+
+    /// The rows of a trace, in the order in which they began.
+    pub(crate) fn events(&self, mut each: impl FnMut(Event)) -> Result<(), String> {
+        let conduit = if self.own { "e.conduit_oid" } else { "NULL" };
+        let sql = format!(
+            "SELECT e.instance_oid, t.name, e.start_time, e.stop_time, e.port_name, e.slot, {conduit}, \
+             e.message_number, e.message_size, e.message_timestamp FROM events e \
+             JOIN event_types t ON t.oid = e.event_type_oid ORDER BY e.start_time, e.stop_time DESC, e.rowid"
+        );
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let port: Option<String> = row.get(4)?;
+                let slot: Option<i64> = row.get(5)?;
+                each(Event {
+                    instance: row.get(0)?,
+                    kind: row.get(1)?,
+                    start: row.get(2)?,
+                    stop: row.get(3)?,
+                    port: port.map(|port| slot.map_or(port.clone(), |slot| format!("{port}[{slot}]"))),
+                    conduit: row.get(6)?,
+                    number: row.get(7)?,
+                    bytes: row.get(8)?,
+                    timestamp: row.get(9)?,
+                });
+            }
+            Ok(())
+        };
+        read().map_err(|error| self.wrong(&error))
+    }
+
+    fn regions(&self) -> rusqlite::Result<Vec<Region>> {
+        let sql = "SELECT i.name, r.name, r.uses, r.seconds FROM regions r \
+                   JOIN instances i ON i.oid = r.instance_oid ORDER BY i.oid, r.seconds DESC";
+        self.list(sql, [], |row| {
+            Ok(Region { instance: row.get(0)?, name: row.get(1)?, uses: row.get(2)?, seconds: row.get(3)? })
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! A traced run in the trace event format that Perfetto and Chrome read: a track for each instance, and an arrow from each send
+//! to the receive of the same message.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::{Class, Database, Event, Instance, Profile};
+
+/// Writes the timeline. The outer error is the profile's, the inner one that of writing.
+pub(crate) fn write(
+    database: &Database,
+    profile: &Profile,
+    out: &mut dyn Write,
+) -> Result<io::Result<()>, String> {
+    let mut received = HashSet::new();
+    let mut sent = HashSet::new();
+    let mut origin = i64::MAX;
+    database.events(|event| {
+        origin = origin.min(event.start);
+        match (event.message(), event.class()) {
+            (Some(message), Class::Send) => drop(sent.insert(message)),
+            (Some(message), Class::Receive) => drop(received.insert(message)),
+            _ => {}
+        }
+    })?;
+    let mut stream = Stream { out, first: true, error: None };
+    stream.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    let model = profile.run.as_ref().map_or("run", |run| run.model.as_str());
+    stream.event(&json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": model}}));
+    for (place, Instance { oid, name, .. }) in profile.instances.iter().enumerate() {
+        stream
+            .event(&json!({"ph": "M", "pid": 1, "tid": oid, "name": "thread_name", "args": {"name": name}}));
+        let order = json!({"ph": "M", "pid": 1, "tid": oid, "name": "thread_sort_index", "args": {"sort_index": place}});
+        stream.event(&order);
+    }
+    database.events(|event| {
+        stream.event(&slice(&event, origin));
+        let linked = event.message().filter(|message| sent.contains(message) && received.contains(message));
+        if let (Some((conduit, number)), class @ (Class::Send | Class::Receive)) = (linked, event.class()) {
+            stream.event(&link(&event, origin, class, conduit, number));
+        }
+    })?;
+    stream.raw("\n]}\n");
+    Ok(stream.error.map_or(Ok(()), Err))
+}
+
+impl Event {
+    /// Which message it is about: a conduit, and a number on it.
+    fn message(&self) -> Option<(i64, i64)> {
+        self.conduit.zip(self.number)
+    }
+}
+
+/// Microseconds since the first event.
+fn since(origin: i64, time: i64) -> f64 {
+    (time - origin) as f64 / 1000.0
+}
+
+fn slice(event: &Event, origin: i64) -> Value {
+    let (word, category) = match event.class() {
+        Class::Send => ("send", "send"),
+        Class::Wait => ("wait", "wait"),
+        Class::Receive => ("receive", "receive"),
+        Class::Set => (event.kind.as_str(), "run"),
+        Class::Region => (event.kind.as_str(), "region"),
+    };
+    let name = event.port.as_ref().map_or(word.to_owned(), |port| format!("{word} {port}"));
+    // What takes no time would be nowhere to point an arrow at.
+    let duration = ((event.stop - event.start).max(1)) as f64 / 1000.0;
+    let mut slice = json!({
+        "ph": "X", "pid": 1, "tid": event.instance, "name": name, "cat": category, "ts": since(origin, event.start), "dur": duration,
+    });
+    let arguments = [
+        ("message", event.number.map(Value::from)),
+        ("bytes", event.bytes.map(Value::from)),
+        ("timestamp", event.timestamp.map(Value::from)),
+    ];
+    let arguments: serde_json::Map<String, Value> =
+        arguments.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    if !arguments.is_empty() {
+        slice["args"] = Value::Object(arguments);
+    }
+    slice
+}
+
+/// The end of an arrow. It belongs to the slice that is there at this time on the same track.
+fn link(event: &Event, origin: i64, class: Class, conduit: i64, number: i64) -> Value {
+    let id = format!("{conduit}.{number}");
+    let at = since(origin, event.start);
+    let mut end = json!({"ph": "s", "pid": 1, "tid": event.instance, "name": "message", "cat": "message", "id": id, "ts": at});
+    if class == Class::Receive {
+        end["ph"] = "f".into();
+        end["bp"] = "e".into();
+    }
+    end
+}
+
+/// A list in the making; after the first failure nothing more is written.
+struct Stream<'a> {
+    out: &'a mut dyn Write,
+    first: bool,
+    error: Option<io::Error>,
+}
+
+impl Stream<'_> {
+    fn raw(&mut self, text: &str) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+
+    fn event(&mut self, event: &Value) {
+        let comma = if std::mem::take(&mut self.first) { "\n" } else { ",\n" };
+        self.raw(&format!("{comma}{event}"));
+    }
+}

@@ -1,0 +1,201 @@
+//! Tables of text that fit a terminal, and are plain in a pipe.
+
+use std::fmt::Write;
+
+use crate::terminal::{BOLD, harmless};
+
+/// Between columns.
+const GAP: usize = 2;
+/// The least width of a column that is made narrower.
+const NARROW: usize = 10;
+
+/// A column's heading, and what may be done to it where there is too little room.
+pub(crate) struct Column {
+    heading: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Names: on the left, and cut.
+    Name,
+    /// Figures: on the right.
+    Figure,
+    /// Figures that are left out, the last first.
+    Spare,
+}
+
+impl Column {
+    pub(crate) const fn name(heading: &'static str) -> Column {
+        Column { heading, kind: Kind::Name }
+    }
+
+    pub(crate) const fn figure(heading: &'static str) -> Column {
+        Column { heading, kind: Kind::Figure }
+    }
+
+    pub(crate) const fn spare(heading: &'static str) -> Column {
+        Column { heading, kind: Kind::Spare }
+    }
+}
+
+/// The table with its headings. `width` is that of the terminal, if there is one.
+pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| harmless(cell)).collect()).collect();
+    let length = |text: &str| text.chars().count();
+    let needed = |i: usize| {
+        rows.iter().map(|row| length(&row[i])).chain([length(columns[i].heading)]).max().unwrap_or(0)
+    };
+    let mut shown: Vec<(usize, usize)> = (0..columns.len()).map(|i| (i, needed(i))).collect();
+    let total = |shown: &[(usize, usize)]| {
+        shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
+    };
+    let width = width.unwrap_or(usize::MAX);
+    while total(&shown) > width {
+        let spare = shown.iter().rposition(|(i, _)| columns[*i].kind == Kind::Spare);
+        let long = |(i, width): &(usize, usize)| columns[*i].kind == Kind::Name && *width > NARROW;
+        if let Some(widest) = shown
+            .iter()
+            .copied()
+            .filter(long)
+            .max_by_key(|(_, width)| *width)
+            .filter(|w| spare.is_none() || w.1 > 24)
+        {
+            shown.iter_mut().filter(|column| column.0 == widest.0).for_each(|column| column.1 -= 1);
+        } else if let Some(spare) = spare {
+            shown.remove(spare);
+        } else {
+            break;
+        }
+    }
+    let mut out = String::new();
+    let mut line = |cells: &dyn Fn(usize) -> String, heading: bool| {
+        let mut text = String::new();
+        for (place, (i, width)) in shown.iter().enumerate() {
+            let gap = if place > 0 { GAP } else { 0 };
+            let cell = cut(&cells(*i), *width);
+            let blanks = " ".repeat(width - length(&cell));
+            let (before, after) =
+                if columns[*i].kind == Kind::Name { ("", blanks.as_str()) } else { (blanks.as_str(), "") };
+            let _ = write!(text, "{:gap$}{before}{cell}{after}", "");
+        }
+        let text = text.trim_end();
+        let _ = if heading { writeln!(out, "{BOLD}{text}{BOLD:#}") } else { writeln!(out, "{text}") };
+    };
+    line(&|i| columns[i].heading.to_owned(), true);
+    for row in &rows {
+        line(&|i| row[i].clone(), false);
+    }
+    out
+}
+
+/// The beginning and the end, which tell names apart.
+fn cut(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= width {
+        return text.to_owned();
+    }
+    let end = (width - 1) / 2;
+    let start: String = letters[..width - 1 - end].iter().collect();
+    let rest: String = letters[letters.len() - end..].iter().collect();
+    format!("{start}…{rest}")
+}
+
+/// A duration in the unit that suits it: `1.23 ms`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    let (value, unit) = match seconds.abs() {
+        0.0 => return "0 s".into(),
+        s if s < 1e-6 => (seconds * 1e9, "ns"),
+        s if s < 1e-3 => (seconds * 1e6, "µs"),
+        s if s < 1.0 => (seconds * 1e3, "ms"),
+        s if s < 120.0 => (seconds, "s"),
+        s if s < 7200.0 => (seconds / 60.0, "min"),
+        _ => (seconds / 3600.0, "h"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// An amount of data in the unit that suits it: `1.5 MB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", three_digits(value), UNITS[unit])
+}
+
+fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A share in percent.
+pub(crate) fn percent(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.0} %", 100.0 * part / whole) } else { "".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 4] =
+        [Column::name("instance"), Column::figure("total"), Column::spare("bytes"), Column::spare("copied")];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![
+            row(["macro", "1.00 s", "12 kB", "0 B"]),
+            row(["a_component_with_a_long_name[12]", "0.50 s", "1 kB", "9 B"]),
+        ]
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text = table(&COLUMNS, &rows(), None);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        let lines: Vec<&str> = plain.lines().collect();
+        assert_eq!(lines[0], "instance                           total  bytes  copied");
+        assert_eq!(lines[1], "macro                             1.00 s  12 kB     0 B");
+        assert_eq!(lines[2], "a_component_with_a_long_name[12]  0.50 s   1 kB     9 B");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_cut_names_and_fewer_columns() {
+        for width in [20, 28, 40, 50, 60, 80] {
+            let text = table(&COLUMNS, &rows(), Some(width));
+            for line in anstream::adapter::strip_str(&text).to_string().lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+                assert!(!line.is_empty());
+            }
+            assert!(text.contains("0.50 s") && text.contains("[12]"), "{text}");
+        }
+    }
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        let times = [
+            (0.0, "0 s"),
+            (2.5e-7, "250 ns"),
+            (0.00123, "1.23 ms"),
+            (61.0, "61.0 s"),
+            (600.0, "10.0 min"),
+            (9000.0, "2.50 h"),
+        ];
+        for (value, text) in times {
+            assert_eq!(seconds(value), text);
+        }
+        for (value, text) in [(0, "0 B"), (999, "999 B"), (64_000_000, "64.0 MB"), (999_999, "1.00 MB")] {
+            assert_eq!(bytes(value), text);
+        }
+    }
+}

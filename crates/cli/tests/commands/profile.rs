@@ -1,0 +1,312 @@
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::titin;
+
+/// The tables of MUSCLE3's format 1.1, as its own writer makes them, and two instances that exchange a message.
+const MUSCLE3: &str = "
+CREATE TABLE muscle3_format (major_version INTEGER NOT NULL, minor_version INTEGER NOT NULL);
+INSERT INTO muscle3_format VALUES (1, 1);
+CREATE TABLE instances (oid INTEGER PRIMARY KEY, name TEXT UNIQUE);
+INSERT INTO instances VALUES (1, 'macro'), (2, 'micro[0]');
+CREATE TABLE assigned_cores (instance_oid INTEGER NOT NULL, node TEXT NOT NULL, core INTEGER NOT NULL);
+INSERT INTO assigned_cores VALUES (1, 'node1', 3), (1, 'node1', 2);
+CREATE TABLE event_types (oid INTEGER PRIMARY KEY, name TEXT UNIQUE);
+INSERT INTO event_types VALUES (0, 'REGISTER'), (2, 'SEND'), (3, 'RECEIVE'), (5, 'RECEIVE_WAIT'), (6, 'RECEIVE_TRANSFER'),
+    (7, 'RECEIVE_DECODE'), (1, 'DEREGISTER');
+CREATE TABLE port_operators (oid INTEGER PRIMARY KEY, name TEXT UNIQUE);
+INSERT INTO port_operators VALUES (1, 'F_INIT'), (2, 'O_I');
+CREATE TABLE events (instance_oid INTEGER, event_type_oid INTEGER, start_time INTEGER, stop_time INTEGER, port_name TEXT,
+    port_operator_oid INTEGER, port_length INTEGER, slot INTEGER, message_number INTEGER, message_size INTEGER,
+    message_timestamp DOUBLE);
+INSERT INTO events VALUES
+    (1, 0, 1000000000, 1100000000, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+    (1, 2, 2000000000, 2250000000, 'out', 2, 1, 0, 0, 800, 0.0),
+    (1, 1, 5000000000, 5000000000, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+    (2, 3, 1000000000, 3000000000, 'in', 1, NULL, NULL, 0, 800, 0.0),
+    (2, 5, 1000000000, 2500000000, 'in', 1, NULL, NULL, 0, 800, 0.0),
+    (2, 6, 2500000000, 2750000000, 'in', 1, NULL, NULL, 0, 800, 0.0),
+    (2, 7, 2750000000, 3000000000, 'in', 1, NULL, NULL, 0, 800, 0.0);
+";
+
+/// What titin adds: totals, conduits and regions of a run with two instances; rows that link a message's ends, if traced.
+const TITIN: &str = "
+ALTER TABLE events ADD COLUMN conduit_oid INTEGER;
+DELETE FROM events;
+CREATE TABLE titin_format (major_version INTEGER NOT NULL, minor_version INTEGER NOT NULL);
+INSERT INTO titin_format VALUES (1, 0);
+CREATE TABLE run (model TEXT, host TEXT, seconds DOUBLE, outcome TEXT);
+INSERT INTO run VALUES ('demo', 'here', 4.5, 'done');
+CREATE TABLE conduits (oid INTEGER PRIMARY KEY, sender_oid INTEGER, sender_port TEXT, sender_slot INTEGER,
+    receiver_oid INTEGER, receiver_port TEXT, receiver_slot INTEGER, buffer_messages INTEGER, buffer_raised INTEGER);
+INSERT INTO conduits VALUES (0, 1, 'out', 0, 2, 'in', NULL, 128, 2), (1, 2, 'final', NULL, 1, 'back', 0, 64, 0);
+CREATE TABLE conduit_ends (conduit_oid INTEGER, instance_oid INTEGER, port TEXT, sends INTEGER, medium TEXT,
+    messages INTEGER, bytes INTEGER, copied INTEGER, waiting DOUBLE);
+INSERT INTO conduit_ends VALUES (0, 1, 'out[0]', 1, 'tcp', 10, 64000000, 1000, 0.5), (0, 2, 'in', 0, 'tcp', 10, 64000000, 0, 1.25),
+    (1, 2, 'final', 1, 'inproc', 10, 80, 80, 0.0), (1, 1, 'back[0]', 0, 'inproc', 10, 80, 0, 0.25);
+CREATE TABLE totals (instance_oid INTEGER PRIMARY KEY, start DOUBLE, stop DOUBLE, waiting DOUBLE, sending DOUBLE,
+    blocked DOUBLE);
+INSERT INTO totals VALUES (1, 100.0, 104.0, 0.25, 0.75, 0.5), (2, 100.5, 104.0, 1.25, 900.0, 0.0);
+CREATE TABLE regions (instance_oid INTEGER, name TEXT, uses INTEGER, seconds DOUBLE);
+INSERT INTO regions VALUES (1, 'solve', 20, 2.0);
+";
+
+const TRACE: &str = "
+INSERT INTO event_types VALUES (100, 'solve');
+INSERT INTO events VALUES
+    (1, 100, 100000000000, 101000000000, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+    (1, 2, 101000000000, 101500000000, 'out', 2, 1, 0, 0, 800, 0.5, 0),
+    (2, 5, 100500000000, 101750000000, 'in', 1, NULL, NULL, 0, 800, 0.5, 0),
+    (2, 3, 101750000000, 101750000000, 'in', 1, NULL, NULL, 0, 800, 0.5, 0),
+    (2, 2, 103000000000, 103250000000, 'final', 4, NULL, NULL, 7, 8, 0.5, 1);
+INSERT INTO port_operators VALUES (4, 'O_F');
+";
+
+/// A run directory whose profile is made by these statements.
+fn run_directory(statements: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
+    statements.iter().for_each(|text| database.execute_batch(text).unwrap());
+    folder
+}
+
+fn profile(folder: &Path, arguments: &[&str]) -> String {
+    let done = titin(folder, &[&["profile", "."], arguments].concat());
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    done.out
+}
+
+/// The words of the line that begins with this one.
+fn line<'a>(text: &'a str, name: &str) -> &'a str {
+    text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+#[test]
+fn a_table_says_where_the_time_of_each_instance_went() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    let text = profile(folder.path(), &[]);
+    assert!(text.starts_with("demo: here, 4.50 s, done\n"), "{text}");
+    let words: Vec<&str> = line(&text, "macro ").split_whitespace().collect();
+    let expected = "macro 4.00 s 3.00 s 75 % 250 ms 6 % 750 ms 19 % 500 ms";
+    assert_eq!(words.join(" "), expected);
+    let conduit = line(&text, "macro.out[0]").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(conduit, "macro.out[0] micro[0].in tcp 10 64.0 MB 1.25 s 500 ms 1.00 kB 128, raised 2×");
+    let region = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(region, "macro solve 2.00 s 50 % 20 100 ms");
+    assert!(!text.contains('\x1b'), "plain in a pipe");
+}
+
+#[test]
+fn the_same_figures_are_there_for_machines() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    let json: Value = serde_json::from_str(&profile(folder.path(), &["--json"])).unwrap();
+    assert_eq!((&json["run"]["model"], &json["traced"]), (&"demo".into(), &false.into()));
+    let own = &json["instances"][0];
+    assert_eq!((&own["name"], &own["compute"], &own["blocked"]), (&"macro".into(), &3.0.into(), &0.5.into()));
+    assert_eq!(own["cores"], serde_json::json!([2, 3]));
+    // An estimate that cannot be is cut to what is left.
+    assert_eq!(
+        (&json["instances"][1]["sending"], &json["instances"][1]["compute"]),
+        (&2.25.into(), &0.0.into())
+    );
+    assert_eq!(
+        (&json["conduits"][1]["from"], &json["conduits"][1]["to"]),
+        (&"micro[0].final".into(), &"macro.back[0]".into())
+    );
+    assert_eq!(json["conduits"][0]["raised"], 2);
+    assert_eq!(json["regions"][0]["uses"], 20);
+}
+
+#[test]
+fn long_tables_are_cut_and_say_so() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
+    for n in 0..60 {
+        let row = format!("INSERT INTO conduits VALUES ({}, 1, 'many', {n}, 2, 'in{n}', NULL, 64, 0)", n + 2);
+        database.execute_batch(&row).unwrap();
+    }
+    let text = profile(folder.path(), &[]);
+    assert!(text.contains("and 22 more conduits; --all shows them"), "{text}");
+    assert!(text.contains("macro.out[0]"), "the busiest are shown");
+    let all = profile(folder.path(), &["--all"]);
+    assert!(!all.contains("more conduits") && all.contains("in59"), "{all}");
+}
+
+#[test]
+fn a_timeline_links_the_send_and_the_receive_of_a_message() {
+    let folder = run_directory(&[MUSCLE3, TITIN, TRACE]);
+    assert_eq!(profile(folder.path(), &["--timeline", "out.json"]), "");
+    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let timeline: Value = serde_json::from_str(&text).unwrap();
+    let events = timeline["traceEvents"].as_array().unwrap();
+    let find = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    let tracks: Vec<&str> = events
+        .iter()
+        .filter(|e| e["name"] == "thread_name")
+        .filter_map(|e| e["args"]["name"].as_str())
+        .collect();
+    assert_eq!(tracks, ["macro", "micro[0]"]);
+
+    let slices = find("X");
+    assert_eq!(slices.len(), 5);
+    let send = slices.iter().find(|slice| slice["name"] == "send out[0]").unwrap();
+    assert_eq!(
+        (send["ts"].as_f64(), send["dur"].as_f64()),
+        (Some(1e6), Some(5e5)),
+        "microseconds since the first event"
+    );
+    assert_eq!((&send["args"]["bytes"], &send["args"]["timestamp"]), (&800.into(), &0.5.into()));
+    assert!(slices.iter().any(|slice| slice["name"] == "solve" && slice["cat"] == "region"));
+
+    // The message that was received has an arrow; the one that was not has none.
+    let (starts, ends) = (find("s"), find("f"));
+    assert_eq!((starts.len(), ends.len()), (1, 1));
+    assert_eq!(starts[0]["id"], ends[0]["id"]);
+    assert_eq!((&starts[0]["tid"], &ends[0]["tid"]), (&1.into(), &2.into()));
+    assert_eq!(starts[0]["ts"], send["ts"]);
+    let receive = slices.iter().find(|slice| slice["name"] == "receive in").unwrap();
+    assert_eq!(ends[0]["ts"], receive["ts"]);
+    assert!(receive["dur"].as_f64() > Some(0.0), "a slice to point at");
+}
+
+#[test]
+fn a_run_that_was_not_traced_has_no_timeline_and_says_how_to_get_one() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    let done = titin(folder.path(), &["profile", ".", "--timeline", "out.json"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("titin run --trace"), "{}", done.err);
+    assert!(!folder.path().join("out.json").exists());
+}
+
+fn picture(folder: &Path) -> String {
+    profile(folder, &["--plot", "out.svg"]);
+    std::fs::read_to_string(folder.join("out.svg")).unwrap()
+}
+
+/// Class and width of each bar of an instance.
+fn stretches(svg: &str, instance: &str) -> Vec<(String, i32)> {
+    let from = svg.find(&format!("data-name=\"{instance}\"")).expect("the instance is drawn");
+    let row = svg[from..].split("<g class=\"instance\"").next().unwrap();
+    let value = |line: &str, name: &str| {
+        line.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned)
+    };
+    row.lines()
+        .filter(|line| line.contains("<rect"))
+        .map(|line| (value(line, "class").unwrap(), value(line, "width").unwrap().parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn bars_are_as_long_as_their_times() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    let svg = picture(folder.path());
+    let bars = stretches(&svg, "macro");
+    let kinds: Vec<&str> = bars.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["compute", "wait", "send"]);
+    let whole: i32 = bars.iter().map(|(_, width)| width).sum();
+    assert!((bars[0].1 * 4 - whole * 3).abs() <= 4, "3 of 4 s: {bars:?}");
+    assert!(svg.contains("<title>compute 3.00 s</title>"), "{svg}");
+}
+
+#[test]
+fn a_traced_run_is_drawn_as_a_timeline() {
+    let folder = run_directory(&[MUSCLE3, TITIN, TRACE]);
+    let svg = picture(folder.path());
+    let stretches =
+        |instance: &str| stretches(&svg, instance).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
+    assert_eq!(stretches("macro"), ["compute", "send", "compute"]);
+    assert_eq!(stretches("micro[0]"), ["wait", "compute", "send", "compute"]);
+}
+
+#[test]
+fn a_profile_of_muscle3_is_read_too() {
+    let folder = run_directory(&[MUSCLE3]);
+    let json: Value = serde_json::from_str(&profile(folder.path(), &["--json"])).unwrap();
+    let times = |i: usize| {
+        ["total", "waiting", "receiving", "sending", "compute"]
+            .map(|key| json["instances"][i][key].as_f64().unwrap())
+    };
+    assert_eq!(times(0), [4.0, 0.0, 0.0, 0.25, 3.75]);
+    assert_eq!(times(1), [2.0, 1.5, 0.5, 0.0, 0.0]);
+    assert!(json["run"].is_null() && json["traced"] == true);
+    let text = profile(folder.path(), &[]);
+    assert!(text.lines().next().unwrap().ends_with("receive"), "{text}");
+    profile(folder.path(), &["--timeline", "out.json"]);
+    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let timeline: Value = serde_json::from_str(&text).unwrap();
+    // Its tables do not say where a message goes, so there are tracks and no arrows.
+    let phases: Vec<&str> =
+        timeline["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["ph"].as_str()).collect();
+    assert_eq!(phases.iter().filter(|phase| **phase == "X").count(), 7);
+    assert!(!phases.contains(&"s"));
+    assert!(picture(folder.path()).contains("data-name=\"micro[0]\""));
+}
+
+#[test]
+fn what_is_no_profile_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |what: &str| {
+        let done = titin(folder.path(), &["profile", what]);
+        assert_eq!(done.code, Some(2), "{}", done.out);
+        done.err
+    };
+    assert!(refused(".").contains("not ended yet, or this is no run directory"));
+    assert!(refused("nowhere").contains("no such file"));
+    std::fs::write(
+        folder.path().join("text"),
+        "This is no database, and long enough to be none for certain.",
+    )
+    .unwrap();
+    assert!(refused("text").contains("cannot be read as a profile"));
+    Connection::open(folder.path().join("other")).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+    assert!(refused("other").contains("not a profile of titin or MUSCLE3"));
+    let future = run_directory(&[MUSCLE3, TITIN, "UPDATE titin_format SET major_version = 9"]);
+    let done = titin(future.path(), &["profile", "."]);
+    assert!(done.err.contains("format 9"), "{}", done.err);
+}
+
+/// The program of the tests of `titin run`.
+fn actor() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_titin")).with_file_name("examples").join("actor")
+}
+
+#[test]
+fn a_real_run_has_a_profile_that_adds_up() {
+    let program = |role: &str| format!("{{executable: {}, args: [{role}]}}", actor().display());
+    let folder = crate::folder(&format!(
+        "ymmsl_version: v0.2\nmodels:\n  pair:\n    components:\n      \
+         macro: {{description: calls, ports: {{o_i: out, s: back}}, implementation: macro}}\n      \
+         micro: {{description: is called, ports: {{f_init: in, o_f: final}}, implementation: micro}}\n    \
+         conduits:\n      macro.out: micro.in\n      micro.final: macro.back\n\
+         programs:\n  macro: {}\n  micro: {}\n",
+        program("macro"),
+        program("micro")
+    ));
+    for (directory, words) in [("plain", &["run"][..]), ("traced", &["run", "--trace"])] {
+        let done = titin(folder.path(), &[words, &["model.ymmsl", "--run-dir", directory]].concat());
+        assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+        let done = titin(folder.path(), &["profile", directory, "--json"]);
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        let json: Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(json["traced"], directory == "traced");
+        for instance in json["instances"].as_array().unwrap() {
+            let [total, compute, waiting, sending, blocked] =
+                ["total", "compute", "waiting", "sending", "blocked"]
+                    .map(|key| instance[key].as_f64().unwrap());
+            assert!((compute + waiting + sending - total).abs() < 1e-6, "{instance}");
+            assert!(total > 0.0 && blocked <= sending, "{instance}");
+        }
+        for conduit in json["conduits"].as_array().unwrap() {
+            assert_eq!((&conduit["messages"], &conduit["medium"]), (&6.into(), &"tcp".into()), "{conduit}");
+        }
+    }
+    let done = titin(folder.path(), &["profile", "traced", "--timeline", "out.json"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let timeline: Value = serde_json::from_str(&text).unwrap();
+    let count =
+        |phase: &str| timeline["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == phase).count();
+    assert_eq!((count("s"), count("f")), (12, 12), "an arrow for each message");
+}
