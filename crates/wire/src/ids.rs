@@ -12,10 +12,25 @@ use crate::Malformed;
 #[serde(transparent)]
 pub struct EndpointId(pub u128);
 
-/// One run of a coupled model. Random.
+/// One run of a coupled model. Random. Written as 32 hexadecimal digits: JSON readers may take long numbers for real ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct RunId(pub u128);
+
+impl From<RunId> for String {
+    fn from(run: RunId) -> String {
+        format!("{:032x}", run.0)
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = Malformed;
+
+    fn try_from(text: String) -> Result<Self, Malformed> {
+        let wrong = |_| Malformed::new("run id", "expected 32 hexadecimal digits");
+        u128::from_str_radix(&text, 16).map(RunId).map_err(wrong)
+    }
+}
 
 impl EndpointId {
     /// A fresh identity.
