@@ -95,6 +95,8 @@ fn from_binding(name: &str, callbacks: Callbacks) -> std::result::Result<Functio
     }
     let found = Found { filter: Pointer(filter), call: callbacks.call, release: callbacks.release };
     Ok(Arc::new(move |mapped| {
+        // The whole of it, or only copies of its fields would be kept here and the filter let go at once.
+        let found = &found;
         // SAFETY: the binding gave the filter to be called like this.
         run(mapped, |input, output| unsafe { (found.call)(found.filter.raw(), input, output) })
     }))
