@@ -109,7 +109,11 @@ impl Network {
             resume.put(format!("{}.{path}", self.model), Yaml::Text(snapshot.display().to_string()));
         }
         top.map("resume", resume);
-        top.map("titin", extras(&self.extras));
+        // What is said about programs that are not used would be about nothing.
+        let mut used = self.extras.clone();
+        used.required
+            .retain(|name, _| self.components.iter().any(|c| c.implementation.as_ref() == Some(name)));
+        top.map("titin", extras(&used));
         top.document()
     }
 }
