@@ -11,6 +11,10 @@ use crate::draw;
 use crate::sources::Sources;
 use crate::terminal::{self, REFUSED, complain, print, warn};
 
+/// The largest model that is drawn.
+const MOST_COMPONENTS: usize = 2_000;
+const MOST_CONDUITS: usize = 8_000;
+
 /// Draws the coupling graph, or the map of scales, as SVG
 #[derive(Args)]
 pub(crate) struct Plot {
@@ -51,6 +55,15 @@ impl Plot {
             return Ok(draw::scales::draw(&network));
         }
         let model: &Model = &description.models[&network.model];
+        if model.conduits.len() > MOST_CONDUITS || model.components.len() > MOST_COMPONENTS {
+            return Ok(Err(format!(
+                "model \"{}\" is not drawn: it has {} components and {} conduits, and with more than {MOST_COMPONENTS} or \
+                 {MOST_CONDUITS} a picture cannot be read; draw a model inside it with -m",
+                model.name,
+                model.components.len(),
+                model.conduits.len()
+            )));
+        }
         Ok(Ok(draw::coupling::draw(description, model)))
     }
 }

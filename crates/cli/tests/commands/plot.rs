@@ -312,3 +312,14 @@ fn the_pictures_in_the_docs_are_what_the_command_draws() {
         assert!(titin(&example, words).out == kept, "the picture is out of date; {words_again}");
     }
 }
+
+#[test]
+fn what_nobody_could_read_is_not_drawn() {
+    let components: String = (0..2001)
+        .map(|n| format!("      c{n}: {{description: d, ports: {{}}, implementation: p}}\n"))
+        .collect();
+    let folder = folder(&format!("ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}"));
+    let done = titin(folder.path(), &["plot", "model.ymmsl"]);
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("2001 components") && done.err.contains("-m"), "{}", done.err);
+}
