@@ -1,52 +1,56 @@
-"""Waits for a message that never comes, for titin and for MUSCLE3, and writes when its error arrived.
+"""A cell of a ring, for titin and for MUSCLE3. The first one stops to compute; so all others soon wait.
 
-Arguments: the library ("titin" or "muscle3"), and the stem of the files for the process id and for the time.
+Arguments: the library ("titin" or "muscle3"), and the stem of the files for the process id and for the time at which
+the error arrived.
 """
 
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+
+def go_round(stem: Path, exchange: Callable[[int], None]) -> None:
+    """Exchanges once, says that the ring is closed, and goes on; the first cell is inside its own code from then on."""
+    exchange(0)
+    partial = stem.with_suffix(".part")
+    partial.write_text(str(os.getpid()))
+    partial.rename(stem.with_suffix(".pid"))
+    if stem.name == "0":
+        time.sleep(600)
+    try:
+        for step in range(1, 1_000_000):
+            exchange(step)
+    finally:
+        stem.with_suffix(".error").write_text(repr(time.time()))
 
 
 def main() -> None:
     library, stem = sys.argv[1], Path(sys.argv[2])
-
-    def ready() -> None:
-        partial = stem.with_suffix(".part")
-        partial.write_text(str(os.getpid()))
-        partial.rename(stem.with_suffix(".pid"))
-
     if library == "titin":
         import titin
 
-        instance = titin.Instance(o_i=["out"], s=["in"])
-        instance.reuse()
-        # Everybody sends before anybody waits: else the ring would be a deadlock of its own.
-        instance.send("out", None, timestamp=0.0)
-        instance.receive("in")
-        ready()
-        try:
-            # A time-out far away: a ring of waits without one would be told as the deadlock that it is.
-            instance.receive("in", timeout=600.0)
-        except titin.Error:
-            stem.with_suffix(".error").write_text(repr(time.time()))
-            raise
+        with titin.Instance(o_i=["out"], s=["in"]) as instance:
+            instance.reuse()
+
+            def exchange(step: int) -> None:
+                instance.send("out", None, timestamp=float(step))
+                instance.receive("in")
+
+            go_round(stem, exchange)
     else:
         from libmuscle import Instance, Message
-        from ymmsl.v0_2 import Operator, Settings  # noqa: F401
+        from ymmsl.v0_2 import Operator
 
-        instance = Instance({Operator.O_I: ["out"], Operator.S: ["in"]})
-        instance.reuse_instance()
-        instance.send("out", Message(0.0, None, None))
-        instance.receive("in")
-        ready()
-        try:
-            instance.receive("in")
-        except BaseException:
-            stem.with_suffix(".error").write_text(repr(time.time()))
-            raise
-        stem.with_suffix(".error").write_text(repr(time.time()))
+        other = Instance({Operator.O_I: ["out"], Operator.S: ["in"]})
+        other.reuse_instance()
+
+        def exchange(step: int) -> None:
+            other.send("out", Message(float(step), None, None))
+            other.receive("in")
+
+        go_round(stem, exchange)
 
 
 main()
