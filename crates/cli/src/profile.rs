@@ -100,9 +100,11 @@ impl Event {
     pub(crate) fn class(&self) -> Class {
         match self.kind.as_str() {
             "SEND" => Class::Send,
-            "RECEIVE_WAIT" | "DISCONNECT_WAIT" | "SHUTDOWN_WAIT" => Class::Wait,
+            "RECEIVE_WAIT" => Class::Wait,
             "RECEIVE" | "RECEIVE_TRANSFER" | "RECEIVE_DECODE" => Class::Receive,
-            "REGISTER" | "CONNECT" | "SHUTDOWN" | "DEREGISTER" => Class::Set,
+            "REGISTER" | "CONNECT" | "SHUTDOWN_WAIT" | "DISCONNECT_WAIT" | "SHUTDOWN" | "DEREGISTER" => {
+                Class::Set
+            }
             _ => Class::Region,
         }
     }
@@ -244,23 +246,25 @@ impl Database {
         })
     }
 
-    /// MUSCLE3 writes a row for each event; an instance's time is from its first to its last.
+    /// MUSCLE3 writes a row for each event. As for its own tool, an instance's time is from being connected to shutting down.
     fn other_instances(&self) -> rusqlite::Result<Vec<Instance>> {
-        let sum = |kinds: &str| {
-            format!("COALESCE(SUM(CASE WHEN t.name IN ({kinds}) THEN e.stop_time - e.start_time END), 0)")
-        };
+        let of = |what: &str, kinds: &str| format!("{what}(CASE WHEN t.name IN ({kinds}) THEN");
+        let sum = |kinds: &str| format!("COALESCE({} e.stop_time - e.start_time END), 0)", of("SUM", kinds));
         let sql = format!(
-            "SELECT i.oid, i.name, COALESCE(MIN(e.start_time), 0), COALESCE(MAX(e.stop_time), 0), {}, {}, {} \
+            "SELECT i.oid, i.name, COALESCE({} e.stop_time END), MIN(e.start_time), 0), \
+             COALESCE({} e.start_time END), MAX(e.stop_time), 0), {}, {}, {} \
              FROM instances i LEFT JOIN events e ON e.instance_oid = i.oid \
              LEFT JOIN event_types t ON t.oid = e.event_type_oid GROUP BY i.oid ORDER BY i.oid",
-            sum("'RECEIVE_WAIT', 'DISCONNECT_WAIT', 'SHUTDOWN_WAIT'"),
+            of("MAX", "'REGISTER', 'CONNECT'"),
+            of("MIN", "'SHUTDOWN_WAIT', 'DISCONNECT_WAIT', 'SHUTDOWN', 'DEREGISTER'"),
+            sum("'RECEIVE_WAIT'"),
             sum("'RECEIVE_TRANSFER', 'RECEIVE_DECODE'"),
             sum("'SEND'")
         );
         self.list(&sql, [], |row| {
             let nanoseconds = |column: usize| row.get::<_, i64>(column);
             let seconds = |column: usize| -> rusqlite::Result<f64> { Ok(nanoseconds(column)? as f64 * 1e-9) };
-            let total = (nanoseconds(3)? - nanoseconds(2)?) as f64 * 1e-9;
+            let total = ((nanoseconds(3)? - nanoseconds(2)?) as f64 * 1e-9).max(0.0);
             let (waiting, receiving, sending) = (seconds(4)?, seconds(5)?, seconds(6)?);
             Ok(Instance {
                 oid: row.get(0)?,

@@ -16,16 +16,18 @@ const BAR: i32 = 16;
 const NAMES: i32 = 220;
 
 /// What a stretch of time is drawn as. Of several within one pixel the longest is seen.
-const KINDS: [(&str, &str, Ink); 4] = [
+const KINDS: [(&str, &str, Ink); 5] = [
     ("compute", "compute", Ink::Green),
     ("wait", "wait to receive", Ink::Sky),
     ("send", "send", Ink::Orange),
     ("receive", "receive", Ink::Purple),
+    ("set", "join and leave", Ink::Absent),
 ];
 const COMPUTE: usize = 0;
 const WAIT: usize = 1;
 const SEND: usize = 2;
 const RECEIVE: usize = 3;
+const SET: usize = 4;
 
 /// A stacked bar for each instance.
 pub(crate) fn bars(profile: &Profile) -> String {
@@ -84,6 +86,7 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
             Class::Send => SEND,
             Class::Wait => WAIT,
             Class::Receive if event.kind != "RECEIVE" => RECEIVE,
+            Class::Set => SET,
             _ => return,
         };
         if let Some(row) = rows.get(&event.instance) {
@@ -154,7 +157,7 @@ impl Chart {
         let receives = profile.instances.iter().any(|instance| instance.receiving > 0.0);
         let mut x = BORDER;
         self.svg.group("legend", &[], "");
-        for (class, text, _) in KINDS.iter().take(if receives { 4 } else { 3 }) {
+        for (class, text, _) in KINDS.iter().take(if receives { KINDS.len() } else { RECEIVE }) {
             self.svg.rect(class, (x, 48), (14, 12), 2);
             self.svg.text("faint", (x + 20, 58), Anchor::Start, text);
             x += 20 + text_width(text, 11, SMALL) + 22;
@@ -222,9 +225,9 @@ mod tests {
 
     #[test]
     fn a_pixel_shows_what_takes_most_of_it() {
-        assert_eq!(seen(&[0.0, 0.0, 0.0, 0.0]), None);
-        assert_eq!(seen(&[1.0, 0.0, 0.0, 0.0]), Some(COMPUTE));
-        assert_eq!(seen(&[1.0, 0.6, 0.1, 0.0]), Some(WAIT));
-        assert_eq!(seen(&[1.0, 0.1, 0.2, 0.0]), Some(COMPUTE));
+        assert_eq!(seen(&[0.0; 5]), None);
+        assert_eq!(seen(&[1.0, 0.0, 0.0, 0.0, 0.0]), Some(COMPUTE));
+        assert_eq!(seen(&[1.0, 0.6, 0.1, 0.0, 0.0]), Some(WAIT));
+        assert_eq!(seen(&[1.0, 0.1, 0.2, 0.0, 0.0]), Some(COMPUTE));
     }
 }

@@ -228,8 +228,11 @@ fn a_profile_of_muscle3_is_read_too() {
         ["total", "waiting", "receiving", "sending", "compute"]
             .map(|key| json["instances"][i][key].as_f64().unwrap())
     };
-    assert_eq!(times(0), [4.0, 0.0, 0.0, 0.25, 3.75]);
-    assert_eq!(times(1), [2.0, 1.5, 0.5, 0.0, 0.0]);
+    // From being connected to shutting down.
+    for (i, expected) in [[3.9, 0.0, 0.0, 0.25, 3.65], [2.0, 1.5, 0.5, 0.0, 0.0]].into_iter().enumerate() {
+        let near = times(i).iter().zip(expected).all(|(time, expected)| (time - expected).abs() < 1e-9);
+        assert!(near, "{:?} and {expected:?}", times(i));
+    }
     assert!(json["run"].is_null() && json["traced"] == true);
     let text = profile(folder.path(), &[]);
     assert!(text.lines().next().unwrap().ends_with("receive"), "{text}");
