@@ -27,6 +27,31 @@ PROGRAMS = ROOT / "benchmarks" / "programs"
 RIVALS = ROOT / "build" / "rivals"
 MUSCLE3 = "muscle3==0.11.0"
 
+PAIR = """\
+ymmsl_version: v0.2
+description: A pair that passes one message to and fro.
+models:
+  pair:
+    components:
+      macro:
+        description: sends and receives
+        ports: {{o_i: out, s: in}}
+        implementation: macro
+      micro:
+        description: answers
+        ports: {{f_init: in, o_f: out}}
+        implementation: micro
+    conduits:
+      macro.out: micro.in
+      micro.out: macro.in
+programs:
+  macro: {{executable: {program}, args: {macro}}}
+  micro: {{executable: {program}, args: {micro}}}
+resources:
+  pair.macro: {{threads: 1}}
+  pair.micro: {{threads: 1}}
+"""
+
 
 @dataclass
 class Record:
@@ -100,6 +125,12 @@ def alternate(rounds: int, titin: Callable[[], float], rival: Callable[[], float
         print(f"\r  round {number + 1}/{rounds}", end="", file=sys.stderr, flush=True)
     print("\r" + " " * 30 + "\r", end="", file=sys.stderr, flush=True)
     return pairs
+
+
+def pair(program: Path, macro: Sequence[object], micro: Sequence[object]) -> str:
+    """The model of a macro and a micro side that are one program with different arguments."""
+    arguments = [json.dumps([str(word) for word in words]) for words in (macro, micro)]
+    return PAIR.format(program=program, macro=arguments[0], micro=arguments[1])
 
 
 def rival_python() -> Path:

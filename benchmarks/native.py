@@ -21,30 +21,3 @@ def build(name: str) -> Path:
     command = ["cc", "-O2", "-Wall", "-o", executable, PROGRAMS / f"{name}.c", *shlex.split(flags.stdout)]
     subprocess.run(command, check=True)
     return executable
-
-
-PAIR = """\
-ymmsl_version: v0.2
-description: A pair in C.
-models:
-  pair:
-    components:
-      macro:
-        description: sends and receives
-        ports: {{o_i: out, s: in}}
-        implementation: macro
-      micro:
-        description: answers
-        ports: {{f_init: in, o_f: out}}
-        implementation: micro
-    conduits:
-      macro.out: micro.in
-      micro.out: macro.in
-programs:
-  macro:
-    executable: {program}
-    args: [macro, "{steps}"]
-  micro:
-    executable: {program}
-    args: [micro]
-"""

@@ -5,39 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.harness import PROGRAMS, Record, alternate, compare, rival_python, run, scratch
+from benchmarks.harness import PROGRAMS, Record, alternate, compare, pair, rival_python, run, scratch
 
 #: case, elements of float64, steps per round
 CASES = [("0 B", 0, 1000), ("1 KiB", 128, 1000), ("1 MiB", 1 << 17, 50), ("64 MiB", 1 << 23, 4)]
 
-MODEL = """\
-ymmsl_version: v0.2
-description: A pair that passes one message to and fro.
-models:
-  pair:
-    components:
-      macro:
-        description: sends and receives
-        ports: {{o_i: out, s: in}}
-        implementation: macro
-      micro:
-        description: answers
-        ports: {{f_init: in, o_f: out}}
-        implementation: micro
-    conduits:
-      macro.out: micro.in
-      micro.out: macro.in
-programs:
-  macro:
-    executable: {python}
-    args: [{programs}/macro.py, {library}, "{elements}", "{steps}", {result}]
-  micro:
-    executable: {python}
-    args: [{programs}/micro.py, {library}]
-resources:
-  pair.macro: {{threads: 1}}
-  pair.micro: {{threads: 1}}
-"""
+
+def model(library: str, python: Path, elements: int, steps: int, result: Path) -> str:
+    """The pair in Python, with this library; the seconds per message go to ``result``."""
+    macro = [PROGRAMS / "macro.py", library, elements, steps, result]
+    return pair(python, macro, [PROGRAMS / "micro.py", library])
 
 
 def once(library: str, elements: int, steps: int) -> float:
@@ -46,11 +23,7 @@ def once(library: str, elements: int, steps: int) -> float:
     with scratch() as name:
         folder = Path(name)
         result = folder / "seconds"
-        (folder / "pair.ymmsl").write_text(
-            MODEL.format(
-                python=python, programs=PROGRAMS, library=library, elements=elements, steps=steps, result=result
-            )
-        )
+        (folder / "pair.ymmsl").write_text(model(library, python, elements, steps, result))
         tools = python.parent
         if library == "titin":
             command = [tools / "titin", "run", "pair.ymmsl", "--run-dir", folder / "run"]

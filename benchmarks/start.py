@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from benchmarks import python_pair
-from benchmarks.harness import PROGRAMS, Record, alternate, compare, rival_python, run, scratch
-from benchmarks.native import PAIR, TITIN, build
+from benchmarks.harness import Record, alternate, compare, pair, rival_python, run, scratch
+from benchmarks.native import TITIN, build
 
 MESSAGES = 1000
 
@@ -17,7 +17,7 @@ def native(program: Path) -> float:
     """Seconds of a whole ``titin run``."""
     with scratch() as name:
         folder = Path(name)
-        (folder / "pair.ymmsl").write_text(PAIR.format(program=program, steps=MESSAGES // 2))
+        (folder / "pair.ymmsl").write_text(pair(program, ["macro", MESSAGES // 2], ["micro"]))
         begin = time.perf_counter()
         run([TITIN, "run", "pair.ymmsl", "--run-dir", folder / "run"], folder)
         return time.perf_counter() - begin
@@ -37,14 +37,7 @@ def muscle3() -> float:
     with scratch() as name:
         folder = Path(name)
         (folder / "run").mkdir()
-        model = python_pair.MODEL.format(
-            python=python,
-            programs=PROGRAMS,
-            library="muscle3",
-            elements=0,
-            steps=MESSAGES // 2,
-            result=folder / "seconds",
-        )
+        model = python_pair.model("muscle3", python, 0, MESSAGES // 2, folder / "seconds")
         (folder / "pair.ymmsl").write_text(model)
         begin = time.perf_counter()
         run([python.parent / "muscle_manager", "--start-all", "--run-dir", folder / "run", "pair.ymmsl"], folder)
