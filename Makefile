@@ -61,12 +61,8 @@ bench: setup  ## the benchmarks, each beside its rival
 	$(MAKE) PROFILE=release build
 	$(PYTHON) -m benchmarks $(if $(QUICK),--quick)
 
-fuzz:  ## the decoders against random bytes, 60 seconds each (needs a nightly Rust and cargo-fuzz)
-	for crate in crates/*/fuzz; do \
-	    for target in $$(cd $$crate && cargo +nightly fuzz list); do \
-	        (cd $$crate && cargo +nightly fuzz run $$target -- -max_total_time=60); \
-	    done; \
-	done
+fuzz: setup  ## the decoders against random bytes, 60 seconds each
+	tools/fuzz.sh
 
 clean:  ## removes what was built
 	rm -rf $(CARGO_TARGET_DIR) $(VENV) build dist

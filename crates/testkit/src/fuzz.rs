@@ -1,25 +1,26 @@
-//! What hostile bytes are put through: by cargo-fuzz (`fuzz/` at the top), by the mutation loop that needs no nightly
-//! compiler (`examples/mutate.rs`), and by the tests, which run the corpus.
+//! What hostile bytes are put through: by cargo-fuzz (`fuzz/` at the top), and by the tests, which run the corpus.
 //!
 //! Each function panics if a decoder does, or if what it accepts does not hold together. It returns why the bytes were
 //! refused, if they were.
+
+mod seeds;
 
 use std::io::IoSliceMut;
 use std::ops::Range;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use titin_model::{LoadOptions, Start, load_texts};
 use titin_transport::{Reader, Received};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
-use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
-use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
+use titin_wire::meta::Meta;
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
-use titin_wire::{ConduitId, Malformed, Secret};
+use titin_wire::{Malformed, Secret};
 
-use crate::{header, message, pattern};
+pub use seeds::seeds;
 
 /// Why bytes were refused, if they were.
 pub type Outcome = Result<(), String>;
@@ -28,12 +29,13 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("stream", stream),
     ("meta", meta),
     ("structure", structure),
     ("control", control),
     ("handshake", handshake),
+    ("description", description),
 ];
 
 /// The frames of a link, behind a byte that says how they are cut: however that is, they say the same.
@@ -112,17 +114,36 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// Inputs to begin with, by name; those that are called good are accepted, by this release and by all later ones.
-pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
-    let seeds: Vec<(&str, Vec<u8>)> = match target {
-        "stream" => stream_seeds(),
-        "meta" => meta_seeds(),
-        "structure" => structure_seeds(),
-        "control" => control_seeds(),
-        "handshake" => handshake_seeds(),
-        other => panic!("no target is called {other}"),
+/// A text as a description: what is accepted is flattened, wired, written and read again.
+pub fn description(bytes: &[u8]) -> Outcome {
+    let text = &*String::from_utf8_lossy(bytes);
+    let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
+    let description = match load_texts(&[("fuzz", text)], &options) {
+        Ok(description) => description,
+        Err(report) => {
+            assert!(!report.is_ok() && !report.to_string().is_empty());
+            return Err(report.to_string());
+        }
     };
-    seeds.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
+    let network = description.network(None).expect("what was accepted can be flattened");
+    for instance in network.instances().take(100) {
+        let id = network.instance_id(&instance).expect("an instance has an id");
+        assert_eq!(network.instance(id).as_ref(), Some(&instance));
+        // A component with very many peers has as many wires.
+        if network.conduit_count() < 100_000 {
+            for wire in network.wiring(&instance).expect("an instance has wires").wires {
+                let ends = network.conduit(wire.conduit).expect("a wire is a conduit");
+                assert!(ends.sender == instance || ends.receiver == instance);
+            }
+        }
+        network.settings.names(&instance);
+    }
+    for written in [description.to_ymmsl(), network.to_ymmsl()] {
+        if let Err(report) = load_texts(&[("written", &written)], &options) {
+            panic!("what was written is not accepted:\n{written}\n{report}");
+        }
+    }
+    Ok(())
 }
 
 fn read(bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
@@ -174,162 +195,4 @@ fn text(error: Malformed) -> String {
 
 fn secret() -> Secret {
     "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2".parse().expect("64 digits")
-}
-
-fn stream_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let conduit = ConduitId(1);
-    let frames = [
-        Frame::Ask { conduit, sequence: 3 },
-        Frame::Acknowledge { conduit, ack: Default::default() },
-        Frame::End { conduit, sequence: 2 },
-        Frame::Control { body: 0 },
-    ];
-    let cut = |step: u8, bytes: &[&[u8]]| [&[step][..], &bytes.concat()].concat();
-    let small = message(1, 0, &pattern(0, 10), 10);
-    let pieces = message(2, 0, &pattern(1, 100), 30);
-    let control = [&header(&Frame::Control { body: 7 })[..], b"control"].concat();
-    let mut superseding = message(1, 5, b"", 1);
-    superseding[1] |= 2;
-    vec![
-        ("good_small", cut(0, &[&small, &message(1, 1, b"", 1)])),
-        ("good_pieces", cut(12, &[&pieces[..64 + 64 + 30], &small, &pieces[64 + 64 + 30..]])),
-        ("good_others", cut(100, &[&frames.map(|frame| header(&frame)).concat(), &control, &superseding])),
-        ("follows_nothing", cut(7, &[&small, &pieces[64 + 64 + 30..]])),
-        ("unknown_kind", cut(7, &[&[7; 64]])),
-        ("large_claim", cut(7, &[&small[..40], &[0xff; 8], &small[48..]])),
-    ]
-}
-
-fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let with = |total: u64, meta: &[u8]| [&total.to_le_bytes()[..], meta].concat();
-    let mut layout = Layout::new(Dtype::Complex128, Order::Fortran, [2, 3, 4]);
-    layout.names = vec!["x".into(), "größe".into(), String::new()];
-    let full = Meta {
-        content: Content::Array(layout),
-        slot: Some((4, 10)),
-        overlay: 3,
-        definition: Some(vec![0x80]),
-        codings: vec![(Codec::Zstd, 384)],
-    };
-    let structure = Meta { content: Content::Structure, ..Meta::default() };
-    let scalar = Meta { content: Content::Array(Layout::new(Dtype::Bool, Order::C, [])), ..Meta::default() };
-    let unknown = [&[0xe7, 3, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4][..], &full.encode()].concat();
-    vec![
-        ("good_full", with(17, &full.encode())),
-        ("good_structure", with(1 << 40, &structure.encode())),
-        ("good_scalar", with(1, &scalar.encode())),
-        ("good_nil", with(0, &[])),
-        ("good_unknown_field", with(17, &unknown)),
-        ("too_few_bytes", with(1, &full.encode()[..40])),
-        ("nothing_described", with(1, &[])),
-    ]
-}
-
-fn structure_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let bytes = |value: &Value<Vec<u8>>| {
-        let encoded = structure::encode(value).expect("a good one");
-        encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect::<Vec<u8>>()
-    };
-    let array = Value::Array(Layout::new(Dtype::Int16, Order::C, [2, 3]), pattern(1, 12));
-    let leaves = vec![
-        Value::Nil,
-        Value::Bool(true),
-        Value::Int(-70_000),
-        Value::UInt(u64::MAX),
-        Value::Float(-0.5),
-        Value::Text("größe".into()),
-        Value::Bytes(pattern(2, 70)),
-        array.clone(),
-    ];
-    let tree = Value::Map(vec![
-        ("list".into(), Value::List(leaves)),
-        ("".into(), Value::Map(vec![("array".into(), array)])),
-    ]);
-    let deep = (0..structure::MAX_DEPTH).fold(Value::Nil, |inner, _| Value::List(vec![inner]));
-    let lying = [0xdd, 0xff, 0xff, 0xff, 0xff].repeat(50);
-    vec![
-        ("good_tree", bytes(&tree)),
-        ("good_nil", bytes(&Value::Nil)),
-        ("good_deep", bytes(&deep)),
-        ("too_deep", [&1000u64.to_le_bytes()[..], &[0x91; 1000]].concat()),
-        ("lying_counts", [&250u64.to_le_bytes()[..], &lying].concat()),
-        ("longer_than_it_is", [&u64::MAX.to_le_bytes()[..], &[0xc0]].concat()),
-    ]
-}
-
-fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    use titin_wire::control::{PortDeclaration, Profile, Registration, WaitOn};
-    use titin_wire::{Address, EndpointId};
-
-    let registration = Registration {
-        instance: "macro[3]".into(),
-        endpoint: EndpointId(7),
-        addresses: vec![Address::Tcp("127.0.0.1".into(), 9), Address::Other("ucx:1".into())],
-        pid: 7,
-        host: "here".into(),
-        ports: Some(vec![PortDeclaration { name: "out".into(), operator: "o_f".into(), vector: true }]),
-        language: "python".into(),
-        release: "0.1.0".into(),
-    };
-    let waiting = WaitOn {
-        conduit: ConduitId(3),
-        port: "in[2]".into(),
-        peer: "micro".into(),
-        peer_port: "out".into(),
-        sends: true,
-        count: 4,
-        ahead: 64,
-        ahead_bytes: 1 << 40,
-    };
-    let instance = || "micro".to_owned();
-    let profile = Profile {
-        instance: instance(),
-        start: 1.5,
-        regions: vec![("io".into(), 3, 0.5)],
-        ..Profile::default()
-    };
-    let deep =
-        [&[0x81, 0xa4][..], b"Done", &[0x82, 0xa8], b"instance", &[0xa1, b'a', 0xa1, b'x'], &[0x91; 5000]];
-    let connection = Connection {
-        addresses: vec![Address::Tcp("node1".into(), 4000)],
-        run: None,
-        secret: secret(),
-        spans_hosts: true,
-    };
-    vec![
-        ("good_register", control::encode(&ToManager::Register(registration))),
-        (
-            "good_waiting",
-            control::encode(&ToManager::Waiting { instance: instance(), wait: 1, on: vec![waiting] }),
-        ),
-        ("good_profile", control::encode(&ToManager::Profile(profile))),
-        ("good_done", control::encode(&ToManager::Done { instance: instance() })),
-        ("good_refused", control::encode(&ToProgram::Refused { instance: instance(), text: "why".into() })),
-        ("good_peers", control::encode(&ToProgram::Peers { peers: Vec::new() })),
-        ("good_greeting", control::encode(&Greeting { endpoint: EndpointId(1), to: EndpointId(2) })),
-        (
-            "good_overlay",
-            b"\x83\xa1k\xcb\x3f\xe0\0\0\0\0\0\0\xa2dt\xa510 ms\xa1n\x93\x01\x02\xcb\x3f\xe0\0\0\0\0\0\0"
-                .to_vec(),
-        ),
-        ("good_connection", connection.to_json().into_bytes()),
-        ("nested_beyond_reason", deep.concat()),
-    ]
-}
-
-fn handshake_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let (_, hello) = Handshake::dial(secret(), Purpose::Control);
-    let fixed = |hello: &[u8]| [&hello[..32], &pattern(3, 32)].concat();
-    let hello = fixed(&hello);
-    let mut later = hello.clone();
-    later[16..20].copy_from_slice(&[9, 0, 12, 0]);
-    let mut odd = hello.clone();
-    odd[8] = 77;
-    vec![
-        ("good_hello", [&[255][..], &hello].concat()),
-        ("wrong_proof", [&[10][..], &hello, &pattern(4, 32)].concat()),
-        ("later_versions", [&[255][..], &later, &[0]].concat()),
-        ("unknown_purpose", [&[63][..], &odd].concat()),
-        ("no_titin", [&[0][..], b"GET / HTTP/1.1\r\n\r\n"].concat()),
-    ]
 }
