@@ -84,6 +84,41 @@ def test_tcp(tmp_path: Path, case: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def pinned(folder: Path, medium: str) -> Path:
+    """Writes a model whose one conduit is pinned to a medium."""
+    path = model(folder, "everything_arrives_as_sent", "")
+    path.write_text(path.read_text() + f"  medium: {{receiver.in: {medium}}}\n")
+    return path
+
+
+def test_a_pin_that_can_be_kept_is(tmp_path: Path) -> None:
+    roles = {
+        role: lambda instance, role=role: cases.play("everything_arrives_as_sent", role, instance)
+        for role in ("sender", "receiver")
+    }
+    titin.run(pinned(tmp_path, "inproc"), roles, run_dir=tmp_path / "threads")
+    path = pinned(tmp_path, "tcp")
+    done = subprocess.run([TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_pin_that_cannot_be_kept_ends_the_run(tmp_path: Path) -> None:
+    roles = {
+        role: lambda instance, role=role: cases.play("everything_arrives_as_sent", role, instance)
+        for role in ("sender", "receiver")
+    }
+    with pytest.raises(titin.ConnectionFailed, match="is pinned to tcp .* is reached by inproc"):
+        titin.run(pinned(tmp_path, "tcp"), roles, run_dir=tmp_path / "threads")
+    done = subprocess.run(
+        [TITIN, "run", pinned(tmp_path, "inproc"), "--run-dir", tmp_path / "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "is pinned to inproc" in done.stdout + done.stderr and "is reached by tcp" in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("case", cases.DEATHS)
 def test_tcp_when_the_sender_dies(tmp_path: Path, case: str) -> None:
     path = model(tmp_path, case, "")

@@ -100,6 +100,7 @@ fn planned(
         start: Start::ByHand,
         cores: u32::try_from(component.need.cores()).unwrap_or(u32::MAX),
         ports: component.ports.values().map(port).collect(),
+        spare_ports: spare_ports(component),
         settings: settings(network, &name.to_string()),
         scale: extras.scales.get(path).map(scale),
         end: extras.progress.get(path).and_then(|progress| match &progress.end {
@@ -121,6 +122,11 @@ fn planned(
         _ => Start::ByHand,
     };
     planned
+}
+
+fn spare_ports(component: &NetworkComponent) -> Vec<String> {
+    let ports = component.program.iter().flat_map(|program| program.ports.keys());
+    ports.filter(|name| !component.ports.contains_key(*name)).map(ToString::to_string).collect()
 }
 
 fn start(program: &model::Program, component: &NetworkComponent, folders: &[PathBuf]) -> Start {

@@ -48,6 +48,8 @@ pub struct Planned {
     pub cores: u32,
     /// Ports of the description.
     pub ports: Vec<Port>,
+    /// Names of ports that its program has, by the description, but that this component leaves out.
+    pub spare_ports: Vec<String>,
     /// Every setting that can apply to it.
     pub settings: Overlay,
     /// Its scales, if the description gives them.

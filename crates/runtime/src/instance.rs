@@ -1,20 +1,18 @@
 //! An instance: what a program holds while it takes part in a run.
 
+mod close;
 mod receive;
+mod report;
 mod send;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use titin_model::{InstanceName, Operator, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Lost, Window};
-use titin_wire::ConduitId;
-use titin_wire::control::{
-    ConduitProfile, Event, Profile, Progress, Registration, Scale, ToManager, WaitOn, Welcome,
-};
+use titin_wire::control::{Registration, Scale, ToManager, Welcome};
 use titin_wire::settings::{Overlay, Setting};
 
 use crate::filter::Chain;
@@ -25,6 +23,7 @@ use crate::sel::Loop;
 use crate::{Error, Kind, Options, PortInfo, Result, SettingValue};
 
 pub use receive::Patience;
+pub(crate) use report::event;
 
 /// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
 const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
@@ -396,27 +395,17 @@ impl Inner {
         self.ports.iter().flat_map(|port| port.inlets.iter().flatten().map(move |inlet| (port, inlet)))
     }
 
-    /// Gives the ends of conduits with this peer their carrier.
+    /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without.
     pub(crate) fn route(&self, peer: &str, carrier: &Arc<dyn Carrier>) {
-        let medium = carrier.medium().name();
-        self.ends(|end, _| {
-            if let Some(pinned) = end.pinned.as_deref().filter(|pinned| end.peer == peer && *pinned != medium)
-            {
-                let text = format!(
-                    "{} is pinned to {pinned}, which {peer} does not share; {medium} is used",
-                    end.label
-                );
-                self.log(30, &text);
-            }
-        });
         for outlet in self.outlets().filter(|outlet| outlet.end.peer == peer) {
-            let _ = outlet.end.carrier.set(carrier.clone());
+            outlet.end.join(carrier);
         }
         for (_, inlet) in self.inlets().filter(|(_, inlet)| inlet.end.peer == peer) {
-            let _ = inlet.end.carrier.set(carrier.clone());
-            let (messages, bytes) = inlet.limits;
-            let options = InboxOptions { latest: inlet.end.chain.last, messages, bytes };
-            inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);
+            if inlet.end.join(carrier) {
+                let (messages, bytes) = inlet.limits;
+                let options = InboxOptions { latest: inlet.end.chain.last, messages, bytes };
+                inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);
+            }
         }
         self.bell.ring();
     }
@@ -429,227 +418,8 @@ impl Inner {
         self.bell.ring();
     }
 
-    /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
-    pub(crate) fn counts(&self, conduits: &[ConduitId]) -> (Option<u64>, Vec<(ConduitId, u64)>) {
-        let wait = *self.waiting.lock().expect("never poisoned");
-        let count = |conduit: &ConduitId| {
-            let sent = self
-                .outlets()
-                .find(|outlet| outlet.end.conduit == *conduit)
-                .map(|outlet| outlet.window.sent());
-            let taken = || {
-                self.inlets()
-                    .find(|(_, inlet)| inlet.end.conduit == *conduit)
-                    .map(|(_, i)| i.inbox.consumed())
-            };
-            sent.or_else(taken).map(|count| (*conduit, count))
-        };
-        (wait, conduits.iter().filter_map(count).collect())
-    }
-
-    /// What a wait for this end looks like to the manager.
-    pub(crate) fn wait_on(
-        &self,
-        end: &End,
-        window: Option<&Window>,
-        inbox: Option<&titin_transport::Inbox>,
-    ) -> WaitOn {
-        let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
-        WaitOn {
-            conduit: end.conduit,
-            port: end.label.clone(),
-            peer: end.peer.clone(),
-            peer_port: end.peer_port.clone(),
-            sends: window.is_some(),
-            count: window.map(Window::sent).or(inbox.map(|inbox| inbox.consumed())).unwrap_or(0),
-            ahead,
-            ahead_bytes,
-        }
-    }
-
     /// Tells senders how far we are, which may give them room that they wait for.
     pub(crate) fn flush_acknowledgements(&self) {
         self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
-    }
-
-    pub(crate) fn log(&self, level: u8, text: &str) {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        self.tell(&ToManager::Log {
-            instance: self.name.clone(),
-            level,
-            time,
-            simulated: self.simulated(),
-            text: text.to_owned(),
-        });
-    }
-
-    fn simulated(&self) -> Option<f64> {
-        Some(f64::from_bits(self.simulated.load(Ordering::Relaxed))).filter(|time| !time.is_nan())
-    }
-
-    /// Keeps the simulated time for those who look.
-    pub(crate) fn at(&self, timestamp: f64) {
-        self.simulated.store(timestamp.to_bits(), Ordering::Relaxed);
-    }
-
-    /// Reports simulated time and traffic, if they have changed.
-    pub(crate) fn report_progress(&self) {
-        let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
-            self.outlets().map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
-        };
-        let messages = count(|outlet| &outlet.end.meter.messages);
-        let bytes = count(|outlet| &outlet.end.meter.bytes);
-        let now = (self.simulated.load(Ordering::Relaxed), messages, bytes);
-        if std::mem::replace(&mut *self.progress.lock().expect("never poisoned"), now) == now {
-            return;
-        }
-        let simulated = self.simulated();
-        self.tell(&ToManager::Progress(Progress {
-            instance: self.name.clone(),
-            simulated,
-            messages,
-            bytes,
-            end: self.end,
-        }));
-    }
-
-    /// Counts the time of a send without its waits; it stands for so many.
-    pub(crate) fn sent_for(&self, time: Duration, times: u64) {
-        self.sending.fetch_add(time.as_nanos() as u64 * times, Ordering::Relaxed);
-    }
-
-    pub(crate) fn row(&self, event: Event) {
-        if let Some(events) = self.trace.row(event) {
-            self.tell(&ToManager::Profile(Profile {
-                instance: self.name.clone(),
-                events,
-                ..Profile::default()
-            }));
-        }
-    }
-
-    fn finish(&self) -> Result<()> {
-        self.check()?;
-        self.all_taken()?;
-        self.inlets().for_each(|(_, inlet)| inlet.inbox.discard());
-        for outlet in self.outlets() {
-            if let Some(carrier) = self.carrier(outlet)? {
-                carrier.end(outlet.end.conduit, outlet.window.sent());
-            }
-        }
-        for outlet in self.outlets() {
-            let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            self.wait(None, on, || match outlet.window.settled() || outlet.window.lost().is_some() {
-                true => Ok(Some(())),
-                false => self.reachable(&outlet.end).map(|()| None),
-            })?;
-        }
-        self.report_progress();
-        self.tell(&ToManager::Profile(self.profile()));
-        self.tell(&ToManager::Done { instance: self.name.clone() });
-        self.wait(None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
-    }
-
-    /// Refuses to close while messages wait that the program never took.
-    fn all_taken(&self) -> Result<()> {
-        if !self.cycle().checked() {
-            return Ok(());
-        }
-        let wrong = |text: String| Err(Error::new(Kind::CallOrder, text));
-        if let Some(text) = self.cycle().untaken() {
-            return wrong(text);
-        }
-        for (port, inlet) in self.inlets() {
-            let state = inlet.state.lock().expect("never poisoned");
-            let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
-            let chooses = inlet.end.chain.last || inlet.end.chain.repeat || inlet.end.chain.pad;
-            let waiting = stashed + inlet.inbox.waiting();
-            if waiting > 0 && !chooses {
-                let todo = match port.operator {
-                    Operator::FInit => "call reuse() until it returns false, and receive in every use",
-                    _ => "receive as often as the sender sends, or put the filter `last` on the conduit",
-                };
-                return wrong(format!(
-                    "{waiting} message{} from {} on {} port '{}' never taken; {todo}",
-                    if waiting == 1 { " was" } else { "s were" },
-                    inlet.end.other(),
-                    port.operator,
-                    inlet.end.label
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn profile(&self) -> Profile {
-        let report = |end: &End, receives: bool| {
-            let carrier = end.carrier.get();
-            ConduitProfile {
-                conduit: end.conduit.0,
-                port: end.label.clone(),
-                sends: !receives,
-                medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
-                messages: end.meter.messages.load(Ordering::Relaxed),
-                bytes: end.meter.bytes.load(Ordering::Relaxed),
-                copied: end.meter.copied.load(Ordering::Relaxed),
-                waiting: end.meter.waiting(),
-                raised: 0,
-            }
-        };
-        let mut conduits = Vec::new();
-        self.ends(|end, receives| conduits.push(report(end, receives)));
-        for (profile, outlet) in conduits.iter_mut().filter(|profile| profile.sends).zip(self.outlets()) {
-            profile.raised = outlet.window.raised();
-        }
-        let sum =
-            |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
-        Profile {
-            instance: self.name.clone(),
-            start: self.trace.start(),
-            stop: self.trace.now() as f64 * 1e-9,
-            waiting: sum(false),
-            sending: self.sending.load(Ordering::Relaxed) as f64 * 1e-9 + sum(true),
-            blocked: sum(true),
-            conduits,
-            events: self.trace.take_rows(),
-            regions: self.trace.regions(),
-        }
-    }
-
-    fn fail(&self, error: &Error) {
-        if self.over.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.note_failure(error);
-        self.tell(&ToManager::Profile(self.profile()));
-        let text = error.text.clone();
-        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
-        self.process.dismiss(self);
-    }
-
-    fn note_failure(&self, error: &Error) {
-        self.first_error.lock().expect("never poisoned").get_or_insert_with(|| error.clone());
-    }
-
-    fn leave(&self) {
-        self.over.store(true, Ordering::Release);
-        self.process.dismiss(self);
-    }
-}
-
-/// A row of the trace without a port.
-pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
-    Event {
-        kind: kind.to_owned(),
-        start,
-        stop,
-        port: None,
-        operator: None,
-        slots: None,
-        slot: None,
-        conduit: None,
-        number: None,
-        size: None,
-        timestamp: None,
     }
 }

@@ -50,7 +50,10 @@ pub(crate) struct End {
     pub(crate) label: String,
     pub(crate) peer: String,
     pub(crate) peer_port: String,
-    pub(crate) pinned: Option<String>,
+    /// The medium that it is pinned to.
+    pinned: Option<String>,
+    /// Why no carrier will come.
+    pub(crate) unfit: OnceLock<String>,
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
     pub(crate) meter: Meter,
     pub(crate) chain: Chain,
@@ -202,9 +205,32 @@ impl End {
             peer: wire.peer.clone(),
             peer_port,
             pinned: wire.medium.clone(),
+            unfit: OnceLock::new(),
             carrier: OnceLock::new(),
             meter: Meter::default(),
             chain,
+        }
+    }
+
+    /// Takes the carrier if it is of the medium that the description asks for, if it asks for any.
+    pub(crate) fn join(&self, carrier: &Arc<dyn Carrier>) -> bool {
+        let medium = carrier.medium();
+        match self.pinned.as_deref().filter(|pinned| *pinned != medium.name()) {
+            Some(pinned) => {
+                let text = format!(
+                    "port '{}' is pinned to {pinned} in the description (titin: medium), but {} is reached by {}; take \
+                     the pin out, or start the two where they share {pinned}",
+                    self.label,
+                    self.other(),
+                    medium.name()
+                );
+                let _ = self.unfit.set(text);
+                false
+            }
+            None => {
+                let _ = self.carrier.set(carrier.clone());
+                true
+            }
         }
     }
 

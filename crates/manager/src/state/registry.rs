@@ -209,7 +209,9 @@ impl Manager {
     fn warn_of_unknown_ports(&mut self, id: InstanceId, ports: &[PortDeclaration]) {
         let planned = &self.plan.instances[id];
         let unknown = |port: &&PortDeclaration| {
-            port.name != SETTINGS_IN && !planned.ports.iter().any(|known| known.name == port.name)
+            port.name != SETTINGS_IN
+                && !planned.ports.iter().any(|known| known.name == port.name)
+                && !planned.spare_ports.contains(&port.name)
         };
         let names: Vec<&str> = ports.iter().filter(unknown).map(|port| port.name.as_str()).collect();
         if !names.is_empty() {

@@ -139,6 +139,9 @@ impl Inner {
 
     /// Fails once it is sure that the other end cannot be reached.
     pub(crate) fn reachable(&self, end: &End) -> Result<()> {
+        if let Some(why) = end.unfit.get() {
+            return Err(Error::new(Kind::Connection, why.clone()));
+        }
         match self.process.unreachable(&end.peer) {
             Some(why) => {
                 let text =

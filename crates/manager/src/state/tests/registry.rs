@@ -101,6 +101,13 @@ fn a_port_misspelt_in_the_program_fails_the_run_before_anybody_waits() {
 }
 
 #[test]
+fn ports_that_the_program_has_elsewhere_are_no_surprise() {
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    assert_eq!(rig.join_with("macro", &["out o_i", "back s", "spare o_f"]), None);
+    assert!(rig.logs.iter().all(|(level, _)| *level != Level::Warning), "{:?}", rig.logs);
+}
+
+#[test]
 fn a_program_started_by_hand_may_try_again() {
     let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand)]));
     assert!(

@@ -1,0 +1,159 @@
+//! What the manager hears of an instance: waits and counts, log records, progress, the profile.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use titin_transport::Window;
+use titin_wire::ConduitId;
+use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
+
+use super::Inner;
+use crate::port::{End, Outlet};
+
+impl Inner {
+    /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
+    pub(crate) fn counts(&self, conduits: &[ConduitId]) -> (Option<u64>, Vec<(ConduitId, u64)>) {
+        let wait = *self.waiting.lock().expect("never poisoned");
+        let count = |conduit: &ConduitId| {
+            let sent = self
+                .outlets()
+                .find(|outlet| outlet.end.conduit == *conduit)
+                .map(|outlet| outlet.window.sent());
+            let taken = || {
+                self.inlets()
+                    .find(|(_, inlet)| inlet.end.conduit == *conduit)
+                    .map(|(_, i)| i.inbox.consumed())
+            };
+            sent.or_else(taken).map(|count| (*conduit, count))
+        };
+        (wait, conduits.iter().filter_map(count).collect())
+    }
+
+    /// What a wait for this end looks like to the manager.
+    pub(crate) fn wait_on(
+        &self,
+        end: &End,
+        window: Option<&Window>,
+        inbox: Option<&titin_transport::Inbox>,
+    ) -> WaitOn {
+        let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
+        WaitOn {
+            conduit: end.conduit,
+            port: end.label.clone(),
+            peer: end.peer.clone(),
+            peer_port: end.peer_port.clone(),
+            sends: window.is_some(),
+            count: window.map(Window::sent).or(inbox.map(|inbox| inbox.consumed())).unwrap_or(0),
+            ahead,
+            ahead_bytes,
+        }
+    }
+
+    pub(crate) fn log(&self, level: u8, text: &str) {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        self.tell(&ToManager::Log {
+            instance: self.name.clone(),
+            level,
+            time,
+            simulated: self.simulated(),
+            text: text.to_owned(),
+        });
+    }
+
+    pub(super) fn simulated(&self) -> Option<f64> {
+        Some(f64::from_bits(self.simulated.load(Ordering::Relaxed))).filter(|time| !time.is_nan())
+    }
+
+    /// Keeps the simulated time for those who look.
+    pub(crate) fn at(&self, timestamp: f64) {
+        self.simulated.store(timestamp.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Reports simulated time and traffic, if they have changed.
+    pub(crate) fn report_progress(&self) {
+        let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
+            self.outlets().map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
+        };
+        let messages = count(|outlet| &outlet.end.meter.messages);
+        let bytes = count(|outlet| &outlet.end.meter.bytes);
+        let now = (self.simulated.load(Ordering::Relaxed), messages, bytes);
+        if std::mem::replace(&mut *self.progress.lock().expect("never poisoned"), now) == now {
+            return;
+        }
+        let simulated = self.simulated();
+        self.tell(&ToManager::Progress(Progress {
+            instance: self.name.clone(),
+            simulated,
+            messages,
+            bytes,
+            end: self.end,
+        }));
+    }
+
+    /// Counts the time of a send without its waits; it stands for so many.
+    pub(crate) fn sent_for(&self, time: Duration, times: u64) {
+        self.sending.fetch_add(time.as_nanos() as u64 * times, Ordering::Relaxed);
+    }
+
+    pub(crate) fn row(&self, event: Event) {
+        if let Some(events) = self.trace.row(event) {
+            self.tell(&ToManager::Profile(Profile {
+                instance: self.name.clone(),
+                events,
+                ..Profile::default()
+            }));
+        }
+    }
+
+    pub(super) fn profile(&self) -> Profile {
+        let report = |end: &End, receives: bool| {
+            let carrier = end.carrier.get();
+            ConduitProfile {
+                conduit: end.conduit.0,
+                port: end.label.clone(),
+                sends: !receives,
+                medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
+                messages: end.meter.messages.load(Ordering::Relaxed),
+                bytes: end.meter.bytes.load(Ordering::Relaxed),
+                copied: end.meter.copied.load(Ordering::Relaxed),
+                waiting: end.meter.waiting(),
+                raised: 0,
+            }
+        };
+        let mut conduits = Vec::new();
+        self.ends(|end, receives| conduits.push(report(end, receives)));
+        for (profile, outlet) in conduits.iter_mut().filter(|profile| profile.sends).zip(self.outlets()) {
+            profile.raised = outlet.window.raised();
+        }
+        let sum =
+            |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
+        Profile {
+            instance: self.name.clone(),
+            start: self.trace.start(),
+            stop: self.trace.now() as f64 * 1e-9,
+            waiting: sum(false),
+            sending: self.sending.load(Ordering::Relaxed) as f64 * 1e-9 + sum(true),
+            blocked: sum(true),
+            conduits,
+            events: self.trace.take_rows(),
+            regions: self.trace.regions(),
+        }
+    }
+}
+
+/// A row of the trace without a port.
+pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
+    Event {
+        kind: kind.to_owned(),
+        start,
+        stop,
+        port: None,
+        operator: None,
+        slots: None,
+        slot: None,
+        conduit: None,
+        number: None,
+        size: None,
+        timestamp: None,
+    }
+}
