@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,14 +67,15 @@ def model(folder: Path, case: str, filter: str) -> Path:
     return path
 
 
+def roles(case: str) -> dict[str, Callable[[titin.Instance], None]]:
+    """The two of a case, to be run as threads."""
+    return {role: partial(cases.play, case, role) for role in ("sender", "receiver")}
+
+
 @pytest.mark.parametrize("case", cases.CASES)
 def test_inproc(tmp_path: Path, case: str) -> None:
     path = model(tmp_path, case, cases.CASES[case])
-    roles = {
-        "sender": lambda instance: cases.play(case, "sender", instance),
-        "receiver": lambda instance: cases.play(case, "receiver", instance),
-    }
-    titin.run(path, roles, run_dir=tmp_path / "run")
+    titin.run(path, roles(case), run_dir=tmp_path / "run")
 
 
 @pytest.mark.parametrize("case", cases.CASES)
@@ -84,31 +87,27 @@ def test_tcp(tmp_path: Path, case: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+#: What goes along the pinned conduit.
+PINNED = "everything_arrives_as_sent"
+
+
 def pinned(folder: Path, medium: str) -> Path:
     """Writes a model whose one conduit is pinned to a medium."""
-    path = model(folder, "everything_arrives_as_sent", "")
+    path = model(folder, PINNED, "")
     path.write_text(path.read_text() + f"  medium: {{receiver.in: {medium}}}\n")
     return path
 
 
 def test_a_pin_that_can_be_kept_is(tmp_path: Path) -> None:
-    roles = {
-        role: lambda instance, role=role: cases.play("everything_arrives_as_sent", role, instance)
-        for role in ("sender", "receiver")
-    }
-    titin.run(pinned(tmp_path, "inproc"), roles, run_dir=tmp_path / "threads")
+    titin.run(pinned(tmp_path, "inproc"), roles(PINNED), run_dir=tmp_path / "threads")
     path = pinned(tmp_path, "tcp")
     done = subprocess.run([TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_pin_that_cannot_be_kept_ends_the_run(tmp_path: Path) -> None:
-    roles = {
-        role: lambda instance, role=role: cases.play("everything_arrives_as_sent", role, instance)
-        for role in ("sender", "receiver")
-    }
-    with pytest.raises(titin.ConnectionFailed, match="is pinned to tcp .* is reached by inproc"):
-        titin.run(pinned(tmp_path, "tcp"), roles, run_dir=tmp_path / "threads")
+    with pytest.raises(titin.ConnectionFailed, match=r"is pinned to tcp .* is reached by inproc"):
+        titin.run(pinned(tmp_path, "tcp"), roles(PINNED), run_dir=tmp_path / "threads")
     done = subprocess.run(
         [TITIN, "run", pinned(tmp_path, "inproc"), "--run-dir", tmp_path / "run"],
         capture_output=True,
