@@ -18,8 +18,8 @@
 ! stops the program with the text, which titin_error_text() gives too. Text is trimmed; slots, entries and dimensions are
 ! counted from one. Which calls wait, and which threads may call, is as in titin.h.
 module titin
-   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, &
-      c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, c_funloc, c_funptr, c_int, &
+      c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
    use titin_common, only: c, finish, index_names, slot_number, text
@@ -28,6 +28,7 @@ module titin
    private
 
    public :: titin_instance, titin_message, titin_value, titin_region, titin_release, titin_error_text
+   public :: titin_guest, titin_host_guests, titin_entry, titin_interrupted
    public :: titin_ok, titin_error_usage, titin_error_call_order, titin_error_setting, titin_error_type_mismatch, &
       titin_error_timeout, titin_error_port_closed, titin_error_peer_lost, titin_error_deadlock, titin_error_connection, &
       titin_error_no_memory, titin_error_forked, titin_error_internal, titin_error_interrupted, titin_error_filter, &
@@ -39,11 +40,24 @@ module titin
       titin_kind_bytes, titin_kind_array, titin_kind_list, titin_kind_map
    public :: titin_log_debug, titin_log_info, titin_log_warning, titin_log_error, titin_log_critical
 
+   abstract interface
+      !> Whether a call that waits is to return, because a signal came that the program wants to deal with.
+      function titin_interrupted() result(yes)
+         logical :: yes
+      end function
+   end interface
+
+   ! What on_interrupt was given.
+   type :: question
+      procedure(titin_interrupted), pointer, nopass :: ask => null()
+   end type
+
    !> One running copy of a program, as it takes part in a run. Let go without close, it fails the run.
    type :: titin_instance
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
       logical, private :: borrowed = .false.
+      type(question), pointer, private :: question => null()
    contains
       !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked): joins the run. Ports are lists of names, `name[]` for a
       !> vector port, or text as in C; without any they are those of the description.
@@ -65,6 +79,9 @@ module titin
       procedure :: log => log_text
       !> Switches the check of the order of calls off from here on.
       procedure :: skip_checks
+      !> on_interrupt(interrupted): while a call waits, the function is asked whenever a signal came, and ten times a second;
+      !> once it is true the call ends with titin_error_interrupted.
+      procedure :: on_interrupt
       !> A stretch of the program's own in the profile: begin_region(name, region), end_region(region).
       procedure :: begin_region, end_region
 
@@ -97,8 +114,10 @@ module titin
       !> A message without data.
       procedure :: send_nil
 
-      !> receive(port, message, slot, timeout), or receive(port, data, slot, timeout, timestamp, message) into an array of
-      !> one's own, whose kind and shape must be those of the message. `timeout` in seconds; without it, for ever.
+      !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
+      !> array of one's own, whose kind and shape must be those of the message. `timeout` in seconds; without it, for ever.
+      !> `default` is what a port gives that nothing is connected to; arrays of one's own can hold theirs beforehand, and
+      !> be received if is_connected(port).
       procedure, private :: receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
          receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
       generic :: receive => receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
@@ -114,6 +133,21 @@ module titin
    !> A region that was begun.
    type :: titin_region
       type(c_ptr), private :: raw = c_null_ptr
+   end type
+
+   abstract interface
+      !> What an instance does that shares a process with others.
+      subroutine titin_entry(instance)
+         import :: titin_instance
+         type(titin_instance), intent(inout) :: instance
+      end subroutine
+   end interface
+
+   !> One of several instances in a process: its name, its ports as text ("o_i: out; s: in", or "" for those of the
+   !> description), and what it does.
+   type :: titin_guest
+      character(len=:), allocatable :: name, ports
+      procedure(titin_entry), pointer, nopass :: entry => null()
    end type
 
 contains
@@ -190,7 +224,11 @@ contains
       integer(c_int) :: status
       status = titin_ok
       if (.not. self%borrowed) status = titin_close(self%raw)
-      if (status /= titin_error_interrupted) self%raw = c_null_ptr
+      if (status /= titin_error_interrupted) then
+         self%raw = c_null_ptr
+         ! Whoever closes a borrowed instance may still ask.
+         if (associated(self%question) .and. .not. self%borrowed) deallocate (self%question)
+      end if
       call finish(status, ierr)
    end subroutine
 
@@ -201,6 +239,7 @@ contains
       ignored = titin_fail(self%raw, c("the instance went out of scope without close()"))
       ignored = titin_close(self%raw)
       self%raw = c_null_ptr
+      if (associated(self%question)) deallocate (self%question)
    end subroutine
 
    subroutine fail(self, reason)
@@ -250,6 +289,28 @@ contains
       character(len=*), intent(in) :: reason
       call finish(titin_skip_checks(self%raw, c(reason)), instance=self%raw)
    end subroutine
+
+   subroutine on_interrupt(self, interrupted, ierr)
+      class(titin_instance), intent(inout) :: self
+      procedure(titin_interrupted) :: interrupted
+      integer, intent(out), optional :: ierr
+      if (associated(self%question)) then
+         self%question%ask => interrupted
+         call finish(titin_ok, ierr)
+         return
+      end if
+      allocate (self%question)
+      self%question%ask => interrupted
+      call finish(titin_on_interrupt(self%raw, c_funloc(asked), c_loc(self%question)), ierr, self%raw)
+   end subroutine
+
+   recursive function asked(data) result(answer) bind(C)
+      type(c_ptr), value :: data
+      integer(c_int) :: answer
+      type(question), pointer :: given
+      call c_f_pointer(data, given)
+      answer = merge(1_c_int, 0_c_int, given%ask())
+   end function
 
    subroutine begin_region(self, name, region)
       class(titin_instance), intent(in) :: self
@@ -743,16 +804,25 @@ contains
       if (present(timeout)) seconds = timeout
    end function
 
-   subroutine receive_message(self, port, message, slot, timeout, ierr)
+   subroutine receive_message(self, port, message, slot, timeout, default, ierr)
       class(titin_instance), intent(in) :: self
       character(len=*), intent(in) :: port
       type(titin_message), intent(inout) :: message
       integer, intent(in), optional :: slot
       real(real64), intent(in), optional :: timeout
+      type(titin_message), intent(in), optional :: default
       integer, intent(out), optional :: ierr
-      type(c_ptr) :: raw
+      type(c_ptr) :: handle, raw
       integer(c_int) :: status
-      status = titin_receive(titin_port_find(self%raw, c(port)), slot_number(slot), patience(timeout), raw)
+      handle = titin_port_find(self%raw, c(port))
+      if (present(default) .and. c_associated(handle)) then
+         if (titin_port_is_connected(handle) == 0) then
+            message = default
+            call finish(titin_ok, ierr)
+            return
+         end if
+      end if
+      status = titin_receive(handle, slot_number(slot), patience(timeout), raw)
       call message%own(raw)
       call finish(status, ierr, self%raw)
    end subroutine
@@ -904,4 +974,59 @@ contains
          ierr)
       flat = logical(bytes)
    end subroutine
+
+   ! ---- Several instances in one process ----
+
+   !> Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. The first one runs in the
+   !> calling thread. Compile programs that do this with -frecursive, so that threads do not share local arrays.
+   subroutine titin_host_guests(guests, ierr)
+      type(titin_guest), intent(in), target :: guests(:)
+      integer, intent(out), optional :: ierr
+      character(kind=c_char), allocatable, target :: names(:), ports(:)
+      character(len=longest(guests)) :: texts(size(guests), 2)
+      type(c_ptr) :: name_list(size(guests)), port_list(size(guests)), data(size(guests)), options
+      type(c_funptr) :: entries(size(guests))
+      integer(c_int) :: status
+      integer :: i
+
+      do i = 1, size(guests)
+         texts(i, :) = [character(len=longest(guests)) :: guests(i)%name, guests(i)%ports]
+      end do
+      name_list = index_names(texts(:, 1), names)
+      port_list = index_names(texts(:, 2), ports)
+      do i = 1, size(guests)
+         if (len_trim(guests(i)%ports) == 0) port_list(i) = c_null_ptr
+         data(i) = c_loc(guests(i))
+         entries(i) = c_funloc(enter)
+      end do
+      options = titin_options_new()
+      status = titin_options_language(options, c("Fortran"))
+      if (status == titin_ok) status = titin_options_exceptions(options)
+      if (status == titin_ok) then
+         status = titin_host(int(size(guests), c_int), name_list, port_list, entries, data, options)
+      end if
+      call titin_options_free(options)
+      call finish(status, ierr)
+   end subroutine
+
+   ! Length of the longest text, since those of an array are all of one length.
+   pure function longest(guests) result(length)
+      type(titin_guest), intent(in) :: guests(:)
+      integer :: length, i
+      length = 1
+      do i = 1, size(guests)
+         length = max(length, len(guests(i)%name), len(guests(i)%ports))
+      end do
+   end function
+
+   recursive function enter(raw, data) result(status) bind(C)
+      type(c_ptr), value :: raw, data
+      integer(c_int) :: status
+      type(titin_guest), pointer :: guest
+      type(titin_instance) :: instance
+      call c_f_pointer(data, guest)
+      call instance%borrow(raw)
+      call guest%entry(instance)
+      status = titin_ok
+   end function
 end module titin

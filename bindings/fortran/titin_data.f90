@@ -69,6 +69,9 @@ module titin_data
       procedure :: next_timestamp
       !> Looks at the settings overlay that came with it; a value of kind 0 if none did.
       procedure :: settings
+      !> new(data, timestamp, next_timestamp): a message of one's own, such as a default for a port that nothing is
+      !> connected to.
+      procedure :: new => new_message
       !> Takes over a message of the module titin_c.
       procedure :: own => own_message
       !> The message for the module titin_c.
@@ -592,6 +595,21 @@ contains
    end subroutine
 
    ! ---- Messages ----
+
+   subroutine new_message(self, data, timestamp, next_timestamp, ierr)
+      class(titin_message), intent(inout) :: self
+      class(titin_value), intent(in) :: data
+      real(real64), intent(in) :: timestamp
+      real(real64), intent(in), optional :: next_timestamp
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      real(c_double) :: next
+      next = titin_no_next
+      if (present(next_timestamp)) next = next_timestamp
+      raw = titin_message_new(data%raw, timestamp, next)
+      call self%own(raw)
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(raw)), ierr)
+   end subroutine
 
    function timestamp(self)
       class(titin_message), intent(in) :: self

@@ -1,16 +1,8 @@
 /* One side of an exchange, "left" or "right"; exchange.cpp and exchange.f90 follow the same script, so any two fit. */
 #include <complex.h>
-#include <stdlib.h>
 #include <string.h>
-#include <titin.h>
 
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "exchange.c:%d: %s; last error: %s\n", __LINE__, #what, titin_error()); \
-            exit(1); \
-        } \
-    } while (0)
+#include "check.h"
 
 static titin_instance *instance;
 static titin_port *in, *out;

@@ -1,4 +1,4 @@
-/* A filter of one's own: doubles real numbers. */
+/* Filters of one's own, in a shared library: one doubles real numbers, one puts messages off. */
 #include "titin.h"
 
 int twice(const titin_message *in, titin_output *out) {
@@ -11,4 +11,12 @@ int twice(const titin_message *in, titin_output *out) {
     double *to = titin_output_array(out, TITIN_F64, 1, extents, TITIN_ORDER_C);
     for (int64_t i = 0; i < extents[0]; i++) to[i] = 2.0 * from[i];
     return 0;
+}
+
+int late(const titin_message *in, titin_output *out) {
+    titin_value *text = titin_new_text("late", -1);
+    const int failed = titin_output_value(out, text) ||
+                       titin_output_timestamp(out, titin_message_timestamp(in) + 10.0, TITIN_NO_NEXT);
+    titin_value_free(text);
+    return failed;
 }

@@ -1,21 +1,14 @@
-/* Two instances on threads of one process, with vector ports, a filter of our own, and what else a host can do. */
+/* Two instances on threads of one process, with vector ports, filters of our own, and what else a host can do.
+ * hosted.cpp and hosted.f90 follow the same script. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "titin.h"
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);         \
-            titin_explain(stderr);                                          \
-            titin_set_error(#condition);                                    \
-            return 1;                                                       \
-        }                                                                   \
-    } while (0)
+#include "check.h"
 
 enum { SLOTS = 3 };
+
+/* How the receiver is to fail: "return" or "say"; NULL: not at all. */
+static const char *how;
 
 static int sender(titin_instance *instance, void *data) {
     titin_port *out = titin_port_find(instance, "out"), *wide = titin_port_find(instance, "wide");
@@ -34,7 +27,7 @@ static int sender(titin_instance *instance, void *data) {
     CHECK(titin_send_nil(wide, 0, 0.0, TITIN_NO_NEXT, NULL) == TITIN_ERROR_USAGE);
     CHECK(titin_recover(instance) == 0);
     for (int slot = 0; slot < SLOTS; slot++) {
-        CHECK(titin_send_nil(wide, slot, (double)slot, TITIN_NO_NEXT, NULL) == 0);
+        CHECK(titin_send_nil(wide, slot, slot, TITIN_NO_NEXT, NULL) == 0);
     }
     titin_region *region = titin_region_begin(instance, "send");
     CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, extents, values, 1.0, TITIN_NO_NEXT) == 0);
@@ -52,9 +45,16 @@ static int receiver(titin_instance *instance, void *data) {
     int again, index, slot;
     CHECK(*(const char *)data == 'r');
     CHECK(titin_reuse(instance, &again) == 0 && again == 1);
+    if (how && !strcmp(how, "say")) return titin_fail(instance, "the ice is too thin");
+    if (how) {
+        titin_set_error("the ice is too thin");
+        return 1;
+    }
     for (int expected = SLOTS - 1; expected >= 0; expected--) {
         CHECK(titin_receive(wide, expected, TITIN_WAIT, &message) == 0);
-        CHECK(titin_message_timestamp(message) == (double)expected && titin_message_has_next(message) == 0);
+        /* A filter has put the time off by 10, and a text in the place of nil. */
+        CHECK(titin_message_timestamp(message) == 10.0 + expected && titin_message_has_next(message) == 0);
+        CHECK(!strcmp(titin_value_text(titin_message_value(message), NULL), "late"));
         titin_message_free(message);
     }
     CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 1, extents, NULL, TITIN_ORDER_C, values,
@@ -70,13 +70,46 @@ static int receiver(titin_instance *instance, void *data) {
     return 0;
 }
 
-int main(void) {
+/* Filters that the description names by a function of the language, which this program looks up in a table of its own.
+ * The one that there is does nothing but count. */
+static int found, used, dropped;
+
+static int count(const titin_message *in, titin_output *out) {
+    (void)out;
+    ++used;
+    return titin_message_kind(in) == TITIN_KIND_ARRAY ? 0 : 1;
+}
+
+static int find_filter(void *data, const char *name, void **filter) {
+    *filter = data;
+    ++found;
+    if (!strcmp(name, "ours:count")) return 0;
+    titin_set_error("there is no such filter here");
+    return 1;
+}
+
+static int call_filter(void *filter, const titin_message *in, titin_output *out) {
+    return (*(titin_filter *)filter)(in, out);
+}
+
+static void drop_filter(void *filter) {
+    CHECK(*(titin_filter *)filter == count);
+    ++dropped;
+}
+
+int main(int argc, char **argv) {
     static char role[] = "receiver";
     const char *names[2] = {"sender", "receiver"};
     const char *ports[2] = {"o_i: out wide[]", "s: in wide[]"};
     const titin_entry entries[2] = {sender, receiver};
     void *data[2] = {NULL, role};
-    if (titin_host(2, names, ports, entries, data, NULL) != 0) return titin_explain(stderr);
+    titin_filter counter = count;
+    how = argc > 1 ? argv[1] : NULL;
+    titin_options *options = titin_options_new();
+    CHECK(titin_options_filters(options, find_filter, call_filter, drop_filter, &counter) == 0);
+    if (titin_host(2, names, ports, entries, data, options) != 0) return titin_explain(stderr);
+    titin_options_free(options);
+    CHECK(found == 1 && used == 1 && dropped == 1);
     puts("both are done");
     return 0;
 }

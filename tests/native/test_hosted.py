@@ -1,14 +1,15 @@
-"""Instances on threads of one C program, with vector ports, and a filter of one's own in a shared library."""
+"""Instances on threads of one program, with vector ports, and filters of one's own in a shared library."""
 
-import shlex
+from __future__ import annotations
+
+import os
 import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
-TITIN = Path(sys.executable).parent / "titin"
+from .conftest import TITIN, Build
 
 MODEL = """\
 ymmsl_version: v0.2
@@ -18,79 +19,119 @@ models:
     components:
       sender:
         description: sends
-        ports: {o_i: out wide}
+        ports: {{o_i: out wide}}
         implementation: sender
       receiver:
         description: receives
-        ports: {s: in wide}
+        ports: {{s: in wide}}
         implementation: receiver
     conduits:
-      sender.out: twice receiver.in
-      sender.wide: receiver.wide
-    matching_timelines: {sender: receiver}
-settings: {dt: 0.5 s}
+      sender.out: {chain} receiver.in
+      sender.wide: late receiver.wide
+    matching_timelines: {{sender: receiver}}
+settings: {{dt: 0.5 s}}
 programs:
-  sender: {executable: ./hosted}
-  receiver: {executable: ./hosted}
+  sender: {{executable: {host}}}
+  receiver: {{executable: {host}}}
 titin:
   filters:
-    twice: {library: ./filter.so, symbol: SYMBOL}
+    twice: {{library: {library}, symbol: {symbol}}}
+    late: {{library: {library}, symbol: late}}
+    counted: {{python: "ours:count"}}
 """
 
 
-def build(folder: Path, name: str, *flags: str) -> None:
-    """Compiles one file of C."""
-    done = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
-    warnings = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    source = HERE / f"{name.removesuffix('.so')}.c"
-    command = ["cc", *warnings, *flags, "-o", folder / name, source, *shlex.split(done.stdout), "-lm"]
-    subprocess.run(command, check=True)
+class Manager:
+    """``titin manager`` in a folder, for a program that is started by hand."""
 
-
-@pytest.fixture
-def manager(tmp_path):
-    """Starts ``titin manager`` for the model, with this entry point as the filter; its process and connection file."""
-    started = []
-
-    def start(symbol):
-        build(tmp_path, "hosted")
-        build(tmp_path, "filter.so", "-shared", "-fPIC")
-        (tmp_path / "model.ymmsl").write_text(MODEL.replace("SYMBOL", symbol))
-        process = subprocess.Popen(
-            [TITIN, "manager", "model.ymmsl", "--run-dir", tmp_path / "run"],
-            cwd=tmp_path,
+    def __init__(self, folder: Path, model: str) -> None:
+        (folder / "model.ymmsl").write_text(model)
+        self.directory = folder / "run"
+        self.process = subprocess.Popen(
+            [TITIN, "manager", "model.ymmsl", "--run-dir", self.directory],
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        started.append(process)
-        while not (tmp_path / "run" / "connection.json").exists():
-            assert process.poll() is None, process.communicate()[0]
-        return process, {"TITIN_MANAGER": str(tmp_path / "run" / "connection.json")}
+        self.connection = self.directory / "connection.json"
+        while not self.connection.exists():
+            assert self.process.poll() is None, self.process.communicate()[0]
+
+    def start(self, program: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program to its end."""
+        variables = os.environ | {"TITIN_MANAGER": str(self.connection)} | environment
+        return subprocess.run([program, *arguments], env=variables, capture_output=True, text=True, check=False)
+
+    def wait(self) -> tuple[int, str]:
+        """Its exit code, once it has ended, and what it has printed."""
+        output = self.process.communicate()[0]
+        return self.process.returncode, output
+
+
+Manage = Callable[..., Manager]
+
+
+@pytest.fixture
+def manage(tmp_path: Path) -> Iterator[Manage]:
+    """Starts the manager of a model, in a folder of its own."""
+    managers: list[Manager] = []
+
+    def start(model: str, name: str = "hosted") -> Manager:
+        (tmp_path / name).mkdir()
+        managers.append(Manager(tmp_path / name, model))
+        return managers[-1]
 
     yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+    for manager in managers:
+        if manager.process.poll() is None:
+            manager.process.kill()
+            manager.process.communicate()
 
 
-def test_a_host_runs_its_instances_on_threads(manager, tmp_path):
-    process, environment = manager("twice")
-    hosted = subprocess.run([tmp_path / "hosted"], env=environment, capture_output=True, text=True, check=False)
+def model(build: Build, language: str, symbol: str = "twice") -> tuple[Path, str]:
+    """The host in this language, and the model with filters in the same language."""
+    host, library = build("hosted", language), build("filter", language, shared=True)
+    # C has the calls by which a program finds filters of its own.
+    chain = "twice counted" if language == "c" else "twice"
+    return host, MODEL.format(host=host, library=library, symbol=symbol, chain=chain)
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_a_host_runs_its_instances_on_threads(build: Build, manage: Manage, language: str) -> None:
+    host, text = model(build, language)
+    manager = manage(text)
+    hosted = manager.start(host)
     assert hosted.returncode == 0, hosted.stderr
     assert hosted.stdout == "both are done\n"
-    output = process.communicate()[0]
-    assert process.returncode == 0, output
-    assert "all is sent" in (tmp_path / "run" / "titin_manager.log").read_text()
+    code, output = manager.wait()
+    assert code == 0, output
+    assert "all is sent" in (manager.directory / "titin_manager.log").read_text()
 
 
-def test_a_filter_that_is_not_there_is_named(manager, tmp_path):
-    process, environment = manager("thrice")
-    hosted = subprocess.run([tmp_path / "hosted"], env=environment, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_a_filter_that_is_not_there_is_named(build: Build, manage: Manage, language: str) -> None:
+    host, text = model(build, language, "thrice")
+    manager = manage(text)
+    hosted = manager.start(host)
     assert hosted.returncode != 0
     assert "twice" in hosted.stderr
     assert "thrice" in hosted.stderr
-    output = process.communicate()[0]
-    assert process.returncode == 1, output
+    code, output = manager.wait()
+    assert code == 1, output
+
+
+@pytest.mark.parametrize(
+    ("language", "how"), [("c", "return"), ("c", "say"), ("cpp", "return"), ("cpp", "say"), ("f90", "say")]
+)
+def test_an_instance_that_fails_says_why(build: Build, manage: Manage, language: str, how: str) -> None:
+    host, text = model(build, language)
+    manager = manage(text)
+    hosted = manager.start(host, how)
+    assert hosted.returncode != 0
+    assert "the ice is too thin" in hosted.stderr
+    code, output = manager.wait()
+    assert code == 1, output
+    assert "First:    receiver" in output, output
+    assert "the ice is too thin" in output

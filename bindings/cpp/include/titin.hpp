@@ -468,6 +468,11 @@ public:
                                ", the value is " + detail::shown(titin_value_dtype(value_), extents));
         return {static_cast<const T *>(titin_value_data(value_)), extents, Order(titin_value_order(value_))};
     }
+    /// Name of an index of the array; empty if it has none.
+    std::string index_name(int dimension) const {
+        const char *name = titin_value_index_name(value_, dimension);
+        return name ? name : "";
+    }
 
     /// Number of entries of a list or map.
     std::int64_t size() const { return titin_value_size(value_); }

@@ -1,0 +1,17 @@
+// Filters of one's own, in a shared library: those of filter.c.
+#include <titin.hpp>
+
+extern "C" int twice(const titin_message *in, titin_output *out) {
+    return titin::filter(in, out, [](const titin::Message &message, titin::Output &output) {
+        const auto from = message.array<double>();
+        double *to = output.array<double>(from.extents());
+        for (const double number : from) *to++ = 2.0 * number;
+    });
+}
+
+extern "C" int late(const titin_message *in, titin_output *out) {
+    return titin::filter(in, out, [](const titin::Message &message, titin::Output &output) {
+        output.value("late");
+        output.timestamp(message.timestamp() + 10.0);
+    });
+}

@@ -1,0 +1,55 @@
+/* A signal while a receive waits: "caller" is interrupted, deals with it, and goes on; "echo" answers it.
+ * interrupted.cpp and interrupted.f90 follow the same script. */
+#include <signal.h>
+#include <string.h>
+
+#include "check.h"
+
+static volatile sig_atomic_t came;
+
+static void note(int number) {
+    (void)number;
+    came = 1;
+}
+
+static int asked(void *data) {
+    ++*(int *)data;
+    return came;
+}
+
+static void caller(titin_instance *instance, titin_port *out, titin_port *in) {
+    titin_message *message;
+    int questions = 0;
+    CHECK(titin_on_interrupt(instance, NULL, NULL) == TITIN_ERROR_USAGE && titin_recover(instance) == 0);
+    CHECK(titin_on_interrupt(instance, asked, &questions) == 0);
+    CHECK(signal(SIGUSR1, note) != SIG_ERR);
+    fclose(fopen("waiting", "w"));
+    /* Nothing is under way, so without the signal this would never end. */
+    CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_ERROR_INTERRUPTED && !message);
+    CHECK(came && questions > 0);
+    came = 0;
+    /* It has not stuck. */
+    CHECK(titin_send_nil(out, TITIN_NO_SLOT, 0.0, TITIN_NO_NEXT, NULL) == 0);
+    CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
+    titin_message_free(message);
+}
+
+static void echo(titin_port *out, titin_port *in) {
+    titin_message *message;
+    CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
+    CHECK(titin_send_nil(out, TITIN_NO_SLOT, 0.0, TITIN_NO_NEXT, NULL) == 0);
+    titin_message_free(message);
+}
+
+int main(int argc, char **argv) {
+    titin_instance *instance;
+    int again;
+    CHECK(argc == 2 && titin_open(NULL, NULL, &instance) == 0);
+    titin_port *out = titin_port_find(instance, "out"), *in = titin_port_find(instance, "in");
+    while (titin_reuse(instance, &again) == 0 && again) {
+        if (!strcmp(argv[1], "caller")) caller(instance, out, in);
+        else echo(out, in);
+    }
+    CHECK(titin_close(instance) == 0);
+    return 0;
+}

@@ -1,0 +1,47 @@
+// A signal while a receive waits: the script of interrupted.c.
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <titin.hpp>
+
+#define CHECK(what) \
+    if (!(what)) throw std::runtime_error("interrupted.cpp:" + std::to_string(__LINE__) + ": " #what)
+
+static volatile std::sig_atomic_t came;
+
+static void caller(titin::Instance &instance) {
+    int questions = 0;
+    instance.on_interrupt([&questions] {
+        ++questions;
+        return came != 0;
+    });
+    // The callback moves with the instance.
+    titin::Instance moved(std::move(instance));
+    CHECK(std::signal(SIGUSR1, [](int) { came = 1; }) != SIG_ERR);
+    std::ofstream("waiting");
+    try {
+        moved.receive("in");
+        CHECK(!"a message that nobody sent");
+    } catch (const titin::Interrupted &) {
+    }
+    CHECK(came && questions > 0);
+    came = 0;
+    moved.send("out", nullptr, 0.0);
+    CHECK(moved.receive("in").is_nil());
+    instance = std::move(moved);
+}
+
+int main(int argc, char **argv) {
+    try {
+        CHECK(argc == 2);
+        titin::Instance instance(nullptr);
+        instance.run([&] {
+            if (argv[1] == std::string("caller")) caller(instance);
+            else instance.send("out", (instance.receive("in"), nullptr), 0.0);
+        });
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+}

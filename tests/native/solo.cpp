@@ -1,0 +1,116 @@
+// One instance by itself: the script of solo.c.
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <stdexcept>
+#include <titin.hpp>
+
+#define CHECK(what) \
+    if (!(what)) throw std::runtime_error("solo.cpp:" + std::to_string(__LINE__) + ": " #what)
+
+using titin::Unit;
+using titin::Value;
+
+static bool near(double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); }
+
+static void known(titin::Instance &instance) {
+    CHECK(titin::version() == "0.1.0" && instance.name() == "solo");
+    CHECK(instance.workdir() == std::filesystem::current_path().string());
+    instance.log(TITIN_LOG_INFO, "alone, and well");
+    try {
+        instance.log(1000, "too loud");
+        CHECK(!"a level of 1000");
+    } catch (const titin::UsageError &error) {
+        CHECK(error.kind() == TITIN_ERROR_USAGE);
+    }
+    instance.skip_checks("shows that it can");
+}
+
+static void scales(const titin::Instance &instance) {
+    const titin::Scale scale = instance.scale();
+    CHECK(near(scale.dt.value(), 360.0) && near(scale.total.value(), 144000.0));
+    CHECK(scale.dx.size() == 2 && near(scale.dx[1], 2.5e-6) && near(scale.extent[0], 1200.0));
+}
+
+static void units(const titin::Instance &instance) {
+    CHECK(near(instance.setting<double>("width", Unit{"m"}), 0.0025));
+    CHECK(near(instance.setting<double>("width", Unit{"um"}), 2500.0));
+    CHECK(near(instance.setting<double>("width"), 0.0025));
+    CHECK(near(instance.setting<double>("day", Unit{"h"}), 24.0));
+    CHECK(instance.setting<double>("plain", Unit{"km"}) == 4.0);
+    CHECK(instance.setting<double>("absent", Unit{"km"}, 7.0) == 7.0);
+    try {
+        instance.setting<double>("width", Unit{"s"});
+        CHECK(!"a length in seconds");
+    } catch (const titin::SettingError &error) {
+        CHECK(std::string(error.what()).find("width") != std::string::npos);
+    }
+}
+
+static void settings(const titin::Instance &instance) {
+    CHECK(instance.setting<Value>("points")[2].as<int>() == 3);
+    const Value all = instance.settings();
+    CHECK(all.contains("solo.width") && !all.name(0).empty());
+    CHECK(instance.overlay().size() == 0);
+}
+
+static void ports(const titin::Instance &instance) {
+    CHECK(instance.ports().size() == 5);
+    for (const titin::Port &port : instance.ports()) {
+        CHECK(port.raw() == instance.port(port.name()).raw() && !port.is_connected());
+        CHECK(port.op() == (port.name() == "start" ? titin::F_INIT : port.name() == "in" ? titin::S
+                            : port.name() == "end" ? titin::O_F : titin::O_I));
+    }
+    titin::Port wide = instance.port("wide");
+    CHECK(wide.is_vector() && !instance.port("out").is_vector());
+    wide.set_slots(7);
+    CHECK(wide.slots() == 7);
+}
+
+static void unconnected(titin::Instance &instance) {
+    try {
+        instance.receive("start");
+        CHECK(!"a message from nobody");
+    } catch (const titin::UsageError &) {
+    }
+    const titin::Message message = instance.receive_or("start", titin::Message(Value(1.5), 2.0));
+    CHECK(message.timestamp() == 2.0 && !message.next_timestamp() && message.value().as<double>() == 1.5);
+    instance.send("end", 1.5, 2.0);
+    const float pair[2] = {1.0f, 2.0f};
+    instance.send("out", pair, {2}, 2.0);
+}
+
+static void values() {
+    const std::int32_t table[6] = {1, 2, 3, 4, 5, 6};
+    const unsigned char bytes[3] = {1, 0, 255};
+    Value all = Value::list({nullptr, std::numeric_limits<std::uint64_t>::max(), Value::bytes(bytes, 3)});
+    all.append(Value::array(titin::Span(table, {3, 2}, titin::Order::Fortran)));
+    const titin::Message message(Value::map({{"all", std::move(all)}}), 0.0, 1.0);
+    const titin::ValueView list = message.value()["all"];
+    CHECK(message.next_timestamp() == 1.0 && message.kind() == titin::Kind::Map);
+    CHECK(list[0].is_nil() && list[1].as<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
+    CHECK(list[2].bytes().size() == 3 && list[2].bytes()[2] == std::byte{255});
+    const auto array = list[3].array<std::int32_t>();
+    CHECK(array.rank() == 2 && array.extent(0) == 3 && array.order() == titin::Order::Fortran && array(2, 1) == 6);
+    CHECK(list[3].index_name(0).empty());
+}
+
+int main() {
+    try {
+        titin::Instance instance(
+            {{titin::F_INIT, {"start"}}, {titin::O_I, {"out", "wide[]"}}, {titin::S, {"in"}}, {titin::O_F, {"end"}}},
+            titin::Options().instance("solo").manager(std::getenv("TITIN_MANAGER")).unchecked("shows what it knows"));
+        instance.run([&] {
+            known(instance);
+            scales(instance);
+            units(instance);
+            settings(instance);
+            ports(instance);
+            unconnected(instance);
+            values();
+        });
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+}

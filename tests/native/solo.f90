@@ -1,0 +1,221 @@
+! One instance by itself: the script of solo.c.
+module filters_of_ours
+   use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_ptr
+   implicit none
+
+contains
+
+   function find(data, name, filter) result(failed) bind(C)
+      type(c_ptr), value :: data, name
+      type(c_ptr), intent(out) :: filter
+      integer(c_int) :: failed
+      filter = data
+      failed = merge(0, 1, c_associated(name))
+   end function
+
+   function apply(filter, in, out) result(failed) bind(C)
+      type(c_ptr), value :: filter, in, out
+      integer(c_int) :: failed
+      failed = merge(0, 1, c_associated(filter) .and. c_associated(in) .and. c_associated(out))
+   end function
+end module filters_of_ours
+
+program solo
+   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_int, c_int64_t, c_loc, &
+      c_null_char, c_null_funptr, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+   use filters_of_ours, only: apply, find
+   use titin
+   use titin_c
+   implicit none
+
+   type(titin_instance) :: instance
+   character(len=4096) :: manager
+
+   call get_environment_variable("TITIN_MANAGER", manager)
+   call instance%open(f_init=["start"], ports="o_i: out, wide[]; s: in", o_f=["end"], name="solo", manager=manager, &
+      unchecked="shows what it knows")
+   call check(instance%reuse(), "a use")
+   call known()
+   call scales()
+   call units()
+   call settings()
+   call ports()
+   call unconnected()
+   call values()
+   call bare()
+   call check(.not. instance%reuse(), "one use")
+   call instance%close()
+
+contains
+
+   subroutine check(holds, what)
+      logical, intent(in) :: holds
+      character(len=*), intent(in) :: what
+      if (.not. holds) error stop "solo.f90: "//what
+   end subroutine
+
+   logical function near(a, b)
+      real(real64), intent(in) :: a, b
+      near = abs(a - b) <= 1e-12_real64*abs(b)
+   end function
+
+   subroutine known()
+      character(len=4096) :: here
+      call get_environment_variable("PWD", here)
+      call check(titin_release() == "0.1.0" .and. instance%name() == "solo", "names")
+      call check(len(instance%workdir()) > 1, "work directory")
+      call instance%log(titin_log_info, "alone, and well")
+      call instance%skip_checks("shows that it can")
+   end subroutine
+
+   subroutine scales()
+      type(titin_value) :: scale, list
+      real(real64) :: dt, total, dx, extent
+      call instance%scale(scale)
+      call scale%read(dt, name="dt")
+      call scale%read(total, name="total")
+      call check(near(dt, 360.0_real64) .and. near(total, 144000.0_real64), "scales of time")
+      call scale%item(list, name="dx")
+      call list%read(dx, index=2)
+      call check(list%size() == 2 .and. near(dx, 2.5e-6_real64), "spacing")
+      call scale%item(list, name="extent")
+      call list%read(extent, index=1)
+      call check(near(extent, 1200.0_real64), "extent")
+   end subroutine
+
+   subroutine units()
+      real(real64) :: number
+      real(real32) :: short
+      integer :: ierr
+      call instance%setting("width", number, unit="m")
+      call check(near(number, 0.0025_real64), "mm in m")
+      call instance%setting("width", number, unit="um")
+      call check(near(number, 2500.0_real64), "mm in um")
+      call instance%setting("width", number)
+      call check(near(number, 0.0025_real64), "mm alone")
+      call instance%setting("day", number, unit="h")
+      call check(near(number, 24.0_real64), "a day in hours")
+      call instance%setting("plain", short, unit="km")
+      call check(short == 4.0, "a number without a unit")
+      call instance%setting("absent", number, unit="km", default=7.0_real64)
+      call check(number == 7.0_real64, "default")
+      call instance%setting("width", number, unit="s", ierr=ierr)
+      call check(ierr == titin_error_setting .and. index(titin_error_text(), "width") > 0, "mm in s")
+   end subroutine
+
+   subroutine settings()
+      type(titin_value) :: all, value
+      type(c_ptr) :: raw
+      integer(int32) :: number
+      call check(titin_setting_value(instance%raw, "points"//c_null_char, raw) == titin_ok, "a setting as a value")
+      call value%own(raw)
+      call value%read(number, index=3)
+      call check(number == 3, "an entry of a setting")
+      call instance%settings(all)
+      call check(all%has("solo.width") .and. all%name(1) /= "", "all settings")
+      call instance%overlay(all)
+      call check(all%size() == 0, "overlay")
+   end subroutine
+
+   subroutine ports()
+      integer :: i
+      call check(instance%port_count() == 5, "ports")
+      do i = 1, 5
+         call check(any(instance%port_name(i) == ["start", "out  ", "wide ", "in   ", "end  "]), "name of a port")
+         call check(.not. instance%is_connected(instance%port_name(i)), "unconnected")
+      end do
+      call check(instance%operator("start") == titin_f_init .and. instance%operator("end") == titin_o_f, "operators")
+      call check(instance%is_vector("wide"), "vector port")
+      call check(.not. instance%is_vector("out"), "scalar port")
+      call instance%set_slots("wide", 7)
+      call check(instance%slots("wide") == 7, "slots")
+   end subroutine
+
+   subroutine unconnected()
+      type(titin_value) :: list
+      type(titin_message) :: message, default
+      real(real64) :: number
+      integer :: ierr
+      call list%new_list()
+      call list%add(1.5_real64)
+      call default%new(list, timestamp=2.0_real64)
+      call instance%receive("start", message, ierr=ierr)
+      call check(ierr == titin_error_usage, "a message from nobody")
+      call instance%receive("start", message, default=default)
+      call message%read(number, index=1)
+      call check(number == 1.5_real64 .and. message%timestamp() == 2.0_real64, "default")
+      call check(.not. message%has_next(), "no next timestamp")
+      call instance%receive("stort", message, default=default, ierr=ierr)
+      call check(ierr == titin_error_usage, "a port that is not there")
+      call instance%send("end", number, timestamp=2.0_real64)
+   end subroutine
+
+   subroutine values()
+      type(titin_value) :: map, list
+      type(titin_message) :: message
+      integer(int32) :: table(3, 2)
+      integer(int32), pointer :: view(:, :)
+      table = reshape([1, 2, 3, 4, 5, 6], [3, 2])
+      call list%new_list()
+      call list%add(table)
+      call map%new_map()
+      call map%add(list, name="all")
+      call message%new(map, timestamp=0.0_real64, next_timestamp=1.0_real64)
+      call message%item(list, name="all")
+      call list%view(view, index=1)
+      call check(all(view == table) .and. message%next_timestamp() == 1.0_real64, "a table in a list")
+      call list%item(map, index=1)
+      call check(map%dtype() == titin_i32 .and. map%order() == titin_order_fortran .and. map%elements() == 6, "type")
+      call check(all(map%extents() == [3, 2]) .and. map%index_name(1) == "", "shape")
+      call map%new_nil()
+      call check(map%kind() == titin_kind_nil, "nil")
+   end subroutine
+
+   ! What only the bare module has.
+   subroutine bare()
+      integer(int32), target :: bytes(2) = [7, 8]
+      integer(c_int64_t) :: number, length
+      type(c_ptr) :: value, message, text, options
+      integer(c_int), pointer :: copy(:)
+      call check(titin_recover(instance%raw) == titin_ok, "recover")
+      call check(c_associated(titin_error_name(titin_error_usage)), "name of an error")
+      call check(titin_log(instance%raw, 1000_c_int, c_char_"too loud"//c_null_char) == titin_error_usage, "level")
+      call check(titin_error_kind() == titin_error_usage, "number of an error")
+      call check(titin_explain(c_null_ptr) == titin_error_usage, "explain")
+      call titin_set_error("an error of ours"//c_null_char)
+      call check(titin_error_text() == "an error of ours", "an error of one's own")
+      call check(titin_dtype_size(titin_dtype_find("float64"//c_null_char)) == 8, "size of a type")
+      options = titin_options_new()
+      call check(titin_options_port(options, "in"//c_null_char, titin_s) == titin_ok, "a port")
+      call check(titin_options_filters(options, c_funloc(find), c_funloc(apply), c_null_funptr, c_null_ptr) == titin_ok, &
+         "filters of the language")
+      call titin_options_free(options)
+
+      call check(titin_send(titin_port_find(instance%raw, "out"//c_null_char), titin_no_slot, titin_i32, 1_c_int, &
+         [2_c_int64_t], c_loc(bytes), 0.0_real64, titin_no_next) == titin_ok, "send")
+
+      value = titin_new_u64(-1_c_int64_t)
+      call check(titin_value_u64(value, number) == titin_ok .and. number == -1, "an unsigned number")
+      call titin_value_free(value)
+      value = titin_new_bytes(c_loc(bytes), 8_c_int64_t, 0_c_int)
+      call c_f_pointer(titin_value_bytes(value, length), copy, [2])
+      call check(length == 8 .and. copy(2) == 8, "bytes")
+      call titin_value_free(value)
+
+      value = titin_new_array(titin_i32, 1_c_int, [2_c_int64_t], order=titin_order_c, data=c_loc(bytes), borrow=1_c_int)
+      call check(titin_value_stride(value, 0_c_int) == 4 .and. titin_value_nbytes(value) == 8, "size of a value")
+      message = titin_message_new(value, 0.0_real64, titin_no_next)
+      call titin_value_free(value)
+      call check(titin_message_kind(message) == titin_kind_array .and. titin_message_dtype(message) == titin_i32, "kind")
+      call check(titin_message_rank(message) == 1 .and. titin_message_extent(message, 0_c_int) == 2, "shape")
+      call check(titin_message_order(message) == titin_order_c, "order")
+      call check(titin_message_stride(message, 0_c_int) == 4 .and. titin_message_nbytes(message) == 8, "size")
+      call check(titin_message_elements(message) == 2, "elements")
+      text = titin_message_index_name(message, 0_c_int)
+      call check(.not. c_associated(text), "no name")
+      call c_f_pointer(titin_message_data(message), copy, [2])
+      call check(copy(1) == 7, "data")
+      call titin_message_free(message)
+   end subroutine
+end program solo

@@ -1,0 +1,108 @@
+"""Header, library and bindings have the same functions, and each is called by some program of each language here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from . import test_exchange, test_hosted, test_process, test_solo
+from .conftest import HERE, Build, config, run
+from .test_hosted import Manage, manage
+
+__all__ = ["manage"]
+
+#: For tests alone, behind TITIN_TESTING.
+HIDDEN = {"titin_test_panic"}
+
+#: What titin.hpp does without, and by what.
+LEFT_TO_C = {
+    # errors are exceptions, which print and stick in no way of their own
+    "titin_error_name", "titin_explain", "titin_recover",
+    # ports are given as text
+    "titin_options_port",
+    # std::function filters have no use here: C++ functions have C linkage if they want
+    "titin_options_filters",
+    # titin_send_array does more
+    "titin_send",
+    # titin_setting_value does more
+    "titin_setting_f64s", "titin_setting_i64s", "titin_setting_table",
+    # a View knows its elements and how they lie, and its type knows the rest
+    "titin_dtype_find", "titin_dtype_size",
+    "titin_message_elements", "titin_message_nbytes", "titin_message_stride",
+    "titin_value_elements", "titin_value_nbytes", "titin_value_stride",
+}  # fmt: skip
+
+
+def text_of(path: str) -> str:
+    """An installed file, without comments of C."""
+    (prefix,) = config("--prefix")
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", (Path(prefix) / path).read_text(), flags=re.DOTALL)
+
+
+def declared() -> set[str]:
+    """The functions of titin.h."""
+    return set(re.findall(r"\b(titin_\w+)\((?!\*)", text_of("include/titin.h")))
+
+
+def named_by_cpp() -> set[str]:
+    """The functions of titin.h that titin.hpp names."""
+    (prefix,) = config("--prefix")
+    files = [file.relative_to(prefix) for file in Path(prefix, "include").rglob("*.hpp")]
+    return {name for file in files for name in re.findall(r"\btitin_\w+", text_of(str(file)))} & declared()
+
+
+def test_the_header_and_the_library_have_the_same_functions() -> None:
+    (prefix,) = config("--prefix")
+    command = ["nm", "-D", "--defined-only", f"{prefix}/lib/libtitin.so"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert {line.split()[-1] for line in listing.stdout.splitlines()} == declared()
+
+
+def test_fortran_has_all_of_the_header() -> None:
+    fortran = text_of("fortran/titin_c.f90")
+    bound = re.findall(r"^ +(?:function|subroutine) (titin_\w+)", fortran, flags=re.MULTILINE)
+    assert set(bound) == declared() - HIDDEN
+    constants = dict(re.findall(r"(TITIN_\w+) = (\d+)", text_of("include/titin.h")))
+    assert constants == {
+        name.upper(): value for name, value in re.findall(r"parameter :: (titin_\w+) = (\d+)", fortran)
+    }
+
+
+def test_cpp_has_all_of_the_header_but_what_it_does_otherwise() -> None:
+    assert declared() - named_by_cpp() == LEFT_TO_C | HIDDEN
+
+
+@pytest.fixture(scope="session")
+def auditor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that has the dynamic linker tell which functions a program calls."""
+    library = tmp_path_factory.mktemp("calls") / "calls.so"
+    subprocess.run(
+        ["cc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", HERE / "calls.c", "-o", library], check=True
+    )
+    return library
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, tmp_path: Path, language: str) -> None:
+    notes = tmp_path / "calls"
+    env = f"LD_AUDIT: {auditor}, CALLS: {notes}"
+    for name in ("exchange", "solo", "process"):
+        (tmp_path / name).mkdir()
+    exchange = build("exchange", language)
+    run(tmp_path / "exchange", test_exchange.MODEL.format(left=exchange, right=exchange, env=env))
+    run(tmp_path / "solo", test_solo.MODEL.format(solo=build("solo", language), env=env))
+    test_process.interrupt(tmp_path / "process", build("interrupted", language), env)
+    environment = {"LD_AUDIT": str(auditor), "CALLS": str(notes)}
+    host, text = test_hosted.model(build, language)
+    for how in ("", "say", "return"):
+        manager = manage(text, f"hosted{how}")
+        manager.start(host, *how.split(), **environment)
+        assert manager.wait()[0] == (1 if how else 0)
+    if language == "c":
+        subprocess.run([build("alone", "c")], env=environment, check=True)
+    called = set(notes.read_text().split())
+    wanted = named_by_cpp() if language == "cpp" else declared() - HIDDEN
+    assert wanted - called == set()

@@ -1,0 +1,56 @@
+"""What a process may do besides: it gets signals, and forks, while it takes part in a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import TITIN, Build, processes, run, sleeps
+
+MODEL = """\
+ymmsl_version: v0.2
+models:
+  pair:
+    components:
+      caller: {{ports: {{o_i: out, s: in}}, implementation: caller}}
+      echo: {{ports: {{s: in, o_i: out}}, implementation: echo}}
+    conduits:
+      caller.out: echo.in
+      echo.out: caller.in
+    matching_timelines: {{caller: echo}}
+programs:
+  caller: {{executable: {program}, args: [{role}], env: {{{env}}}}}
+  echo: {{executable: {program}, args: [echo], env: {{{env}}}}}
+"""
+
+
+def interrupt(folder: Path, program: Path, env: str = "") -> None:
+    """Runs the pair, and sends the caller a signal while it waits for a message that does not come."""
+    (folder / "model.ymmsl").write_text(MODEL.format(program=program, role="caller", env=env))
+    command = [TITIN, "run", "model.ymmsl", "--run-dir", "run"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        waiting = folder / "run/instances/caller/workdir/waiting"
+        while running.poll() is None and not waiting.exists():
+            time.sleep(0.01)
+        callers = processes(program, "caller")
+        while running.poll() is None and not any(map(sleeps, callers)):
+            time.sleep(0.01)
+        for caller in callers:
+            os.kill(caller, signal.SIGUSR1)
+        output = running.communicate()[0]
+    said = "".join(file.read_text() for file in folder.glob("run/instances/*/stderr.txt"))
+    assert running.returncode == 0, output + said
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_a_signal_interrupts_a_receive(build: Build, tmp_path: Path, language: str) -> None:
+    interrupt(tmp_path, build("interrupted", language))
+
+
+def test_a_fork_leaves_the_parent_its_connections(build: Build, tmp_path: Path) -> None:
+    run(tmp_path, MODEL.format(program=build("forks", "c"), role="parent", env=""))
