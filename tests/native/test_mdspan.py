@@ -1,0 +1,48 @@
+"""std::mdspan and std::span of C++23, with whichever compiler here has them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import test_exchange
+from .conftest import HERE, config, run
+
+#: The last one, Zig, comes with what builds the wheel; it is a clang with a standard library of its own.
+CANDIDATES = [
+    ["c++", "-std=c++23"],
+    ["clang++", "-std=c++23", "-stdlib=libc++"],
+    [sys.executable, "-m", "ziglang", "c++", "-std=c++23"],
+]
+
+PROBE = """\
+#include <mdspan>
+#if !defined(__cpp_lib_mdspan) || !defined(__cpp_multidimensional_subscript)
+#error not yet
+#endif
+"""
+
+
+def has_mdspan(compiler: list[str], folder: Path) -> bool:
+    """Whether this compiler is there and knows std::mdspan and subscripts of several indices."""
+    probe = folder / "probe.cpp"
+    probe.write_text(PROBE)
+    command = [*compiler, "-c", probe, "-o", folder / "probe.o"]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def test_mdspan_goes_in_and_out(tmp_path: Path) -> None:
+    compiler = next((candidate for candidate in CANDIDATES if has_mdspan(candidate, tmp_path)), None)
+    if compiler is None:
+        pytest.skip("no compiler here has <mdspan>")
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+    program = tmp_path / "mdspan"
+    command = [*compiler, *warnings, "-g", *config("--cflags"), HERE / "mdspan.cpp", "-o", program, *config("--libs")]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    run(tmp_path, test_exchange.MODEL.format(left=program, right=program, env=""))
