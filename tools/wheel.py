@@ -56,21 +56,22 @@ def stage(folder: Path) -> None:
     """Puts what was built, and the files for other languages, where maturin finds them."""
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version, "the workspace has a version"
-    fortran = sorted((ROOT / "bindings/fortran").glob("*.f90"), key=lambda file: (file.stem == "titin", file.name))
     words = {
         "VERSION": version[1],
         "SERIES": ".".join(version[1].split(".")[:2]),
-        "FORTRAN": " ".join(file.name for file in fortran),
+        "FORTRAN": " ".join((ROOT / "bindings/fortran/sources.txt").read_text().split()),
     }
     include, lib, modules = (PACKAGE / "titin" / name for name in ("include", "lib", "fortran"))
     scripts = PACKAGE / "data/scripts"
     for place in (include, lib, modules, scripts):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-    for header in [*ROOT.glob("crates/capi/include/*.h"), *ROOT.glob("bindings/cpp/include/*.hpp")]:
-        shutil.copy2(header, include)
-    for source in [*fortran, *ROOT.glob("bindings/fortran/*.inc")]:
-        shutil.copy2(source, modules)
+    for source, place in (
+        ("crates/capi/include", include),
+        ("bindings/cpp/include", include),
+        ("bindings/fortran", modules),
+    ):
+        shutil.copytree(ROOT / source, place, dirs_exist_ok=True)
     shutil.copy2(folder / "libtitin.so", lib)
     shutil.copy2(folder / "libtitin.a", lib)
     shutil.copy2(folder / "titin", scripts)

@@ -1,12 +1,13 @@
 ! What the modules of titin share: text between Fortran and C, and what becomes of an error.
 module titin_common
-   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
+   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
       c_ptr, c_size_t
+   use, intrinsic :: iso_fortran_env, only: real64
    use titin_c
    implicit none
    private
 
-   public :: text, c, finish, slot_number, index_names
+   public :: text, c, finish, following, slot_number, index_names
 
    interface
       pure function strlen(chars) result(length) bind(C)
@@ -76,6 +77,14 @@ contains
       end if
       error stop "titin: "//message
    end subroutine
+
+   ! A next timestamp for C.
+   pure function following(next_timestamp) result(next)
+      real(real64), intent(in), optional :: next_timestamp
+      real(c_double) :: next
+      next = titin_no_next
+      if (present(next_timestamp)) next = next_timestamp
+   end function
 
    ! Slots count from one in Fortran.
    pure function slot_number(slot) result(number)

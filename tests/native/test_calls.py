@@ -62,8 +62,9 @@ def test_the_header_and_the_library_have_the_same_functions() -> None:
 
 
 def test_fortran_has_all_of_the_header() -> None:
-    fortran = text_of("fortran/titin_c.f90")
-    bound = re.findall(r"^ +(?:function|subroutine) (titin_\w+)", fortran, flags=re.MULTILINE)
+    (prefix,) = config("--prefix")
+    fortran = "".join(text_of(f"fortran/{file.name}") for file in Path(prefix, "fortran").glob("titin_c*.f90"))
+    bound = re.findall(r"^ +(?:\S+ function|subroutine) (titin_\w+)", fortran, flags=re.MULTILINE)
     assert set(bound) == declared() - HIDDEN
     constants = dict(re.findall(r"(TITIN_\w+) = (\d+)", text_of("include/titin.h")))
     assert constants == {

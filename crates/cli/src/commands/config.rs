@@ -129,13 +129,11 @@ fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The module's source files: what is named first is needed by the rest.
+/// The modules' source files, in the order in which they are listed beside them: what is named first is needed by the rest.
 fn fortran(prefix: &Path) -> String {
-    let mut files = listing(&prefix.join("fortran"), "");
-    files.retain(|file| file.extension().is_some_and(|kind| kind == "f90" || kind == "c"));
-    // titin_c.f90 has the bare interfaces that titin.f90 builds on.
-    files.sort_by_key(|file| (file.file_name() == Some("titin.f90".as_ref()), file.clone()));
-    files.iter().map(|file| quoted(file)).collect::<Vec<_>>().join(" ")
+    let folder = prefix.join("fortran");
+    let names = std::fs::read_to_string(folder.join("sources.txt")).unwrap_or_default();
+    names.split_whitespace().map(|name| quoted(&folder.join(name))).collect::<Vec<_>>().join(" ")
 }
 
 /// A path as a shell reads it.
@@ -191,9 +189,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let prefix = installed(root.path(), "a b");
         std::fs::create_dir_all(prefix.join("fortran")).unwrap();
-        for file in ["titin.f90", "titin_c.f90", "README"] {
-            std::fs::write(prefix.join("fortran").join(file), "").unwrap();
-        }
+        std::fs::write(prefix.join("fortran/sources.txt"), "titin_c.f90\ntitin.f90\n").unwrap();
         let folder = quoted(&prefix.join("fortran"));
         assert_eq!(fortran(&prefix), format!("{folder}/titin_c.f90 {folder}/titin.f90"));
     }

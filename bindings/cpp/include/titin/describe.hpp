@@ -1,0 +1,116 @@
+// How arrays of the program go to the C interface: whatever has elements, a shape and strides.
+#ifndef TITIN_DESCRIBE_HPP
+#define TITIN_DESCRIBE_HPP
+
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "titin/array.hpp"
+
+namespace titin {
+
+namespace detail {
+
+/// An array as the C interface takes it.
+struct Array {
+    int dtype;
+    const void *data;
+    Extents extents;
+    bool strided = false;
+    std::int64_t strides[TITIN_MAX_RANK];
+    int order = TITIN_ORDER_C;
+};
+
+template <class T>
+Array describe(const T *data, const Extents &extents, Order order = Order::C) {
+    using Scalar = std::remove_cv_t<T>;
+    static_assert(dtype<Scalar>() != 0, "arrays hold bool, integers, float, double or std::complex of these");
+    Array array;
+    array.dtype = dtype<Scalar>();
+    array.data = data;
+    array.extents = extents;
+    array.order = int(order);
+    return array;
+}
+
+template <class T>
+Array describe(const Span<T> &span) {
+    Array array = describe(span.data(), span.extents(), span.order());
+    if (const Extents *strides = span.strides()) {
+        array.strided = true;
+        for (int i = 0; i < strides->rank(); ++i) array.strides[i] = (*strides)[i] * std::int64_t(sizeof(T));
+    }
+    return array;
+}
+
+template <class T>
+Array describe(const View<T> &view) {
+    return describe(view.data(), view.extents(), view.order());
+}
+
+template <class T, class = void>
+struct IsMdspan : std::false_type {};
+template <class T>
+struct IsMdspan<T, std::void_t<typename T::layout_type, decltype(std::declval<const T &>().data_handle()),
+                               decltype(std::declval<const T &>().stride(0))>> : std::true_type {};
+
+template <class T, class = void>
+struct IsContainer : std::false_type {};
+template <class T>
+struct IsContainer<T, std::void_t<decltype(std::data(std::declval<T &>())), decltype(std::size(std::declval<T &>()))>>
+    : std::bool_constant<is_sendable<std::remove_reference_t<decltype(*std::data(std::declval<T &>()))>>> {};
+
+/// std::mdspan, or a look-alike of an earlier time.
+template <class T>
+std::enable_if_t<IsMdspan<T>::value, Array> describe(const T &span) {
+    Array array = describe(span.data_handle(), Extents());
+    array.strided = true;
+    for (std::size_t i = 0; i < T::rank(); ++i) {
+        array.extents.push(std::int64_t(span.extent(i)));
+        array.strides[i] = std::int64_t(span.stride(i)) * std::int64_t(sizeof(typename T::element_type));
+    }
+    return array;
+}
+
+/// Contiguous containers: std::vector, std::array, std::span, arrays of C, also of arrays of fixed size.
+template <class T>
+std::enable_if_t<IsContainer<T>::value && !IsMdspan<T>::value, Array> describe(const T &container) {
+    using Item = std::remove_reference_t<decltype(*std::data(container))>;
+    using Scalar = typename Element<Item>::Scalar;
+    Array array = describe(reinterpret_cast<const Scalar *>(std::data(container)), {std::size(container)});
+    std::int64_t inner[TITIN_MAX_RANK];
+    Element<Item>::extents(inner);
+    for (int i = 0; i < Element<Item>::rank; ++i) array.extents.push(inner[i]);
+    return array;
+}
+
+template <class T>
+inline constexpr bool is_text = std::is_convertible_v<const T &, std::string>;
+
+template <class T, class = void>
+struct IsArray : std::false_type {};
+template <class T>
+struct IsArray<T, std::void_t<decltype(describe(std::declval<const T &>()))>> : std::bool_constant<!is_text<T>> {};
+
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T>;
+
+inline std::string shown(int dtype, const Extents &extents) {
+    const char *name = titin_dtype_name(dtype);
+    std::string text = std::string(name ? name : "no array") + " of shape [";
+    for (int i = 0; i < extents.rank(); ++i) text += (i ? ", " : "") + std::to_string(extents[i]);
+    return text + "]";
+}
+
+} // namespace detail
+
+} // namespace titin
+
+#endif

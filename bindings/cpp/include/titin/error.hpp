@@ -1,0 +1,88 @@
+// What titin throws: an exception for each number of an error.
+#ifndef TITIN_ERROR_HPP
+#define TITIN_ERROR_HPP
+
+#include <stdexcept>
+#include <string>
+
+#include "titin.h"
+
+namespace titin {
+
+/// Everything that titin throws. The text says what failed, why, and what to do.
+class Error : public std::runtime_error {
+public:
+    Error(int kind, const std::string &text) : std::runtime_error(text), kind_(kind) {}
+    /// Its number, TITIN_ERROR_USAGE and so on.
+    int kind() const noexcept { return kind_; }
+
+private:
+    int kind_;
+};
+
+namespace detail {
+template <int Kind>
+struct Kinded : Error {
+    explicit Kinded(const std::string &text) : Error(Kind, text) {}
+};
+} // namespace detail
+
+struct UsageError : detail::Kinded<TITIN_ERROR_USAGE> { using Kinded::Kinded; };
+struct CallOrderError : detail::Kinded<TITIN_ERROR_CALL_ORDER> { using Kinded::Kinded; };
+struct SettingError : detail::Kinded<TITIN_ERROR_SETTING> { using Kinded::Kinded; };
+struct TypeMismatch : detail::Kinded<TITIN_ERROR_TYPE_MISMATCH> { using Kinded::Kinded; };
+struct Timeout : detail::Kinded<TITIN_ERROR_TIMEOUT> { using Kinded::Kinded; };
+struct PortClosed : detail::Kinded<TITIN_ERROR_PORT_CLOSED> { using Kinded::Kinded; };
+struct PeerLost : detail::Kinded<TITIN_ERROR_PEER_LOST> { using Kinded::Kinded; };
+struct Deadlock : detail::Kinded<TITIN_ERROR_DEADLOCK> { using Kinded::Kinded; };
+struct ConnectionFailed : detail::Kinded<TITIN_ERROR_CONNECTION> { using Kinded::Kinded; };
+struct OutOfMemory : detail::Kinded<TITIN_ERROR_NO_MEMORY> { using Kinded::Kinded; };
+struct Forked : detail::Kinded<TITIN_ERROR_FORKED> { using Kinded::Kinded; };
+struct InternalError : detail::Kinded<TITIN_ERROR_INTERNAL> { using Kinded::Kinded; };
+struct Interrupted : detail::Kinded<TITIN_ERROR_INTERRUPTED> { using Kinded::Kinded; };
+struct FilterError : detail::Kinded<TITIN_ERROR_FILTER> { using Kinded::Kinded; };
+struct Closed : detail::Kinded<TITIN_ERROR_CLOSED> { using Kinded::Kinded; };
+
+namespace detail {
+
+/// Throws this thread's last error.
+[[noreturn]] inline void raise() {
+    const std::string text = titin_error();
+    switch (const int kind = titin_error_kind()) {
+    case TITIN_ERROR_USAGE: throw UsageError(text);
+    case TITIN_ERROR_CALL_ORDER: throw CallOrderError(text);
+    case TITIN_ERROR_SETTING: throw SettingError(text);
+    case TITIN_ERROR_TYPE_MISMATCH: throw TypeMismatch(text);
+    case TITIN_ERROR_TIMEOUT: throw Timeout(text);
+    case TITIN_ERROR_PORT_CLOSED: throw PortClosed(text);
+    case TITIN_ERROR_PEER_LOST: throw PeerLost(text);
+    case TITIN_ERROR_DEADLOCK: throw Deadlock(text);
+    case TITIN_ERROR_CONNECTION: throw ConnectionFailed(text);
+    case TITIN_ERROR_NO_MEMORY: throw OutOfMemory(text);
+    case TITIN_ERROR_FORKED: throw Forked(text);
+    case TITIN_ERROR_INTERNAL: throw InternalError(text);
+    case TITIN_ERROR_INTERRUPTED: throw Interrupted(text);
+    case TITIN_ERROR_FILTER: throw FilterError(text);
+    case TITIN_ERROR_CLOSED: throw Closed(text);
+    default: throw Error(kind, text);
+    }
+}
+
+inline void check(int status) {
+    if (status != TITIN_OK) raise();
+}
+
+template <class T>
+T *check(T *pointer) {
+    if (pointer == nullptr) raise();
+    return pointer;
+}
+
+} // namespace detail
+
+/// Release of the library: "0.1.0".
+inline std::string version() { return titin_version(); }
+
+} // namespace titin
+
+#endif

@@ -1,0 +1,361 @@
+// Instances: one running copy of a program, as it takes part in a run.
+#ifndef TITIN_INSTANCE_HPP
+#define TITIN_INSTANCE_HPP
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "titin/message.hpp"
+#include "titin/options.hpp"
+#include "titin/port.hpp"
+
+namespace titin {
+
+/// A unit for a setting: setting<double>("dt", titin::Unit{"s"}).
+struct Unit {
+    const char *name;
+};
+
+/// Scales that the description gives, in s and m; dx and extent per dimension.
+struct Scale {
+    std::optional<double> dt, total;
+    std::vector<double> dx, extent;
+};
+
+/// A stretch of the program's own in the profile, from Instance::region to the end of its scope.
+class Region {
+public:
+    Region(titin_instance *instance, const char *name)
+        : instance_(instance), region_(detail::check(titin_region_begin(instance, name))) {}
+    Region(Region &&other) noexcept : instance_(other.instance_), region_(std::exchange(other.region_, nullptr)) {}
+    Region &operator=(Region &&) = delete;
+    ~Region() {
+        if (region_) titin_region_end(instance_, region_);
+    }
+
+private:
+    titin_instance *instance_;
+    titin_region *region_;
+};
+
+/// What receive_any gives: the port's name, the slot (TITIN_NO_SLOT for none), the message.
+struct Received {
+    std::string port;
+    int slot;
+    Message message;
+};
+
+/// One running copy of a program, as it takes part in a run.
+///
+/// Goes out of scope: closes. Left by an exception: fails the run. What goes wrong in closing fails the run too, but only
+/// close() can throw it.
+class Instance {
+public:
+    /// Without ports they are those of the description.
+    explicit Instance(const Ports &ports = {}, const Options &options = Options())
+        : Instance(text(ports).c_str(), options) {}
+    /// Ports as text: "f_init: initial_state; o_f: final_state". nullptr: those of the description.
+    explicit Instance(const char *ports, const Options &options = Options()) {
+        detail::check(titin_open(ports, options.raw(), &instance_));
+    }
+    Instance(Instance &&other) noexcept
+        : instance_(std::exchange(other.instance_, nullptr)), ours_(other.ours_), exceptions_(other.exceptions_),
+          interrupt_(std::move(other.interrupt_)) {}
+    Instance &operator=(Instance &&other) noexcept {
+        std::swap(instance_, other.instance_);
+        std::swap(ours_, other.ours_);
+        std::swap(exceptions_, other.exceptions_);
+        std::swap(interrupt_, other.interrupt_);
+        return *this;
+    }
+    ~Instance() {
+        if (!instance_ || !ours_) return;
+        if (std::uncaught_exceptions() > exceptions_ && !echo())
+            titin_fail(instance_, ("an exception has left the scope of the instance" + last()).c_str());
+        if (titin_close(instance_) == TITIN_ERROR_INTERRUPTED) {
+            titin_fail(instance_, "interrupted while it was closing");
+            titin_close(instance_);
+        }
+    }
+    /// An instance that somebody else closes, such as titin_host.
+    static Instance borrow(titin_instance *instance) {
+        Instance borrowed{Empty()};
+        borrowed.instance_ = instance;
+        borrowed.ours_ = false;
+        return borrowed;
+    }
+
+    /// Ends the instance's part in the run; waits until the receivers hold or have dropped all that was sent.
+    void close() {
+        if (!ours_) throw UsageError("this instance is closed by its host");
+        titin_instance *instance = std::exchange(instance_, nullptr);
+        if (!instance) return;
+        const int status = titin_close(instance);
+        if (status == TITIN_ERROR_INTERRUPTED) instance_ = instance;
+        detail::check(status);
+    }
+    /// Fails the run, with this instance as the culprit and this text as the reason.
+    void fail(const std::string &text) { detail::check(titin_fail(instance_, text.c_str())); }
+    /// Calls `use` once per use and closes. An exception fails the run with its text, and goes on.
+    template <class Use>
+    void run(Use &&use) {
+        try {
+            while (reuse()) use();
+            close();
+        } catch (const std::exception &error) {
+            if (instance_ && !echo()) titin_fail(instance_, error.what());
+            throw;
+        }
+    }
+
+    /// Begins the next use of the submodel: true if there is one. Settings change here.
+    bool reuse() {
+        int again;
+        detail::check(titin_reuse(instance_, &again));
+        return again != 0;
+    }
+    std::string name() const { return detail::check(titin_instance_name(instance_)); }
+    /// The directory that was current when the instance was opened.
+    std::string workdir() const { return detail::check(titin_workdir(instance_)); }
+    titin::Scale scale() const {
+        const ValueView map(detail::check(titin_scale(instance_)));
+        titin::Scale scale;
+        if (map.contains("dt")) scale.dt = map["dt"].as<double>();
+        if (map.contains("total")) scale.total = map["total"].as<double>();
+        if (map.contains("dx")) scale.dx = map["dx"].as<std::vector<double>>();
+        if (map.contains("extent")) scale.extent = map["extent"].as<std::vector<double>>();
+        return scale;
+    }
+    /// Sends a record to the run's log; levels are TITIN_LOG_DEBUG and so on.
+    void log(int level, const std::string &text) { detail::check(titin_log(instance_, level, text.c_str())); }
+    /// Switches the check of the order of calls off from here on.
+    void skip_checks(const std::string &reason) { detail::check(titin_skip_checks(instance_, reason.c_str())); }
+    /// A stretch in the profile, to the end of the scope: `auto solving = instance.region("solve");`
+    [[nodiscard]] Region region(const std::string &name) { return {instance_, name.c_str()}; }
+    /// Asked whenever a signal came while a call waits, and ten times a second; once true the call throws Interrupted.
+    void on_interrupt(std::function<bool()> interrupted) {
+        interrupt_ = std::make_unique<std::function<bool()>>(std::move(interrupted));
+        const auto ask = [](void *data) { return int((*static_cast<std::function<bool()> *>(data))()); };
+        detail::check(titin_on_interrupt(instance_, ask, interrupt_.get()));
+    }
+
+    // -- Settings
+
+    bool has_setting(const std::string &name) const {
+        return titin_setting_type(instance_, name.c_str()) != TITIN_TYPE_NONE;
+    }
+    /// A setting as bool, an integer or floating-point type, std::string, std::vector of integers or floating-point
+    /// numbers, std::vector<std::vector<double>>, or Value.
+    template <class T>
+    T setting(const std::string &name) const {
+        titin_value *found;
+        if constexpr (std::is_floating_point_v<T>) {
+            double number;
+            detail::check(titin_setting_f64(instance_, name.c_str(), &number));
+            return T(number);
+        } else if constexpr (std::is_same_v<T, bool>) {
+            int flag;
+            detail::check(titin_setting_bool(instance_, name.c_str(), &flag));
+            return flag != 0;
+        } else if constexpr (std::is_same_v<T, std::string>) {
+            const char *text;
+            detail::check(titin_setting_text(instance_, name.c_str(), &text));
+            return text;
+        } else if constexpr (std::is_integral_v<T>) {
+            std::int64_t number;
+            detail::check(titin_setting_i64(instance_, name.c_str(), &number));
+            return fit<T>(name, [number] { return Value(number).as<T>(); });
+        } else {
+            detail::check(titin_setting_value(instance_, name.c_str(), &found));
+            Value value(found);
+            if constexpr (std::is_same_v<T, Value>) return value;
+            else return fit<T>(name, [&value] { return value.as<T>(); });
+        }
+    }
+    /// The same with a default for a setting that is not set.
+    template <class T>
+    T setting(const std::string &name, std::common_type_t<T> fallback) const {
+        return has_setting(name) ? setting<T>(name) : std::move(fallback);
+    }
+    /// A quantity in this unit: "10 ms" in Unit{"s"} is 0.01; a number alone is in the unit already.
+    template <class T>
+    T setting(const std::string &name, Unit unit) const {
+        static_assert(std::is_floating_point_v<T>, "quantities with units are real numbers");
+        double number;
+        detail::check(titin_setting_quantity(instance_, name.c_str(), unit.name, &number));
+        return T(number);
+    }
+    template <class T>
+    T setting(const std::string &name, Unit unit, T fallback) const {
+        return has_setting(name) ? setting<T>(name, unit) : fallback;
+    }
+    /// All settings known for this instance by full name, with the overlay in force; that overlay alone.
+    Value settings() const {
+        titin_value *all;
+        detail::check(titin_settings(instance_, &all));
+        return Value(all);
+    }
+    Value overlay() const {
+        titin_value *all;
+        detail::check(titin_overlay(instance_, &all));
+        return Value(all);
+    }
+
+    // -- Ports
+
+    Port port(const std::string &name) const { return Port(detail::check(titin_port_find(instance_, name.c_str()))); }
+    std::vector<Port> ports() const {
+        std::vector<Port> all;
+        for (int i = 0; i < titin_port_count(instance_); ++i) all.emplace_back(titin_port_at(instance_, i));
+        return all;
+    }
+    bool is_connected(const std::string &port_name) const { return port(port_name).is_connected(); }
+
+    // -- Sending: all return when the memory may be changed
+
+    /// Sends data: containers and arrays of numbers of any rank (std::vector, std::array, std::span, mdspan, T[n][m],
+    /// Span, View), numbers, text, nullptr, Value. `settings` is the overlay to go with it; none: that in force.
+    template <class T, class = std::enable_if_t<!std::is_pointer_v<T> || detail::is_text<T>>>
+    void send(const Slot &to, const T &data, double timestamp, double next_timestamp = no_next,
+              const ValueView &settings = {}) {
+        if constexpr (std::is_base_of_v<ValueView, T>)
+            detail::check(titin_send_value(to.port(instance_), to.number(), data.raw(), timestamp, next_timestamp,
+                                           settings.raw()));
+        else if constexpr (std::is_same_v<T, std::vector<bool>>) {
+            const std::unique_ptr<bool[]> flags(new bool[data.size()]);
+            std::copy(data.begin(), data.end(), flags.get());
+            send_array(to, detail::describe(flags.get(), {data.size()}), timestamp, next_timestamp, settings);
+        } else if constexpr (detail::IsArray<T>::value)
+            send_array(to, detail::describe(data), timestamp, next_timestamp, settings);
+        else send(to, Value(data), timestamp, next_timestamp, settings);
+    }
+    /// Sends an array from a pointer to its elements, contiguous in C order.
+    template <class T>
+    void send(const Slot &to, const T *data, const Extents &extents, double timestamp, double next_timestamp = no_next,
+              const ValueView &settings = {}) {
+        send_array(to, detail::describe(data, extents), timestamp, next_timestamp, settings);
+    }
+    /// Sends a message without data.
+    void send_nil(const Slot &to, double timestamp, double next_timestamp = no_next, const ValueView &settings = {}) {
+        detail::check(
+            titin_send_nil(to.port(instance_), to.number(), timestamp, next_timestamp, settings.raw()));
+    }
+    /// Sends an array whose indices have names.
+    template <class T>
+    void send_named(const Slot &to, const T &data, const std::vector<std::string> &names, double timestamp,
+                    double next_timestamp = no_next, const ValueView &settings = {}) {
+        send_array(to, detail::describe(data), timestamp, next_timestamp, settings, names);
+    }
+
+    // -- Receiving
+
+    /// Receives a message; waits until one is there.
+    Message receive(const Slot &from) { return receive_within(from, TITIN_WAIT); }
+    /// The same, at most so long; then throws Timeout.
+    template <class Rep, class Period>
+    Message receive(const Slot &from, std::chrono::duration<Rep, Period> timeout) {
+        return receive_within(from, std::chrono::duration<double>(timeout).count());
+    }
+    /// Receives a message, or gives this one if nothing is connected to the port.
+    Message receive_or(const Slot &from, const Message &fallback) {
+        return Port(from.port(instance_)).is_connected() ? receive(from) : fallback;
+    }
+    /// Receives a message if one is there; does not wait.
+    std::optional<Message> try_receive(const Slot &from) {
+        titin_message *message;
+        detail::check(titin_try_receive(from.port(instance_), from.number(), &message));
+        if (!message) return std::nullopt;
+        return Message(message);
+    }
+    /// Receives the next message of any of these ports, all slots of vector ports.
+    Received receive_any(const std::vector<std::string> &ports, double timeout = TITIN_WAIT) {
+        std::vector<titin_port *> handles;
+        for (const std::string &name : ports) handles.push_back(port(name).raw());
+        int index, slot;
+        titin_message *message;
+        detail::check(titin_receive_any(handles.data(), int(handles.size()), timeout, &index, &slot, &message));
+        return {ports[std::size_t(index)], slot, Message(message)};
+    }
+    /// Receives an array into memory of the program's own: whatever send takes as an array, but not const. The type of
+    /// element and the shape must be those of the message. Gives the message, for its timestamps.
+    template <class T>
+    Message receive_into(const Slot &from, T &&data) {
+        const detail::Array a = detail::describe(data);
+        titin_message *message;
+        detail::check(titin_receive_into(from.port(instance_), from.number(), TITIN_WAIT, a.dtype, a.extents.rank(),
+                                         a.extents.data(), a.strided ? a.strides : nullptr, a.order,
+                                         const_cast<void *>(a.data), &message));
+        return Message(message);
+    }
+
+    titin_instance *raw() const { return instance_; }
+
+private:
+    struct Empty {};
+    explicit Instance(Empty) {}
+
+    static std::string text(const Ports &ports) {
+        static const char *const keys[] = {"", "f_init", "o_i", "s", "o_f"};
+        std::string all;
+        for (const auto &[op, names] : ports) {
+            all += std::string(keys[op]) + ": ";
+            for (const std::string &name : names) all += name + ", ";
+            all += "; ";
+        }
+        return all;
+    }
+
+    template <class T, class Read>
+    T fit(const std::string &name, Read read) const {
+        try {
+            return read();
+        } catch (const TypeMismatch &error) {
+            throw SettingError("setting '" + name + "': " + error.what());
+        }
+    }
+    void send_array(const Slot &to, const detail::Array &a, double timestamp, double next_timestamp,
+                    const ValueView &settings, const std::vector<std::string> &names = {}) {
+        std::vector<const char *> texts;
+        for (const std::string &name : names) texts.push_back(name.c_str());
+        if (!names.empty() && int(names.size()) != a.extents.rank())
+            throw UsageError(std::to_string(names.size()) + " index names for an array of rank " +
+                             std::to_string(a.extents.rank()));
+        detail::check(titin_send_array(to.port(instance_), to.number(), a.dtype, a.extents.rank(), a.extents.data(),
+                                       a.strided ? a.strides : nullptr, a.order, texts.empty() ? nullptr : texts.data(),
+                                       a.data, timestamp, next_timestamp, settings.raw()));
+    }
+    Message receive_within(const Slot &from, double timeout) {
+        titin_message *message;
+        detail::check(titin_receive(from.port(instance_), from.number(), timeout, &message));
+        return Message(message);
+    }
+    /// Whether this thread's last error is only the consequence of a failure elsewhere, which the run knows of.
+    static bool echo() {
+        const int kind = titin_error_kind();
+        return kind == TITIN_ERROR_PEER_LOST || kind == TITIN_ERROR_DEADLOCK;
+    }
+    static std::string last() {
+        const std::string text = titin_error();
+        return text.empty() ? "" : "; titin's last error in its thread: " + text;
+    }
+
+    titin_instance *instance_ = nullptr;
+    bool ours_ = true;
+    int exceptions_ = std::uncaught_exceptions();
+    std::unique_ptr<std::function<bool()>> interrupt_;
+};
+
+} // namespace titin
+
+#endif

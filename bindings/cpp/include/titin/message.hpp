@@ -1,0 +1,59 @@
+// Messages: data with a timestamp.
+#ifndef TITIN_MESSAGE_HPP
+#define TITIN_MESSAGE_HPP
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "titin/value.hpp"
+
+namespace titin {
+
+/// No next timestamp.
+inline constexpr double no_next = TITIN_NO_NEXT;
+
+/// A message that was received. Copies share the data, which live until the last copy is gone, past the instance.
+class Message {
+public:
+    /// Takes a message of the C interface over.
+    explicit Message(titin_message *owned) : message_(detail::check(owned), titin_message_free) {}
+    /// A message of one's own, such as a default for a port that nothing is connected to.
+    explicit Message(const Value &data, double timestamp = 0.0, double next_timestamp = no_next)
+        : Message(titin_message_new(data.raw(), timestamp, next_timestamp)) {}
+
+    double timestamp() const { return titin_message_timestamp(raw()); }
+    std::optional<double> next_timestamp() const {
+        if (!titin_message_has_next(raw())) return std::nullopt;
+        return titin_message_next_timestamp(raw());
+    }
+    Kind kind() const { return Kind(titin_message_kind(raw())); }
+    bool is_nil() const { return kind() == Kind::Nil; }
+    /// The array, of exactly this type of element. A view: it lives as long as this message or a copy of it.
+    template <class T>
+    View<const T> array() const {
+        Extents extents;
+        for (int i = 0; i < titin_message_rank(raw()); ++i) extents.push(titin_message_extent(raw(), i));
+        if (titin_message_dtype(raw()) != detail::dtype<T>())
+            throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(detail::dtype<T>()) +
+                               ", the message carries " + detail::shown(titin_message_dtype(raw()), extents));
+        return {static_cast<const T *>(titin_message_data(raw())), extents, Order(titin_message_order(raw()))};
+    }
+    /// Name of an index of the array; empty if it has none.
+    std::string index_name(int dimension) const {
+        const char *name = titin_message_index_name(raw(), dimension);
+        return name ? name : "";
+    }
+    /// The data, of whatever kind.
+    ValueView value() const { return ValueView(detail::check(titin_message_value(raw()))); }
+    /// The settings overlay that came with it; false if none did.
+    ValueView settings() const { return ValueView(titin_message_settings(raw())); }
+    titin_message *raw() const { return message_.get(); }
+
+private:
+    std::shared_ptr<titin_message> message_;
+};
+
+} // namespace titin
+
+#endif

@@ -1,0 +1,213 @@
+// Values: trees of maps, lists, text, bytes, numbers, arrays and nil.
+#ifndef TITIN_VALUE_HPP
+#define TITIN_VALUE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "titin/describe.hpp"
+
+namespace titin {
+
+/// What a value or the data of a message are.
+enum class Kind {
+    Nil = TITIN_KIND_NIL,
+    Bool = TITIN_KIND_BOOL,
+    Int = TITIN_KIND_INT,
+    UInt = TITIN_KIND_UINT,
+    Float = TITIN_KIND_FLOAT,
+    Text = TITIN_KIND_TEXT,
+    Bytes = TITIN_KIND_BYTES,
+    Array = TITIN_KIND_ARRAY,
+    List = TITIN_KIND_LIST,
+    Map = TITIN_KIND_MAP
+};
+
+/// A look at a value in a message, or in a Value, for as long as that lives.
+class ValueView {
+public:
+    ValueView() = default;
+    explicit ValueView(const titin_value *value) : value_(value) {}
+
+    /// False if there is no value at all.
+    explicit operator bool() const { return value_ != nullptr; }
+    const titin_value *raw() const { return value_; }
+    Kind kind() const { return Kind(titin_value_kind(value_)); }
+    bool is_nil() const { return kind() == Kind::Nil; }
+
+    /// bool, an integer or floating-point type, std::string, or a std::vector of these from a list.
+    template <class T>
+    T as() const {
+        if constexpr (std::is_same_v<T, bool>) {
+            int flag;
+            detail::check(titin_value_bool(value_, &flag));
+            return flag != 0;
+        } else if constexpr (std::is_floating_point_v<T>) {
+            double number;
+            detail::check(titin_value_f64(value_, &number));
+            return T(number);
+        } else if constexpr (std::is_integral_v<T>) {
+            return whole<T>();
+        } else if constexpr (std::is_same_v<T, std::string>) {
+            std::int64_t length;
+            const char *text = detail::check(titin_value_text(value_, &length));
+            return {text, std::size_t(length)};
+        } else {
+            T items;
+            for (std::int64_t i = 0; i < size_of(Kind::List); ++i)
+                items.push_back((*this)[i].template as<typename T::value_type>());
+            return items;
+        }
+    }
+    std::vector<std::byte> bytes() const {
+        std::int64_t length;
+        const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
+        return {data, data + length};
+    }
+    /// The array, of exactly this type of element.
+    template <class T>
+    View<const T> array() const {
+        Extents extents;
+        for (int i = 0; i < titin_value_rank(value_); ++i) extents.push(titin_value_extent(value_, i));
+        if (titin_value_dtype(value_) != detail::dtype<T>())
+            throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(detail::dtype<T>()) +
+                               ", the value is " + detail::shown(titin_value_dtype(value_), extents));
+        return {static_cast<const T *>(titin_value_data(value_)), extents, Order(titin_value_order(value_))};
+    }
+    /// Name of an index of the array; empty if it has none.
+    std::string index_name(int dimension) const {
+        const char *name = titin_value_index_name(value_, dimension);
+        return name ? name : "";
+    }
+
+    /// Number of entries of a list or map.
+    std::int64_t size() const { return titin_value_size(value_); }
+    /// Entry of a list or map; name of a map's entry.
+    ValueView operator[](std::int64_t index) const { return ValueView(detail::check(titin_value_item(value_, index))); }
+    ValueView operator[](int index) const { return (*this)[std::int64_t(index)]; }
+    std::string name(std::int64_t index) const { return detail::check(titin_value_name(value_, index)); }
+    /// Entry of a map by name.
+    ValueView operator[](const char *name) const {
+        if (const titin_value *found = titin_value_find(value_, name)) return ValueView(found);
+        size_of(Kind::Map);
+        throw UsageError(std::string("the map has no entry '") + name + "'");
+    }
+    ValueView operator[](const std::string &name) const { return (*this)[name.c_str()]; }
+    bool contains(const std::string &name) const { return titin_value_find(value_, name.c_str()) != nullptr; }
+
+protected:
+    const titin_value *value_ = nullptr;
+
+private:
+    std::int64_t size_of(Kind wanted) const {
+        if (kind() != wanted) throw TypeMismatch(wanted == Kind::List ? "expected a list" : "expected a map");
+        return size();
+    }
+    template <class T>
+    T whole() const {
+        if (std::is_unsigned_v<T>) {
+            std::uint64_t number;
+            detail::check(titin_value_u64(value_, &number));
+            if (number <= std::uint64_t(std::numeric_limits<T>::max())) return T(number);
+        } else {
+            std::int64_t number;
+            detail::check(titin_value_i64(value_, &number));
+            if (number >= std::int64_t(std::numeric_limits<T>::min()) &&
+                (number < 0 || std::uint64_t(number) <= std::uint64_t(std::numeric_limits<T>::max())))
+                return T(number);
+        }
+        throw TypeMismatch("the number does not fit the type of " + std::to_string(sizeof(T)) + " bytes asked for");
+    }
+};
+
+class Value;
+
+namespace detail {
+/// An entry of a braced list, which lets its value be taken out.
+struct Item {
+    template <class T>
+    Item(T &&value);
+    mutable std::unique_ptr<titin_value, void (*)(titin_value *)> value;
+};
+} // namespace detail
+
+/// A tree of maps, lists, text, bytes, numbers, arrays and nil, to be sent.
+///     Value::map({{"name", "wall"}, {"flux", 3.5}, {"cells", Value::array(u)}, {"ids", Value::list({1, 2})}})
+class Value : public ValueView {
+public:
+    Value() : Value(titin_new_nil()) {}
+    Value(std::nullptr_t) : Value() {}
+    template <class T, class = std::enable_if_t<detail::is_number<T>>>
+    Value(T number) : Value(fresh(number)) {}
+    Value(const char *text) : Value(titin_new_text(text, -1)) {}
+    Value(const std::string &text) : Value(titin_new_text(text.data(), std::int64_t(text.size()))) {}
+    /// Takes a value of the C interface over.
+    explicit Value(titin_value *owned) : ValueView(detail::check(owned)) {}
+
+    Value(Value &&other) noexcept : ValueView(std::exchange(other.value_, nullptr)) {}
+    Value &operator=(Value &&other) noexcept {
+        std::swap(value_, other.value_);
+        return *this;
+    }
+    ~Value() { titin_value_free(owned()); }
+
+    static Value bytes(const void *data, std::size_t length) {
+        return Value(titin_new_bytes(data, std::int64_t(length), 0));
+    }
+    /// A copy of an array: anything that Instance::send takes as one.
+    template <class T>
+    static Value array(const T &data) {
+        const detail::Array a = detail::describe(data);
+        return Value(titin_new_array(a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr,
+                                     a.order, nullptr, a.data, 0));
+    }
+    static Value list(std::initializer_list<detail::Item> items = {}) {
+        Value list(titin_new_list());
+        for (const detail::Item &item : items) detail::check(titin_list_append(list.owned(), item.value.release()));
+        return list;
+    }
+    static Value map(std::initializer_list<std::pair<const char *, detail::Item>> entries = {}) {
+        Value map(titin_new_map());
+        for (const auto &[name, item] : entries)
+            detail::check(titin_map_set(map.owned(), name, item.value.release()));
+        return map;
+    }
+    Value &append(Value item) {
+        detail::check(titin_list_append(owned(), item.release()));
+        return *this;
+    }
+    Value &set(const std::string &name, Value item) {
+        detail::check(titin_map_set(owned(), name.c_str(), item.release()));
+        return *this;
+    }
+    /// Gives the value away, to be freed with titin_value_free.
+    titin_value *release() { return const_cast<titin_value *>(std::exchange(value_, nullptr)); }
+
+private:
+    titin_value *owned() { return const_cast<titin_value *>(value_); }
+    template <class T>
+    static titin_value *fresh(T number) {
+        if constexpr (std::is_same_v<T, bool>) return titin_new_bool(number);
+        else if constexpr (std::is_floating_point_v<T>) return titin_new_f64(double(number));
+        else if constexpr (std::is_unsigned_v<T>) return titin_new_u64(number);
+        else return titin_new_i64(number);
+    }
+};
+
+template <class T>
+detail::Item::Item(T &&item)
+    : value([&] {
+          if constexpr (std::is_constructible_v<Value, T &&>) return Value(std::forward<T>(item)).release();
+          else return Value::array(item).release();
+      }(), titin_value_free) {}
+
+} // namespace titin
+
+#endif

@@ -1,0 +1,201 @@
+! How an instance begins and ends, what it tells the run, and when it is interrupted.
+module titin_instances
+   use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_funloc, c_int, c_loc, c_null_ptr, c_ptr
+   use titin_c
+   use titin_common, only: c, finish
+   use titin_receiving, only: receiving_layer
+   implicit none
+   private
+
+   public :: titin_instance, titin_region, titin_interrupted
+
+   abstract interface
+      !> Whether a call that waits is to return, because a signal came that the program wants to deal with.
+      function titin_interrupted() result(yes)
+         logical :: yes
+      end function
+   end interface
+
+   ! What on_interrupt was given.
+   type :: question
+      procedure(titin_interrupted), pointer, nopass :: ask => null()
+   end type
+
+   !> One running copy of a program, as it takes part in a run. Let go without close, it fails the run.
+   !> What it knows, its ports, sending and receiving are in its layers.
+   type, extends(receiving_layer) :: titin_instance
+      logical, private :: borrowed = .false.
+      type(question), pointer, private :: question => null()
+   contains
+      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked): joins the run. Ports are lists of names, `name[]` for a
+      !> vector port, or text as in C; without any they are those of the description.
+      procedure :: open => open_instance
+      !> Uses an instance that somebody else closes, such as titin_host of the module titin_c.
+      procedure :: borrow
+      !> Ends the instance's part in the run; waits until the receivers hold or have dropped all that was sent.
+      procedure :: close => close_instance
+      !> Fails the run, with this instance as the culprit and this text as the reason.
+      procedure :: fail
+      !> Begins the next use: true if there is one. Settings change here.
+      procedure :: reuse
+      !> log(level, text): a record for the run's log; levels are titin_log_debug and so on.
+      procedure :: log => log_text
+      !> Switches the check of the order of calls off from here on.
+      procedure :: skip_checks
+      !> on_interrupt(interrupted): while a call waits, the function is asked whenever a signal came, and ten times a second;
+      !> once it is true the call ends with titin_error_interrupted.
+      procedure :: on_interrupt
+      !> A stretch of the program's own in the profile: begin_region(name, region), end_region(region).
+      procedure :: begin_region, end_region
+      final :: finalize
+   end type
+
+   !> A region that was begun.
+   type :: titin_region
+      type(c_ptr), private :: raw = c_null_ptr
+   end type
+
+contains
+
+   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, ierr)
+      class(titin_instance), intent(inout) :: self
+      character(len=*), intent(in), optional :: f_init(:), o_i(:), s(:), o_f(:)
+      character(len=*), intent(in), optional :: ports, name, manager, unchecked
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: declared
+      type(c_ptr) :: options
+      integer(c_int) :: status
+
+      if (c_associated(self%raw)) then
+         call finish(titin_error_usage, ierr, self%raw, "open: this instance is open already")
+         return
+      end if
+      declared = ""
+      if (present(ports)) declared = trim(ports)//"; "
+      call declare("f_init", f_init)
+      call declare("o_i", o_i)
+      call declare("s", s)
+      call declare("o_f", o_f)
+      options = titin_options_new()
+      status = titin_options_language(options, c("Fortran"))
+      if (status == titin_ok) status = titin_options_exceptions(options)
+      if (status == titin_ok .and. present(name)) status = titin_options_instance(options, c(name))
+      if (status == titin_ok .and. present(manager)) status = titin_options_manager(options, c(manager))
+      if (status == titin_ok .and. present(unchecked)) status = titin_options_unchecked(options, c(unchecked))
+      if (status == titin_ok) status = titin_open(c(declared), options, self%raw)
+      call titin_options_free(options)
+      self%borrowed = .false.
+      call finish(status, ierr)
+
+   contains
+
+      subroutine declare(operator, names)
+         character(len=*), intent(in) :: operator
+         character(len=*), intent(in), optional :: names(:)
+         integer :: i
+         if (.not. present(names)) return
+         declared = declared//operator//": "
+         do i = 1, size(names)
+            declared = declared//trim(names(i))//", "
+         end do
+         declared = declared//"; "
+      end subroutine
+   end subroutine
+
+   subroutine borrow(self, raw)
+      class(titin_instance), intent(inout) :: self
+      type(c_ptr), intent(in) :: raw
+      self%raw = raw
+      self%borrowed = .true.
+   end subroutine
+
+   subroutine close_instance(self, ierr)
+      class(titin_instance), intent(inout) :: self
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: status
+      status = titin_ok
+      if (.not. self%borrowed) status = titin_close(self%raw)
+      if (status /= titin_error_interrupted) then
+         self%raw = c_null_ptr
+         ! Whoever closes a borrowed instance may still ask.
+         if (associated(self%question) .and. .not. self%borrowed) deallocate (self%question)
+      end if
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine finalize(self)
+      type(titin_instance), intent(inout) :: self
+      integer(c_int) :: ignored
+      if (.not. c_associated(self%raw) .or. self%borrowed) return
+      ignored = titin_fail(self%raw, c("the instance went out of scope without close()"))
+      ignored = titin_close(self%raw)
+      self%raw = c_null_ptr
+      if (associated(self%question)) deallocate (self%question)
+   end subroutine
+
+   subroutine fail(self, reason)
+      class(titin_instance), intent(in) :: self
+      character(len=*), intent(in) :: reason
+      call finish(titin_fail(self%raw, c(reason)))
+   end subroutine
+
+   function reuse(self, ierr) result(again)
+      class(titin_instance), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      logical :: again
+      integer(c_int) :: flag
+      call finish(titin_reuse(self%raw, flag), ierr, self%raw)
+      again = flag /= 0
+   end function
+
+   subroutine log_text(self, level, text)
+      class(titin_instance), intent(in) :: self
+      integer(c_int), intent(in) :: level
+      character(len=*), intent(in) :: text
+      call finish(titin_log(self%raw, level, c(text)), instance=self%raw)
+   end subroutine
+
+   subroutine skip_checks(self, reason)
+      class(titin_instance), intent(in) :: self
+      character(len=*), intent(in) :: reason
+      call finish(titin_skip_checks(self%raw, c(reason)), instance=self%raw)
+   end subroutine
+
+   subroutine on_interrupt(self, interrupted, ierr)
+      class(titin_instance), intent(inout) :: self
+      procedure(titin_interrupted) :: interrupted
+      integer, intent(out), optional :: ierr
+      if (associated(self%question)) then
+         self%question%ask => interrupted
+         call finish(titin_ok, ierr)
+         return
+      end if
+      allocate (self%question)
+      self%question%ask => interrupted
+      call finish(titin_on_interrupt(self%raw, c_funloc(asked), c_loc(self%question)), ierr, self%raw)
+   end subroutine
+
+   recursive function asked(data) result(answer) bind(C)
+      type(c_ptr), value :: data
+      integer(c_int) :: answer
+      type(question), pointer :: given
+      call c_f_pointer(data, given)
+      answer = merge(1_c_int, 0_c_int, given%ask())
+   end function
+
+   subroutine begin_region(self, name, region)
+      class(titin_instance), intent(in) :: self
+      character(len=*), intent(in) :: name
+      type(titin_region), intent(inout) :: region
+      region%raw = titin_region_begin(self%raw, c(name))
+   end subroutine
+
+   subroutine end_region(self, region)
+      class(titin_instance), intent(in) :: self
+      type(titin_region), intent(inout) :: region
+      integer(c_int) :: status
+      status = titin_region_end(self%raw, region%raw)
+      region%raw = c_null_ptr
+      call finish(status, instance=self%raw)
+   end subroutine
+end module titin_instances

@@ -1,0 +1,265 @@
+! What an instance knows: its name, its scales, its settings.
+module titin_knowing
+   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+   use titin_c
+   use titin_common, only: c, finish, text
+   use titin_data, only: titin_value
+   implicit none
+   private
+
+   public :: knowing_layer
+
+   !> The innermost layer of an instance; titin_ports has the next.
+   type :: knowing_layer
+      !> For the module titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+   contains
+      procedure :: name => instance_name
+      !> The directory that was current when the instance was opened.
+      procedure :: workdir
+      !> Looks at the scales of the description: a map with those known of dt, total, dx and extent, in s and m.
+      procedure :: scale => instance_scale
+      !> setting(name, value, default, unit): a number, logical, text, list or table. With a unit "10 ms" in "s" is 0.01.
+      procedure, private :: setting_real64, setting_real32, setting_int64, setting_int32, setting_logical, setting_text, &
+         setting_real64s, setting_int64s, setting_int32s, setting_table
+      generic :: setting => setting_real64, setting_real32, setting_int64, setting_int32, setting_logical, setting_text, &
+         setting_real64s, setting_int64s, setting_int32s, setting_table
+      procedure :: has_setting
+      !> All settings known for this instance, as a map from full names; the overlay in force alone.
+      procedure :: settings
+      procedure :: overlay
+   end type
+
+contains
+
+   function instance_name(self) result(name)
+      class(knowing_layer), intent(in) :: self
+      character(len=:), allocatable :: name
+      name = text(titin_instance_name(self%raw))
+   end function
+
+   function workdir(self)
+      class(knowing_layer), intent(in) :: self
+      character(len=:), allocatable :: workdir
+      workdir = text(titin_workdir(self%raw))
+   end function
+
+   subroutine instance_scale(self, scale)
+      class(knowing_layer), intent(in) :: self
+      type(titin_value), intent(inout) :: scale
+      call scale%borrow(titin_scale(self%raw))
+   end subroutine
+
+   function has_setting(self, name)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      logical :: has_setting
+      has_setting = titin_setting_type(self%raw, c(name)) /= titin_type_none
+   end function
+
+   ! Whether a default is given and to be taken, since there is no such setting.
+   function falls_back(self, name, given, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      logical, intent(in) :: given
+      integer, intent(out), optional :: ierr
+      logical :: falls_back
+      falls_back = .false.
+      if (given) falls_back = .not. self%has_setting(name)
+      if (falls_back) call finish(titin_ok, ierr)
+   end function
+
+   subroutine settings(self, all)
+      class(knowing_layer), intent(in) :: self
+      type(titin_value), intent(inout) :: all
+      type(c_ptr) :: raw
+      call finish(titin_settings(self%raw, raw), instance=self%raw)
+      call all%own(raw)
+   end subroutine
+
+   subroutine overlay(self, all)
+      class(knowing_layer), intent(in) :: self
+      type(titin_value), intent(inout) :: all
+      type(c_ptr) :: raw
+      call finish(titin_overlay(self%raw, raw), instance=self%raw)
+      call all%own(raw)
+   end subroutine
+
+   subroutine setting_real64(self, name, value, default, unit, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      real(real64), intent(out) :: value
+      real(real64), intent(in), optional :: default
+      character(len=*), intent(in), optional :: unit
+      integer, intent(out), optional :: ierr
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      if (present(unit)) then
+         call finish(titin_setting_quantity(self%raw, c(name), c(unit), value), ierr, self%raw)
+      else
+         call finish(titin_setting_f64(self%raw, c(name), value), ierr, self%raw)
+      end if
+   end subroutine
+
+   subroutine setting_real32(self, name, value, default, unit, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      real(real32), intent(out) :: value
+      real(real32), intent(in), optional :: default
+      character(len=*), intent(in), optional :: unit
+      integer, intent(out), optional :: ierr
+      real(real64) :: wide
+      if (present(default)) then
+         call self%setting(name, wide, real(default, real64), unit, ierr)
+      else
+         call self%setting(name, wide, unit=unit, ierr=ierr)
+      end if
+      value = real(wide, real32)
+   end subroutine
+
+   subroutine setting_int64(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      integer(int64), intent(out) :: value
+      integer(int64), intent(in), optional :: default
+      integer, intent(out), optional :: ierr
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      call finish(titin_setting_i64(self%raw, c(name), value), ierr, self%raw)
+   end subroutine
+
+   subroutine setting_int32(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      integer(int32), intent(out) :: value
+      integer(int32), intent(in), optional :: default
+      integer, intent(out), optional :: ierr
+      integer(int64) :: wide
+      if (present(default)) then
+         call self%setting(name, wide, int(default, int64), ierr)
+      else
+         call self%setting(name, wide, ierr=ierr)
+      end if
+      value = 0
+      if (abs(wide) <= huge(value)) then
+         value = int(wide, int32)
+      else
+         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)// &
+            "' does not fit integer(int32); read it into integer(int64)")
+      end if
+   end subroutine
+
+   subroutine setting_logical(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      logical, intent(out) :: value
+      logical, intent(in), optional :: default
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: flag
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      call finish(titin_setting_bool(self%raw, c(name), flag), ierr, self%raw)
+      value = flag /= 0
+   end subroutine
+
+   subroutine setting_text(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      character(len=:), allocatable, intent(out) :: value
+      character(len=*), intent(in), optional :: default
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: chars
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      call finish(titin_setting_text(self%raw, c(name), chars), ierr, self%raw)
+      value = text(chars)
+   end subroutine
+
+   subroutine setting_real64s(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      real(real64), allocatable, intent(out) :: value(:)
+      real(real64), intent(in), optional :: default(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: count, room
+      integer(c_int) :: status
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      status = titin_setting_f64s(self%raw, c(name), capacity=0_c_int64_t, count=room)
+      allocate (value(room))
+      if (status == titin_ok) status = titin_setting_f64s(self%raw, c(name), value, room, count)
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine setting_int64s(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      integer(int64), allocatable, intent(out) :: value(:)
+      integer(int64), intent(in), optional :: default(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: count, room
+      integer(c_int) :: status
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      status = titin_setting_i64s(self%raw, c(name), capacity=0_c_int64_t, count=room)
+      allocate (value(room))
+      if (status == titin_ok) status = titin_setting_i64s(self%raw, c(name), value, room, count)
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine setting_int32s(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      integer(int32), allocatable, intent(out) :: value(:)
+      integer(int32), intent(in), optional :: default(:)
+      integer, intent(out), optional :: ierr
+      integer(int64), allocatable :: wide(:)
+      if (present(default)) then
+         call self%setting(name, wide, int(default, int64), ierr)
+      else
+         call self%setting(name, wide, ierr=ierr)
+      end if
+      if (any(abs(wide) > huge(value))) then
+         allocate (value(0))
+         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)// &
+            "' does not fit integer(int32); read it into integer(int64)")
+      else
+         value = int(wide, int32)
+      end if
+   end subroutine
+
+   subroutine setting_table(self, name, value, default, ierr)
+      class(knowing_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      real(real64), allocatable, intent(out) :: value(:, :)
+      real(real64), intent(in), optional :: default(:, :)
+      integer, intent(out), optional :: ierr
+      real(real64), allocatable :: by_row(:, :)
+      integer(c_int64_t) :: rows, columns
+      integer(c_int) :: status
+      if (falls_back(self, name, present(default), ierr)) then
+         value = default
+         return
+      end if
+      status = titin_setting_table(self%raw, c(name), capacity=0_c_int64_t, rows=rows, columns=columns)
+      allocate (by_row(columns, rows))
+      if (status == titin_ok) then
+         status = titin_setting_table(self%raw, c(name), by_row, size(by_row, kind=c_int64_t), rows, columns)
+      end if
+      value = transpose(by_row)
+      call finish(status, ierr, self%raw)
+   end subroutine
+end module titin_knowing

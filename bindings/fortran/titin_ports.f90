@@ -1,0 +1,93 @@
+! The ports of an instance: what is known of them, and the number of their slots.
+module titin_ports
+   use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_ptr
+   use titin_c
+   use titin_common, only: c, finish, text
+   use titin_knowing, only: knowing_layer
+   implicit none
+   private
+
+   public :: ports_layer
+
+   !> The second layer of an instance; titin_sending has the next.
+   type, extends(knowing_layer) :: ports_layer
+   contains
+      !> Ports: whether anything is connected, number of slots, and the rest that is known.
+      procedure :: is_connected
+      procedure :: is_vector
+      procedure :: is_resizable
+      procedure :: slots
+      procedure :: set_slots
+      procedure :: operator => port_operator
+      procedure :: port_count
+      procedure :: port_name
+   end type
+
+contains
+
+   ! The handle of a port; an error if there is none.
+   function find(self, port, ierr) result(raw)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      raw = titin_port_find(self%raw, c(port))
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(raw)), ierr, self%raw)
+   end function
+
+   function is_connected(self, port)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      logical :: is_connected
+      is_connected = titin_port_is_connected(find(self, port)) /= 0
+   end function
+
+   function is_vector(self, port)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      logical :: is_vector
+      is_vector = titin_port_is_vector(find(self, port)) /= 0
+   end function
+
+   function is_resizable(self, port)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      logical :: is_resizable
+      is_resizable = titin_port_is_resizable(find(self, port)) /= 0
+   end function
+
+   function slots(self, port)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      integer :: slots
+      slots = int(titin_port_slots(find(self, port)))
+   end function
+
+   subroutine set_slots(self, port, slots, ierr)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      integer, intent(in) :: slots
+      integer, intent(out), optional :: ierr
+      call finish(titin_port_set_slots(titin_port_find(self%raw, c(port)), int(slots, c_int)), ierr, self%raw)
+   end subroutine
+
+   function port_operator(self, port) result(operator)
+      class(ports_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      integer :: operator
+      operator = int(titin_port_operator(find(self, port)))
+   end function
+
+   function port_count(self)
+      class(ports_layer), intent(in) :: self
+      integer :: port_count
+      port_count = int(titin_port_count(self%raw))
+   end function
+
+   function port_name(self, number) result(name)
+      class(ports_layer), intent(in) :: self
+      integer, intent(in) :: number
+      character(len=:), allocatable :: name
+      name = text(titin_port_name(titin_port_at(self%raw, int(number - 1, c_int))))
+   end function
+end module titin_ports

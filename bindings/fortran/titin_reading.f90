@@ -1,0 +1,340 @@
+! Reading values: what they are, their entries, numbers, text, and views of arrays.
+module titin_reading
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
+   use titin_c
+   use titin_common, only: c, finish, text
+   implicit none
+   private
+
+   public :: reading_layer, at
+
+   !> The inner layer of a value, which only looks; titin_value has the other.
+   type :: reading_layer
+      !> For the module titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+   contains
+      !> titin_kind_nil, _bool, _int, _uint, _float, _text, _bytes, _array, _list or _map.
+      procedure :: kind => value_kind
+      !> Number of entries of a list or map; name of a map's entry, counted from one; whether a map has an entry.
+      procedure :: size => value_size
+      procedure :: name => value_name
+      procedure :: has
+      !> read(x, name, index): a number, logical or text, here or in an entry.
+      procedure, private :: read_int32, read_int64, read_real32, read_real64, read_logical, read_text
+      generic :: read => read_int32, read_int64, read_real32, read_real64, read_logical, read_text
+      !> view(a, name, index, reversed): points `a`, of the array's kind and rank, at an array, here or in an entry. The
+      !> array must not be changed, and lives as long as this. An array of rank 2 and more that was sent in C order lies
+      !> the other way round: give reversed=.true. and mind that its indices are reversed, or receive it into an array of
+      !> your own, which copies it to the right places.
+      procedure, private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
+         view_complex64, view_bool
+      generic :: view => view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
+         view_complex64, view_bool
+      !> Of an array: titin_f64 and so on (0 if it is none), extents, number of elements, titin_order_c or _fortran,
+      !> name of an index.
+      procedure :: dtype => value_dtype
+      procedure :: extents
+      procedure :: elements
+      procedure :: order
+      procedure :: index_name
+   end type
+
+contains
+
+   function value_kind(self) result(kind)
+      class(reading_layer), intent(in) :: self
+      integer :: kind
+      kind = int(titin_value_kind(self%raw))
+   end function
+
+   function value_size(self) result(size)
+      class(reading_layer), intent(in) :: self
+      integer :: size
+      size = int(titin_value_size(self%raw))
+   end function
+
+   function value_name(self, index) result(name)
+      class(reading_layer), intent(in) :: self
+      integer, intent(in) :: index
+      character(len=:), allocatable :: name
+      name = text(titin_value_name(self%raw, int(index - 1, c_int64_t)))
+   end function
+
+   function has(self, name)
+      class(reading_layer), intent(in) :: self
+      character(len=*), intent(in) :: name
+      logical :: has
+      has = c_associated(titin_value_find(self%raw, c(name)))
+   end function
+
+   ! The value itself, or an entry of it; NULL with an error.
+   function at(self, name, index, ierr) result(found)
+      class(reading_layer), intent(in) :: self
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found
+      found = self%raw
+      if (present(name)) then
+         found = titin_value_find(self%raw, c(name))
+         if (.not. c_associated(found)) then
+            call finish(titin_error_usage, ierr, found="there is no map here with an entry '"//trim(name)//"'")
+            return
+         end if
+      else if (present(index)) then
+         found = titin_value_item(self%raw, int(index - 1, c_int64_t))
+      else if (.not. c_associated(found)) then
+         call finish(titin_error_usage, ierr, found="there is no value here")
+         return
+      end if
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(found)), ierr)
+   end function
+
+   subroutine read_int64(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int64), intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found
+      x = 0
+      found = at(self, name, index, ierr)
+      if (c_associated(found)) call finish(titin_value_i64(found, x), ierr)
+   end subroutine
+
+   subroutine read_int32(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int32), intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      integer(int64) :: wide
+      call self%read(wide, name, index, ierr)
+      x = 0
+      if (abs(wide) <= huge(x)) then
+         x = int(wide, int32)
+      else
+         call finish(titin_error_type_mismatch, ierr, found="the number does not fit integer(int32); read integer(int64)")
+      end if
+   end subroutine
+
+   subroutine read_real64(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      real(real64), intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found
+      x = 0
+      found = at(self, name, index, ierr)
+      if (c_associated(found)) call finish(titin_value_f64(found, x), ierr)
+   end subroutine
+
+   subroutine read_real32(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      real(real32), intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      real(real64) :: wide
+      call self%read(wide, name, index, ierr)
+      x = real(wide, real32)
+   end subroutine
+
+   subroutine read_logical(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      logical, intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found
+      integer(c_int) :: flag
+      x = .false.
+      found = at(self, name, index, ierr)
+      if (.not. c_associated(found)) return
+      call finish(titin_value_bool(found, flag), ierr)
+      x = flag /= 0
+   end subroutine
+
+   subroutine read_text(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      character(len=:), allocatable, intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found, chars
+      integer(c_int64_t) :: length
+      x = ""
+      found = at(self, name, index, ierr)
+      if (.not. c_associated(found)) return
+      chars = titin_value_text(found, length)
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(chars)), ierr)
+      x = text(chars, length)
+   end subroutine
+
+   ! ---- Arrays ----
+
+   function value_dtype(self) result(dtype)
+      class(reading_layer), intent(in) :: self
+      integer :: dtype
+      dtype = int(titin_value_dtype(self%raw))
+   end function
+
+   function extents(self) result(all)
+      class(reading_layer), intent(in) :: self
+      integer(int64), allocatable :: all(:)
+      integer(c_int) :: i
+      all = [(titin_value_extent(self%raw, i), i=0, titin_value_rank(self%raw) - 1)]
+   end function
+
+   function elements(self) result(count)
+      class(reading_layer), intent(in) :: self
+      integer(int64) :: count
+      count = titin_value_elements(self%raw)
+   end function
+
+   function order(self)
+      class(reading_layer), intent(in) :: self
+      integer :: order
+      order = int(titin_value_order(self%raw))
+   end function
+
+   function index_name(self, dimension) result(name)
+      class(reading_layer), intent(in) :: self
+      integer, intent(in) :: dimension
+      character(len=:), allocatable :: name
+      name = text(titin_value_index_name(self%raw, int(dimension - 1, c_int)))
+   end function
+
+   ! Where an array of this type and rank lies, and its extents as Fortran counts them; NULL with an error.
+   subroutine look(self, dtype, rank, memory, extents, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
+      type(c_ptr), intent(out) :: memory
+      integer(c_int64_t), intent(out) :: extents(titin_max_rank)
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      logical, intent(in), optional :: reversed
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found
+      integer(c_int) :: i, n
+      integer(c_int) :: order
+      logical :: turned, c_order
+
+      memory = c_null_ptr
+      extents = 0
+      found = at(self, name, index, ierr)
+      if (.not. c_associated(found)) return
+      n = titin_value_rank(found)
+      if (titin_value_dtype(found) /= dtype .or. n /= rank) then
+         call finish(titin_error_type_mismatch, ierr, found="view: the pointer is for an array of "// &
+            text(titin_dtype_name(dtype))//" of rank "//decimal(rank)//", found "//shown(found))
+         return
+      end if
+      turned = .false.
+      if (present(reversed)) turned = reversed
+      order = titin_value_order(found)
+      c_order = n > 1 .and. order == titin_order_c
+      if (c_order .and. .not. turned) then
+         call finish(titin_error_type_mismatch, ierr, found="view: the array of "//shown(found)//" was sent in C order: "// &
+            "view it with its indices reversed (reversed=.true.), or receive it into an array of your own")
+         return
+      end if
+      do i = 0, n - 1
+         extents(merge(n - i, i + 1, c_order)) = titin_value_extent(found, i)
+      end do
+      memory = titin_value_data(found)
+      call finish(titin_ok, ierr)
+   end subroutine
+
+   ! Type and shape, for people.
+   function shown(value) result(words)
+      type(c_ptr), intent(in) :: value
+      character(len=:), allocatable :: words
+      integer(c_int) :: i
+      words = text(titin_dtype_name(titin_value_dtype(value)))
+      if (words == "") then
+         words = "no array"
+         return
+      end if
+      words = words//" of shape ("
+      do i = 0, titin_value_rank(value) - 1
+         if (i > 0) words = words//", "
+         words = words//decimal(int(titin_value_extent(value, i)))
+      end do
+      words = words//")"
+   end function
+
+   function decimal(number) result(digits)
+      integer, intent(in) :: number
+      character(len=:), allocatable :: digits
+      character(len=20) :: room
+      write (room, "(i0)") number
+      digits = trim(room)
+   end function
+
+   subroutine view_int8(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int8), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_int16(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int16), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_int32(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int32), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_int64(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int64), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_real32(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      real(real32), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_real64(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      real(real64), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_complex32(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      complex(real32), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_complex64(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      complex(real64), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_view.inc"
+   end subroutine
+
+   subroutine view_bool(self, a, name, index, reversed, ierr)
+      class(reading_layer), intent(in) :: self
+      logical(c_bool), pointer, intent(out) :: a(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_view.inc"
+   end subroutine
+end module titin_reading

@@ -1,0 +1,212 @@
+! Receiving, messages and into arrays of each kind of element and any rank.
+module titin_receiving
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, &
+      c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
+   use titin_c
+   use titin_common, only: c, finish, slot_number
+   use titin_data, only: titin_message
+   use titin_sending, only: sending_layer
+   implicit none
+   private
+
+   public :: receiving_layer
+
+   !> The fourth layer of an instance; the last is titin_instance itself.
+   type, extends(sending_layer) :: receiving_layer
+   contains
+      !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
+      !> array of one's own, whose kind and shape must be those of the message. `timeout` in seconds; without it, for ever.
+      !> `default` is what a port gives that nothing is connected to; arrays of one's own can hold theirs beforehand, and
+      !> be received if is_connected(port).
+      procedure, private :: receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
+         receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
+      generic :: receive => receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
+         receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
+      !> try_receive(port, message, found, slot): does not wait.
+      procedure :: try_receive
+      !> receive_any(ports, which, message, slot, timeout): the next message of any of these ports; which is the place in
+      !> ports, slot 0 for a port without slots.
+      procedure :: receive_any
+   end type
+
+contains
+
+   function patience(timeout) result(seconds)
+      real(real64), intent(in), optional :: timeout
+      real(c_double) :: seconds
+      seconds = titin_wait
+      if (present(timeout)) seconds = timeout
+   end function
+
+   subroutine receive_message(self, port, message, slot, timeout, default, ierr)
+      class(receiving_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      type(titin_message), intent(inout) :: message
+      integer, intent(in), optional :: slot
+      real(real64), intent(in), optional :: timeout
+      type(titin_message), intent(in), optional :: default
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: handle, raw
+      integer(c_int) :: status
+      handle = titin_port_find(self%raw, c(port))
+      if (present(default) .and. c_associated(handle)) then
+         if (titin_port_is_connected(handle) == 0) then
+            message = default
+            call finish(titin_ok, ierr)
+            return
+         end if
+      end if
+      status = titin_receive(handle, slot_number(slot), patience(timeout), raw)
+      call message%own(raw)
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine try_receive(self, port, message, found, slot, ierr)
+      class(receiving_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      type(titin_message), intent(inout) :: message
+      logical, intent(out) :: found
+      integer, intent(in), optional :: slot
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      integer(c_int) :: status
+      status = titin_try_receive(titin_port_find(self%raw, c(port)), slot_number(slot), raw)
+      call message%own(raw)
+      found = c_associated(raw)
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine receive_any(self, ports, which, message, slot, timeout, ierr)
+      class(receiving_layer), intent(in) :: self
+      character(len=*), intent(in) :: ports(:)
+      integer, intent(out) :: which
+      type(titin_message), intent(inout) :: message
+      integer, intent(out), optional :: slot
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw, handles(size(ports))
+      integer(c_int) :: status, place, number
+      integer :: i
+      do i = 1, size(ports)
+         handles(i) = titin_port_find(self%raw, c(ports(i)))
+      end do
+      raw = c_null_ptr
+      place = 0
+      number = titin_no_slot
+      status = titin_receive_any(handles, int(size(ports), c_int), patience(timeout), place, number, raw)
+      call message%own(raw)
+      which = int(place) + 1
+      if (present(slot)) slot = int(number) + 1
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine receive_array(self, port, dtype, rank, extents, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
+      integer(c_int64_t), intent(in) :: extents(*)
+      type(c_ptr), intent(in) :: data
+      integer, intent(in), optional :: slot
+      real(real64), intent(in), optional :: timeout
+      real(real64), intent(out), optional :: timestamp
+      type(titin_message), intent(inout), optional :: message
+      integer, intent(out), optional :: ierr
+      type(titin_message) :: received
+      type(c_ptr) :: raw
+      integer(c_int) :: status
+      status = titin_receive_into(titin_port_find(self%raw, c(port)), slot_number(slot), patience(timeout), dtype, &
+         int(rank, c_int), extents, order=titin_order_fortran, data=data, message=raw)
+      call received%own(raw)
+      if (present(timestamp)) timestamp = received%timestamp()
+      if (present(message)) message = received
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine receive_int8(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      integer(int8), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_int16(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      integer(int16), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_int32(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      integer(int32), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_int64(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      integer(int64), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_real32(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      real(real32), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_real64(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      real(real64), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_complex32(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      complex(real32), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_complex64(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      complex(real64), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_receive.inc"
+   end subroutine
+
+   subroutine receive_bool(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      logical(c_bool), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_receive.inc"
+   end subroutine
+
+   ! As for sending, by way of logical(c_bool).
+   subroutine receive_logical(self, port, data, slot, timeout, timestamp, message, ierr)
+      class(receiving_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      logical, intent(inout), contiguous, target :: data(..)
+      integer, intent(in), optional :: slot
+      real(real64), intent(in), optional :: timeout
+      real(real64), intent(out), optional :: timestamp
+      type(titin_message), intent(inout), optional :: message
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: extents(titin_max_rank)
+      logical, pointer :: flat(:)
+      logical(c_bool), allocatable, target :: bytes(:)
+
+      extents(:rank(data)) = shape(data, c_int64_t)
+      call c_f_pointer(c_loc(data), flat, [size(data, kind=c_int64_t)])
+      allocate (bytes(size(flat, kind=c_int64_t)))
+      bytes(:) = logical(flat, c_bool)
+      call receive_array(self, port, titin_bool, rank(data), extents, c_loc(bytes), slot, timeout, timestamp, message, &
+         ierr)
+      flat = logical(bytes)
+   end subroutine
+end module titin_receiving
