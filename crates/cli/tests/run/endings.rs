@@ -93,3 +93,23 @@ fn what_programs_leave_behind_is_ended() {
     assert!(stage.instance("macro", "workdir/child.pid").exists());
     assert!(done.err.contains("ended what programs had left behind: s"), "{}", done.err);
 }
+
+#[test]
+fn at_a_terminal_each_instance_has_a_line() {
+    let more = "settings: {t_end: 6.0}\ntitin: {progress: {macro: t_end}}";
+    let stage = Stage::pair("macro", "micro", more);
+    // `script` gives it a terminal, whose output comes to us.
+    let titin = env!("CARGO_BIN_EXE_titin");
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("{titin} run model.ymmsl --run-dir run"), "/dev/null"]);
+    command.current_dir(stage.path()).env("TERM", "xterm").env_remove("NO_COLOR");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = finish(Running(command.spawn().expect("script starts")));
+    assert_eq!(done.code(), Some(0), "{}", done.out);
+    let plain = anstream::adapter::strip_str(&done.out).to_string();
+    assert!(plain.len() < done.out.len(), "colours: {:?}", done.out);
+    assert!(plain.contains("macro done     t = 5"), "{plain:?}");
+    assert!(plain.contains("micro done"), "{plain:?}");
+    assert!(plain.contains(" 83 %"), "the time against the end: {plain:?}");
+    assert!(plain.contains("pair: done in"), "{plain:?}");
+}

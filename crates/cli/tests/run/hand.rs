@@ -9,7 +9,12 @@ impl Stage {
     /// Starts the actor by hand, as a user does.
     fn by_hand(&self, role: &str, instance: &str) -> Running {
         let mut command = Command::new(actor());
-        command.arg(role).current_dir(self.path());
+        command.arg(role);
+        self.spawn_by_hand(command, instance)
+    }
+
+    fn spawn_by_hand(&self, mut command: Command, instance: &str) -> Running {
+        command.current_dir(self.path());
         command.env("TITIN_MANAGER", self.run_dir().join("connection.json")).env("TITIN_INSTANCE", instance);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(command.spawn().expect("the actor starts"))
@@ -55,14 +60,80 @@ fn programs_are_started_by_hand_in_either_order() {
 
 #[test]
 fn one_of_them_is_started_by_hand_and_dies() {
-    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
+    // Also as on systems where the manager has to look whether a process is there (before Linux 5.3).
+    for old_system in [false, true] {
+        let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
+        let mut command = stage.command(&["run", "--by-hand", "micro"]);
+        if old_system {
+            command.env("TITIN_OLD_SYSTEM", "1");
+        }
+        let run = Running(command.spawn().expect("titin starts"));
+        stage.connection();
+        let program = stage.by_hand("micro", "micro");
+        stage.wait_for(&stage.instance("macro", "stderr.txt"));
+        program.kill();
+        let done = finish(run);
+        done.assert_failed("micro ended (how is not known) without closing its instance");
+        stage.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_silent_program_is_waited_for_while_its_process_is_seen_to_live() {
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 200 ms, grace: 100 ms}");
     let run = stage.start(&["run", "--by-hand", "micro"]);
     stage.connection();
     let program = stage.by_hand("micro", "micro");
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    kill("STOP", &program.pid());
+    wait_until("it is told", || {
+        stage.read("titin_manager.log").contains("but its process lives; waiting").then_some(())
+    });
     program.kill();
-    let done = finish(run);
-    done.assert_failed("micro ended (how is not known) without closing its instance");
+    finish(run).assert_failed("micro ended");
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn a_silent_program_that_cannot_be_seen_fails_the_run() {
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 200 ms, grace: 100 ms}");
+    // In a process namespace of its own, as in a container or on another host, its number tells nothing.
+    let mut apart = Command::new("unshare");
+    apart.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]);
+    if !apart.arg("true").status().is_ok_and(|status| status.success()) {
+        eprintln!("not tried: this system does not let us make a process namespace");
+        return;
+    }
+    let run = stage.start(&["run", "--by-hand", "micro"]);
+    stage.connection();
+    let mut apart = Command::new("unshare");
+    apart.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]).arg(actor()).arg("micro");
+    let program = stage.spawn_by_hand(apart, "micro");
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    let inside = Command::new("pgrep").args(["-P", &program.pid()]).output().unwrap();
+    kill("STOP", String::from_utf8(inside.stdout).unwrap().trim());
+    finish(run).assert_failed("micro was silent for ");
+    drop(program);
+    stage.assert_nothing_left_soon();
+}
+
+#[test]
+fn a_program_does_not_wait_for_a_silent_manager() {
+    let stage = Stage::pair("deaf", "micro", "titin: {heartbeat: 200 ms}");
+    let manager = stage.start(&["manager"]);
+    stage.connection();
+    let programs = ["macro", "micro"].map(|name| stage.by_hand(name, name));
+    wait_until("both have joined", || {
+        let log = stage.read("titin_manager.log");
+        (log.contains("macro    joined") && log.contains("micro    joined")).then_some(())
+    });
+    kill("STOP", &manager.pid());
+    for program in programs {
+        let done = finish(program);
+        assert!(done.code() == Some(0) || done.err.contains("no sign of life"), "{}", done.err);
+    }
+    kill("CONT", &manager.pid());
+    finish(manager);
     stage.assert_nothing_left();
 }
 

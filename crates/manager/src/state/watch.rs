@@ -66,7 +66,7 @@ impl fmt::Display for Fault {
             Fault::Said(text) => write!(f, "reported an error: {text}"),
             Fault::Refused(text) => write!(f, "was not let in: {text}"),
             Fault::LinkLost(why) => write!(f, "lost its link to the manager: {why}"),
-            Fault::Silent(time) => write!(f, "was silent for {} s", time.as_secs_f64().round()),
+            Fault::Silent(time) => write!(f, "was silent for {:.1} s", time.as_secs_f64()),
             Fault::Late(time) => write!(
                 f,
                 "did not join the run within {} s: does its program open an instance? The time can be set with \
@@ -296,7 +296,8 @@ impl Manager {
             let seen = !state.members.is_empty() && state.members.iter().all(|&id| self.is_seen(id));
             if seen {
                 let id = state.members[0];
-                let text = format!("silent for {} s, but its process lives; waiting", silence.as_secs());
+                let text =
+                    format!("silent for {:.1} s, but its process lives; waiting", silence.as_secs_f64());
                 self.log(Level::Warning, Some(id), text);
                 self.links.get_mut(&link).expect("it is in the list").silent = true;
             } else {
@@ -306,7 +307,8 @@ impl Manager {
                 for id in members {
                     if let Seat::Taken(_) = self.members[id].seat {
                         self.waits.forget(id);
-                        self.members[id].seat = Seat::Lost(format!("silent for {} s", silence.as_secs()));
+                        self.members[id].seat =
+                            Seat::Lost(format!("silent for {:.1} s", silence.as_secs_f64()));
                         self.fault(id, Fault::Silent(silence));
                     }
                 }
