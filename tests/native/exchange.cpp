@@ -1,10 +1,5 @@
 // One side of an exchange, "left" or "right": the script of exchange.c.
-#include <iostream>
-#include <stdexcept>
-#include <titin.hpp>
-
-#define CHECK(what) \
-    if (!(what)) throw std::runtime_error("exchange.cpp:" + std::to_string(__LINE__) + ": " #what)
+#include "check.hpp"
 
 using titin::Value;
 
@@ -83,7 +78,7 @@ static void settings(const titin::Instance &instance) {
 }
 
 int main(int argc, char **argv) {
-    try {
+    return guarded([&] {
         CHECK(argc == 2);
         titin::Instance instance({{titin::O_I, {"out"}}, {titin::S, {"in"}}});
         CHECK(instance.port("out").op() == titin::O_I && instance.is_connected("in"));
@@ -93,8 +88,5 @@ int main(int argc, char **argv) {
             if (argv[1] == std::string("left")) left(instance);
             else right(instance);
         });
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    });
 }

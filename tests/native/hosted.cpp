@@ -1,11 +1,7 @@
 // Two instances on threads of one process: the script of hosted.c.
 #include <cmath>
-#include <iostream>
-#include <stdexcept>
-#include <titin.hpp>
 
-#define CHECK(what) \
-    if (!(what)) throw std::runtime_error("hosted.cpp:" + std::to_string(__LINE__) + ": " #what)
+#include "check.hpp"
 
 constexpr int slots = 3;
 
@@ -57,11 +53,8 @@ static void receiver(titin::Instance &instance) {
 
 int main(int argc, char **argv) {
     if (argc > 1) how = argv[1];
-    try {
+    return guarded([&] {
         titin::host({{"sender", "o_i: out wide[]", sender}, {"receiver", "s: in wide[]", receiver}});
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
-    std::cout << "both are done\n";
+        std::cout << "both are done\n";
+    });
 }

@@ -1,12 +1,8 @@
 // A signal while a receive waits: the script of interrupted.c.
 #include <csignal>
 #include <fstream>
-#include <iostream>
-#include <stdexcept>
-#include <titin.hpp>
 
-#define CHECK(what) \
-    if (!(what)) throw std::runtime_error("interrupted.cpp:" + std::to_string(__LINE__) + ": " #what)
+#include "check.hpp"
 
 static volatile std::sig_atomic_t came;
 
@@ -33,15 +29,12 @@ static void caller(titin::Instance &instance) {
 }
 
 int main(int argc, char **argv) {
-    try {
+    return guarded([&] {
         CHECK(argc == 2);
         titin::Instance instance(nullptr);
         instance.run([&] {
             if (argv[1] == std::string("caller")) caller(instance);
             else instance.send("out", (instance.receive("in"), nullptr), 0.0);
         });
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    });
 }

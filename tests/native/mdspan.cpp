@@ -1,13 +1,9 @@
 // C++23: std::mdspan goes in and out, in every layout, and std::span too. One side of a pair, "left" or "right".
-#include <iostream>
 #include <mdspan>
 #include <numeric>
 #include <span>
-#include <stdexcept>
-#include <titin.hpp>
 
-#define CHECK(what) \
-    if (!(what)) throw std::runtime_error("mdspan.cpp:" + std::to_string(__LINE__) + ": " #what)
+#include "check.hpp"
 
 using Extents2 = std::dextents<std::size_t, 2>;
 
@@ -57,15 +53,12 @@ static void right(titin::Instance &instance) {
 }
 
 int main(int argc, char **argv) {
-    try {
+    return guarded([&] {
         CHECK(argc == 2);
         titin::Instance instance({{titin::O_I, {"out"}}, {titin::S, {"in"}}});
         instance.run([&] {
             if (argv[1] == std::string("left")) left(instance);
             else right(instance);
         });
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    });
 }

@@ -1,12 +1,8 @@
 // One instance by itself: the script of solo.c.
 #include <cmath>
 #include <filesystem>
-#include <iostream>
-#include <stdexcept>
-#include <titin.hpp>
 
-#define CHECK(what) \
-    if (!(what)) throw std::runtime_error("solo.cpp:" + std::to_string(__LINE__) + ": " #what)
+#include "check.hpp"
 
 using titin::Unit;
 using titin::Value;
@@ -96,7 +92,7 @@ static void values() {
 }
 
 int main() {
-    try {
+    return guarded([&] {
         titin::Instance instance(
             {{titin::F_INIT, {"start"}}, {titin::O_I, {"out", "wide[]"}}, {titin::S, {"in"}}, {titin::O_F, {"end"}}},
             titin::Options().instance("solo").manager(std::getenv("TITIN_MANAGER")).unchecked("shows what it knows"));
@@ -109,8 +105,5 @@ int main() {
             unconnected(instance);
             values();
         });
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    });
 }

@@ -76,7 +76,8 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
         outcomes
     });
     let mut errors: Vec<Error> = outcomes.into_iter().filter_map(Result::err).collect();
-    errors.sort_by_key(Error::is_echo);
+    // Who comes late to a run that has failed finds its manager gone, which says least of all.
+    errors.sort_by_key(|error| (error.kind == Kind::Connection, error.is_echo()));
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 

@@ -1,0 +1,23 @@
+// What the programs in C++ share: a check that says where it failed.
+#pragma once
+
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include <titin.hpp>
+
+#define CHECK(what) \
+    if (!(what)) throw std::runtime_error(std::string(__FILE__) + ":" + std::to_string(__LINE__) + ": " #what)
+
+// Runs a program's body; an exception is printed and ends it with 1.
+template <class Body>
+int guarded(Body &&body) {
+    try {
+        body();
+        return 0;
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+}
