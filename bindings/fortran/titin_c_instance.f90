@@ -77,6 +77,12 @@ module titin_c_instance
          type(c_ptr), value :: options
       end function
 
+      integer(c_int) function titin_options_interrupt(options, interrupted, data) bind(C)
+         import
+         type(c_ptr), value :: options, data
+         type(c_funptr), value :: interrupted
+      end function
+
       integer(c_int) function titin_options_filters(options, find, call, drop, data) bind(C)
          import
          type(c_ptr), value :: options, data

@@ -27,8 +27,9 @@ module titin_instances
       logical, private :: borrowed = .false.
       type(question), pointer, private :: question => null()
    contains
-      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked): joins the run. Ports are lists of names, `name[]` for a
-      !> vector port, or text as in C; without any they are those of the description.
+      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted): joins the run. Ports are lists of names,
+      !> `name[]` for a vector port, or text as in C; without any they are those of the description. `interrupted` is as for
+      !> on_interrupt, and already asked while this waits.
       procedure :: open => open_instance
       !> Uses an instance that somebody else closes, such as titin_host of the module titin_c.
       procedure :: borrow
@@ -57,10 +58,11 @@ module titin_instances
 
 contains
 
-   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, ierr)
+   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ierr)
       class(titin_instance), intent(inout) :: self
       character(len=*), intent(in), optional :: f_init(:), o_i(:), s(:), o_f(:)
       character(len=*), intent(in), optional :: ports, name, manager, unchecked
+      procedure(titin_interrupted), optional :: interrupted
       integer, intent(out), optional :: ierr
       character(len=:), allocatable :: declared
       type(c_ptr) :: options
@@ -82,9 +84,15 @@ contains
       if (status == titin_ok .and. present(name)) status = titin_options_instance(options, c(name))
       if (status == titin_ok .and. present(manager)) status = titin_options_manager(options, c(manager))
       if (status == titin_ok .and. present(unchecked)) status = titin_options_unchecked(options, c(unchecked))
+      if (status == titin_ok .and. present(interrupted)) then
+         allocate (self%question)
+         self%question%ask => interrupted
+         status = titin_options_interrupt(options, c_funloc(asked), c_loc(self%question))
+      end if
       if (status == titin_ok) status = titin_open(c(declared), options, self%raw)
       call titin_options_free(options)
       self%borrowed = .false.
+      if (status /= titin_ok .and. associated(self%question)) deallocate (self%question)
       call finish(status, ierr)
 
    contains

@@ -1,5 +1,5 @@
-/* A signal while a receive waits: "caller" is interrupted, deals with it, and goes on; "echo" answers it.
- * interrupted.cpp and interrupted.f90 follow the same script. */
+/* A signal while a receive waits: "caller" is interrupted, deals with it, and goes on; "echo" answers it. "newcomer" is
+ * interrupted while it waits to be let in. interrupted.cpp and interrupted.f90 follow the same script. */
 #include <signal.h>
 #include <string.h>
 
@@ -22,6 +22,7 @@ static void caller(titin_instance *instance, titin_port *out, titin_port *in) {
     int questions = 0;
     CHECK(titin_on_interrupt(instance, NULL, NULL) == TITIN_ERROR_USAGE && titin_recover(instance) == 0);
     CHECK(titin_on_interrupt(instance, asked, &questions) == 0);
+    CHECK(titin_on_interrupt(instance, asked, &questions) == TITIN_ERROR_USAGE && titin_recover(instance) == 0);
     CHECK(signal(SIGUSR1, note) != SIG_ERR);
     fclose(fopen("waiting", "w"));
     /* Nothing is under way, so without the signal this would never end. */
@@ -41,10 +42,25 @@ static void echo(titin_port *out, titin_port *in) {
     titin_message_free(message);
 }
 
+static void newcomer(void) {
+    titin_instance *instance;
+    int questions = 0;
+    titin_options *options = titin_options_new();
+    CHECK(titin_options_interrupt(options, NULL, NULL) == TITIN_ERROR_USAGE);
+    CHECK(titin_options_interrupt(options, asked, &questions) == 0);
+    CHECK(signal(SIGUSR1, note) != SIG_ERR);
+    fclose(fopen("waiting", "w"));
+    CHECK(titin_open(NULL, options, &instance) == TITIN_ERROR_INTERRUPTED && !instance);
+    CHECK(came && questions > 0);
+    titin_options_free(options);
+}
+
 int main(int argc, char **argv) {
     titin_instance *instance;
     int again;
-    CHECK(argc == 2 && titin_open(NULL, NULL, &instance) == 0);
+    CHECK(argc == 2);
+    if (!strcmp(argv[1], "newcomer")) return newcomer(), 0;
+    CHECK(titin_open(NULL, NULL, &instance) == 0);
     titin_port *out = titin_port_find(instance, "out"), *in = titin_port_find(instance, "in");
     while (titin_reuse(instance, &again) == 0 && again) {
         if (!strcmp(argv[1], "caller")) caller(instance, out, in);

@@ -12,6 +12,11 @@ static void caller(titin::Instance &instance) {
         ++questions;
         return came != 0;
     });
+    try {
+        instance.on_interrupt([] { return false; });
+        CHECK(!"a second callback");
+    } catch (const titin::UsageError &) {
+    }
     // The callback moves with the instance.
     titin::Instance moved(std::move(instance));
     CHECK(std::signal(SIGUSR1, [](int) { came = 1; }) != SIG_ERR);
@@ -28,9 +33,25 @@ static void caller(titin::Instance &instance) {
     instance = std::move(moved);
 }
 
+static void newcomer() {
+    int questions = 0;
+    CHECK(std::signal(SIGUSR1, [](int) { came = 1; }) != SIG_ERR);
+    std::ofstream("waiting");
+    try {
+        titin::Instance instance(nullptr, titin::Options().on_interrupt([&questions] {
+            ++questions;
+            return came != 0;
+        }));
+        CHECK(!"a manager that answers");
+    } catch (const titin::Interrupted &) {
+    }
+    CHECK(came && questions > 0);
+}
+
 int main(int argc, char **argv) {
     return guarded([&] {
         CHECK(argc == 2);
+        if (argv[1] == std::string("newcomer")) return newcomer();
         titin::Instance instance(nullptr);
         instance.run([&] {
             if (argv[1] == std::string("caller")) caller(instance);

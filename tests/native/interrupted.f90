@@ -41,6 +41,10 @@ program interrupted
    character(len=8) :: role
 
    call get_command_argument(1, role)
+   if (role == "newcomer") then
+      call newcomer()
+      stop
+   end if
    call instance%open()
    do while (instance%reuse())
       if (role == "caller") then
@@ -60,13 +64,26 @@ contains
       if (.not. holds) error stop "interrupted.f90: "//what
    end subroutine
 
-   subroutine caller()
+   subroutine newcomer()
+      integer :: ierr
+      call prepare()
+      call instance%open(interrupted=asked, ierr=ierr)
+      call check(ierr == titin_error_interrupted, "the signal ends the opening")
+      call check(came .and. questions > 0, "the callback is asked")
+   end subroutine
+
+   subroutine prepare()
       type(c_funptr) :: before
-      integer :: unit, ierr
-      call instance%on_interrupt(asked)
+      integer :: unit
       before = c_signal(sigusr1, c_funloc(note))
       open (newunit=unit, file="waiting")
       close (unit)
+   end subroutine
+
+   subroutine caller()
+      integer :: ierr
+      call instance%on_interrupt(asked)
+      call prepare()
       call instance%receive("in", message, ierr=ierr)
       call check(ierr == titin_error_interrupted, "the signal ends the wait")
       call check(came .and. questions > 0, "the callback is asked")

@@ -96,6 +96,7 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
     run(tmp_path / "exchange", test_exchange.MODEL.format(left=exchange, right=exchange, env=env))
     run(tmp_path / "solo", test_solo.MODEL.format(solo=build("solo", language), env=env))
     test_process.interrupt(tmp_path / "process", build("interrupted", language), env)
+    test_process.interrupt_opening(tmp_path, build("interrupted", language), LD_AUDIT=str(auditor), CALLS=str(notes))
     environment = {"LD_AUDIT": str(auditor), "CALLS": str(notes)}
     host, text = test_hosted.model(build, language)
     for how in ("", "say", "return"):

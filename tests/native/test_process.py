@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -50,6 +51,23 @@ def interrupt(folder: Path, program: Path, env: str = "") -> None:
 @pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 def test_a_signal_interrupts_a_receive(build: Build, tmp_path: Path, language: str) -> None:
     interrupt(tmp_path, build("interrupted", language))
+
+
+def interrupt_opening(folder: Path, program: Path, **environment: str) -> None:
+    """Starts a program whose manager is there but does not answer, and sends it a signal."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        manager = f"tcp:127.0.0.1:{silent.getsockname()[1]}"
+        environment |= {"TITIN_MANAGER": manager, "TITIN_INSTANCE": "newcomer", "TITIN_SECRET": "00" * 32}
+        with subprocess.Popen([program, "newcomer"], cwd=folder, env=os.environ | environment) as newcomer:
+            while newcomer.poll() is None and not ((folder / "waiting").exists() and sleeps(newcomer.pid)):
+                time.sleep(0.01)
+            newcomer.send_signal(signal.SIGUSR1)
+    assert newcomer.returncode == 0
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_a_signal_interrupts_an_opening(build: Build, tmp_path: Path, language: str) -> None:
+    interrupt_opening(tmp_path, build("interrupted", language))
 
 
 def test_a_fork_leaves_the_parent_its_connections(build: Build, tmp_path: Path) -> None:

@@ -53,13 +53,13 @@ class Stage:
         return path
 
     def launch(self, model: Model, **programs: str) -> subprocess.Popen[str]:
-        """Starts `titin run` with a Python program for each component named; its output in one stream."""
+        """Starts `titin run` as a shell does, with a Python program for each component named; all output in one."""
         for name, text in programs.items():
             model.program(name, sys.executable, [str(self.program(name, text))])
         model.write(self.folder / "model.ymmsl")
         command = [str(TITIN), "run", "model.ymmsl", "--run-dir", "run"]
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, **streams)
+        return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, start_new_session=True, **streams)
 
     def run(self, model: Model, **programs: str) -> str:
         """`titin run` with a Python program for each component named, which must end well; its output."""

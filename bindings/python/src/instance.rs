@@ -468,7 +468,7 @@ impl Options {
             .ok_or_else(|| error::last(py, sys::USAGE))
     }
 
-    pub fn as_ptr(&self) -> *const sys::titin_options {
+    pub fn as_ptr(&self) -> *mut sys::titin_options {
         self.0.as_ptr()
     }
 }

@@ -18,8 +18,8 @@ pub struct Session {
     instance: NonNull<sys::titin_instance>,
     /// Calls that are going on in any thread.
     calls: AtomicUsize,
-    /// What a signal handler has raised while a call waited.
-    raised: Mutex<Option<PyErr>>,
+    /// What a signal handler has raised while a call waited. Libtitin points to it.
+    raised: Box<Mutex<Option<PyErr>>>,
 }
 
 // SAFETY: any thread may call libtitin (titin.h, "Threads"); `calls` keeps the end apart from other calls.
@@ -46,26 +46,26 @@ impl Call<'_> {
     pub fn wait(&self, py: Python<'_>, call: impl FnOnce() -> c_int) -> PyResult<()> {
         let call = Unattached(call);
         let code = py.detach(move || call.run());
-        self.0.outcome(py, code)
+        outcome(py, code, &self.0.raised)
     }
 }
 
 impl Session {
-    /// Opens an instance, whose calls then answer Ctrl-C.
+    /// Opens an instance. This and its other calls answer Ctrl-C.
     pub fn open(py: Python<'_>, options: &Options) -> PyResult<Arc<Self>> {
+        let raised = Box::new(Mutex::new(None));
         let mut instance = std::ptr::null_mut();
         let options = options.as_ptr();
+        let data = (&raw const *raised).cast::<c_void>().cast_mut();
+        // SAFETY: the options live as long as this function; what `data` points to lives until the instance is closed.
+        error::check(py, unsafe { sys::titin_options_interrupt(options, interrupted, data) })?;
         let open = Unattached(|| {
-            // SAFETY: the options live as long as this function.
+            // SAFETY: as above.
             unsafe { sys::titin_open(std::ptr::null(), options, &mut instance) }
         });
-        error::check(py, py.detach(move || open.run()))?;
+        outcome(py, py.detach(move || open.run()), &raised)?;
         let instance = NonNull::new(instance).ok_or_else(|| error::last(py, sys::USAGE))?;
-        let session = Arc::new(Session { instance, calls: AtomicUsize::new(0), raised: Mutex::new(None) });
-        let data = Arc::as_ptr(&session).cast::<c_void>().cast_mut();
-        // SAFETY: the instance is open, and closed before the session that `data` points to ends.
-        unsafe { sys::titin_on_interrupt(instance.as_ptr(), interrupted, data) };
-        Ok(session)
+        Ok(Arc::new(Session { instance, calls: AtomicUsize::new(0), raised }))
     }
 
     /// Begins a call.
@@ -104,17 +104,18 @@ impl Session {
             // The one error after which the instance is still there.
             self.calls.store(0, Ordering::Release);
         }
-        self.outcome(py, code)
+        outcome(py, code, &self.raised)
     }
+}
 
-    fn outcome(&self, py: Python<'_>, code: c_int) -> PyResult<()> {
-        if code == sys::INTERRUPTED
-            && let Some(raised) = self.raised.lock().expect("nothing panics while it is locked").take()
-        {
-            return Err(raised);
-        }
-        error::check(py, code)
+/// What a call has ended with: its error, or what a signal handler raised meanwhile.
+fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResult<()> {
+    if code == sys::INTERRUPTED
+        && let Some(raised) = raised.lock().expect("nothing panics while it is locked").take()
+    {
+        return Err(raised);
     }
+    error::check(py, code)
 }
 
 /// A call that is made in this thread while it is not attached to Python.
@@ -137,8 +138,8 @@ impl<F: FnOnce() -> c_int> Unattached<F> {
 extern "C" fn interrupted(data: *mut c_void) -> c_int {
     let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
     let Some(raised) = raised else { return 0 };
-    // SAFETY: the session closes the instance before it ends, and only calls of the instance come here.
-    let session = unsafe { &*data.cast::<Session>() };
-    *session.raised.lock().expect("nothing panics while it is locked") = Some(raised);
+    // SAFETY: `Session::open` gave it, and only calls of its instance come here.
+    let place = unsafe { &*data.cast::<Mutex<Option<PyErr>>>() };
+    *place.lock().expect("nothing panics while it is locked") = Some(raised);
     1
 }

@@ -73,6 +73,11 @@ unsafe extern "C" {
     pub fn titin_options_unchecked(options: *mut titin_options, reason: *const c_char) -> c_int;
     pub fn titin_options_language(options: *mut titin_options, language: *const c_char) -> c_int;
     pub fn titin_options_exceptions(options: *mut titin_options) -> c_int;
+    pub fn titin_options_interrupt(
+        options: *mut titin_options,
+        interrupted: Interrupted,
+        data: *mut c_void,
+    ) -> c_int;
     pub fn titin_options_filters(
         options: *mut titin_options,
         find: Find,
@@ -95,11 +100,6 @@ unsafe extern "C" {
     pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
     pub fn titin_region_begin(instance: *mut titin_instance, name: *const c_char) -> *mut titin_region;
     pub fn titin_region_end(instance: *mut titin_instance, region: *mut titin_region) -> c_int;
-    pub fn titin_on_interrupt(
-        instance: *mut titin_instance,
-        interrupted: Interrupted,
-        data: *mut c_void,
-    ) -> c_int;
 
     pub fn titin_setting_type(instance: *const titin_instance, name: *const c_char) -> c_int;
     pub fn titin_setting_f64(

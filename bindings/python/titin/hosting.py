@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import json
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sysconfig
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,10 +21,12 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from titin import _core
-from titin.errors import Error, UsageError, is_echo, last_lines
+from titin.errors import Error, PeerLost, UsageError, is_echo, last_lines
 
-# How long threads are waited for once the run has failed and the command has ended, in seconds.
-_GRACE = 5.0
+# How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
+# together are less than what the manager grants by default before it ends this process (`titin: grace`).
+_PATIENCE = 2.0
+_LAST_CHANCE = 1.0
 
 
 class Description(Protocol):
@@ -61,8 +65,12 @@ def run(
     opens its own by ``titin.Instance(...)``.
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
-    waits until all have ended, and answers Ctrl-C. Raises what a function raised if the run failed by that, else
-    :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
+    waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
+    that, else :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
+
+    Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`; in one that makes none for two
+    seconds it is raised where it is. A function that does not end at all, in a long call of foreign code, costs the
+    process after the grace period (``titin: grace``): the manager ends it.
     """
     functions = dict(functions or {})
     with tempfile.TemporaryDirectory(prefix="titin-") as folder:
@@ -82,13 +90,18 @@ def run(
                 process.wait()
             except BaseException:
                 # Ctrl-C most likely; the command ends what it has started, and tells our instances.
-                with suppress(ProcessLookupError):
-                    process.send_signal(signal.SIGINT)
-                process.wait()
-                troupe.leave(_GRACE)
+                while process.poll() is None:
+                    # Who asks once more does not want to wait, and the command is told so.
+                    with suppress(KeyboardInterrupt):
+                        process.send_signal(signal.SIGINT)
+                        troupe.leave()
+                        process.wait()
+                troupe.leave()
                 raise
-    troupe.leave(None if process.returncode == 0 else _GRACE)
-    if process.returncode != 0:
+    if process.returncode == 0:
+        troupe.stay()
+    else:
+        troupe.leave()
         culprit = (end.get("story") or {}).get("culprit", "")
         raise troupe.raised.get(str(culprit)) or _failure(end, process.returncode)
     for raised in troupe.raised.values():
@@ -104,6 +117,13 @@ class _Troupe:
     threads: list[threading.Thread] = field(default_factory=list)
     returned: dict[str, Any] = field(default_factory=dict)
     raised: dict[str, BaseException] = field(default_factory=dict)
+    complete: threading.Event = field(default_factory=threading.Event)
+    """Set once all threads have started."""
+    alarm: threading.Lock = field(default_factory=threading.Lock)
+    """Taken by the first function that fails."""
+    called: set[threading.Thread] = field(default_factory=set)
+    """Threads that were called out; changed under ``calling``."""
+    calling: threading.Lock = field(default_factory=threading.Lock)
 
     def enter(self, line: str) -> None:
         """Starts a thread for each instance that the command names; none if it could not begin."""
@@ -118,13 +138,34 @@ class _Troupe:
                 raise UsageError(text)
             arguments = (name, known["manager"], function)
             thread = threading.Thread(target=self._play, args=arguments, name=name, daemon=True)
-            self.threads.append(thread)
             thread.start()
+            self.threads.append(thread)
+        self.complete.set()
 
-    def leave(self, patience: float | None) -> None:
-        """Waits for the threads."""
+    def stay(self) -> None:
+        """Waits until all functions have returned."""
         for thread in self.threads:
-            thread.join(patience)
+            thread.join()
+
+    def leave(self) -> None:
+        """Waits until all have come to an end, as the run has failed; calls them out of code of their own, once."""
+        self._wait(_PATIENCE)
+        with self.calling:
+            for thread in set(filter(threading.Thread.is_alive, self.threads)) - self.called:
+                self.called.add(thread)
+                # What a call of titin would have raised by now.
+                number, kind = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(PeerLost)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)
+        self._wait(_LAST_CHANCE)
+
+    def _clear(self) -> None:
+        self.complete.wait()
+        self.leave()
+
+    def _wait(self, patience: float) -> None:
+        end = time.monotonic() + patience
+        for thread in self.threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
     def _play(self, name: str, manager: str, function: Callable[..., Any]) -> None:
         _core.place(name, manager)
@@ -137,6 +178,9 @@ class _Troupe:
                 if not _core.opened():
                     _refuse(f"the function of {name} returned without opening its instance")
         except BaseException as raised:
+            # The others are told by their calls; those that make none are called out.
+            if self.alarm.acquire(blocking=False):
+                threading.Thread(target=self._clear, daemon=True).start()
             if not is_echo(raised):
                 self.raised[name] = raised
             if not _core.opened():

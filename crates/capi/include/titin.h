@@ -187,6 +187,9 @@ int titin_options_unchecked(titin_options *options, const char *reason);
 int titin_options_language(titin_options *options, const char *language);
 /* For bindings that raise every error: none sticks, the run fails only by titin_fail or if titin_close fails. */
 int titin_options_exceptions(titin_options *options);
+/* As titin_on_interrupt, and already while titin_open waits for the manager's answer; so interrupted it fails the run, if
+ * the manager has heard of the instance. `data` must live until titin_close. */
+int titin_options_interrupt(titin_options *options, int (*interrupted)(void *data), void *data);
 
 
 /* ---- Instances ------------------------------------------------------------------------------------------------- */

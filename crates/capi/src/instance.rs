@@ -9,7 +9,7 @@ use crate::filter::functions;
 use crate::fork;
 use crate::handle::{Handle, instance, on_instance};
 use crate::input;
-use crate::options::Options;
+use crate::options::{Options, Question};
 use crate::value::Value;
 
 /// Opens an instance by these options, under this name if one is given.
@@ -23,6 +23,9 @@ pub(crate) fn open(ports: Option<&str>, options: &Options, name: Option<&str>) -
     }
     if let Some(manager) = &options.manager {
         wanted = wanted.manager(manager);
+    }
+    if let Some(interrupted) = options.interrupt {
+        wanted = wanted.on_interrupt(move || interrupted.is_yes());
     }
     for (name, operator) in &options.ports {
         wanted = wanted.port(name, *operator);
@@ -242,14 +245,11 @@ unsafe extern "C" fn titin_on_interrupt(
     interrupted: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
     data: *mut c_void,
 ) -> c_int {
-    let data = Pointer(data);
     // SAFETY: as the caller promises.
     unsafe {
         on_instance(handle, |handle| {
-            let interrupted =
-                interrupted.ok_or_else(|| usage("NULL was given for the interrupt callback"))?;
-            handle.shared.instance.on_interrupt(move || interrupted(data.raw()) != 0);
-            Ok(())
+            let interrupted = Question::new(interrupted, data)?;
+            handle.shared.instance.on_interrupt(move || interrupted.is_yes())
         })
     }
 }

@@ -1,12 +1,13 @@
 //! How a program opens an instance.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 use titin_runtime::{Operator, Result};
 
-use crate::error::{null, status, value};
+use crate::error::{null, status, usage, value};
 use crate::filter::Callbacks;
 use crate::input;
+use crate::instance::Pointer;
 
 /// What `titin_options` points to.
 #[derive(Default)]
@@ -18,6 +19,31 @@ pub struct Options {
     pub(crate) language: Option<String>,
     pub(crate) exceptions: bool,
     pub(crate) filters: Option<Callbacks>,
+    pub(crate) interrupt: Option<Question>,
+}
+
+/// What is asked while a call waits: a function of the caller's, and its data.
+#[derive(Clone, Copy)]
+pub(crate) struct Question {
+    ask: unsafe extern "C" fn(*mut c_void) -> c_int,
+    data: Pointer,
+}
+
+impl Question {
+    /// # Safety
+    /// The function may be called with the data, in any thread, as long as the question lives.
+    pub(crate) unsafe fn new(
+        ask: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+        data: *mut c_void,
+    ) -> Result<Self> {
+        let ask = ask.ok_or_else(|| usage("NULL was given for the interrupt callback"))?;
+        Ok(Question { ask, data: Pointer(data) })
+    }
+
+    pub(crate) fn is_yes(self) -> bool {
+        // SAFETY: as whoever made it promised.
+        unsafe { (self.ask)(self.data.raw()) != 0 }
+    }
 }
 
 /// # Safety
@@ -124,6 +150,24 @@ unsafe extern "C" fn titin_options_exceptions(options: *mut Options) -> c_int {
     unsafe {
         change(options, |options| {
             options.exceptions = true;
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `interrupted` may be called with `data` until the instances opened with them are
+/// closed.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_interrupt(
+    options: *mut Options,
+    interrupted: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.interrupt = Some(Question::new(interrupted, data)?);
             Ok(())
         })
     }

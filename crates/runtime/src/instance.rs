@@ -16,6 +16,7 @@ use titin_wire::control::{Registration, Scale, ToManager, Welcome};
 use titin_wire::settings::{Overlay, Setting};
 
 use crate::filter::Chain;
+use crate::options::Interrupt;
 use crate::port::{End, Inlet, InletState, Outlet, Port};
 use crate::process::{Process, forked, forked_error, host};
 use crate::profile::{Region, Trace};
@@ -56,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) trace: Trace,
     pub(crate) simulated: AtomicU64,
     progress: Mutex<(u64, u64, u64)>,
-    pub(crate) interrupt: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    pub(crate) interrupt: OnceLock<Interrupt>,
     pub(crate) waits: AtomicU64,
     pub(crate) waiting: Mutex<Option<u64>>,
     caller: OnceLock<ThreadId>,
@@ -76,7 +77,7 @@ impl Instance {
     pub fn open(options: Options) -> Result<Self> {
         let (name, run) = (options.find_instance()?, options.find_run()?);
         let process = Process::join(&run)?;
-        let welcome = process.register(Registration {
+        let registration = Registration {
             instance: name.clone(),
             endpoint: titin_wire::EndpointId(0),
             addresses: Vec::new(),
@@ -85,7 +86,8 @@ impl Instance {
             ports: options.ports.clone(),
             language: options.language.clone(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
-        })?;
+        };
+        let welcome = process.register(registration, options.interrupt.as_ref())?;
         let built = Inner::build(&name, &options, &process, &welcome);
         let inner = Arc::new(built.inspect_err(|error| {
             process.tell(&ToManager::Failed {
@@ -95,6 +97,9 @@ impl Instance {
             });
         })?);
         process.admit(&inner, &welcome);
+        if let Some(interrupted) = options.interrupt {
+            let _ = inner.interrupt.set(interrupted);
+        }
         let instance = Instance { inner };
         if options.unchecked {
             instance.log(20, "the order of calls is not checked, as the program has asked");
@@ -217,9 +222,13 @@ impl Instance {
     }
 
     /// Has `interrupted` asked whenever a signal ends a sleep, and at least ten times a second while a call waits; once
-    /// it says true the call returns [`Kind::Interrupted`]. It runs on the thread that waits. Can be set once.
-    pub fn on_interrupt(&self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
-        let _ = self.inner.interrupt.set(Box::new(interrupted));
+    /// it says true the call returns [`Kind::Interrupted`]. It runs on the thread that waits.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if the instance has such a function already.
+    pub fn on_interrupt(&self, interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Result<()> {
+        let text = "the instance has a function to ask about interruptions already; it can be set once";
+        self.inner.interrupt.set(Box::new(interrupted)).map_err(|_| Error::new(Kind::Usage, text))
     }
 
     /// Begins a region of the user's own in the profile.

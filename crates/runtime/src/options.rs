@@ -17,7 +17,11 @@ pub struct Options {
     pub(crate) unchecked: bool,
     pub(crate) language: String,
     pub(crate) functions: Functions,
+    pub(crate) interrupt: Option<Interrupt>,
 }
+
+/// Whether the program wants a call that waits to end.
+pub(crate) type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Options {
     /// The instance to be, in place of `TITIN_INSTANCE`; for several instances in one process.
@@ -83,6 +87,13 @@ impl Options {
     /// How the user's own filters are called.
     pub fn functions(mut self, functions: Functions) -> Self {
         self.functions = functions;
+        self
+    }
+
+    /// Has `interrupted` asked while a call waits, as [`Instance::on_interrupt`](crate::Instance::on_interrupt) does,
+    /// and already while the instance is opened. An interrupted opening fails the run if the manager has heard of it.
+    pub fn on_interrupt(mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.interrupt = Some(Box::new(interrupted));
         self
     }
 

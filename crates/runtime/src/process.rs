@@ -19,6 +19,8 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, EndpointId, Secret};
 
 use crate::instance::Inner;
+use crate::options::Interrupt;
+use crate::wait::SLICE;
 use crate::{Error, Kind, Result};
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
@@ -141,8 +143,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Registers an instance and waits for the manager's answer.
-    pub(crate) fn register(&self, mut registration: Registration) -> Result<Welcome> {
+    /// Registers an instance and waits for the manager's answer; `interrupted` may end the wait.
+    pub(crate) fn register(
+        &self,
+        mut registration: Registration,
+        interrupted: Option<&Interrupt>,
+    ) -> Result<Welcome> {
         let name = registration.instance.clone();
         registration.endpoint = self.id;
         registration.addresses = self.addresses.get().cloned().unwrap_or_default();
@@ -158,7 +164,13 @@ impl Process {
                 return answer;
             }
             self.check()?;
-            while self.bell.wait(rings, None) != Wake::Rung {}
+            let wake = self.bell.wait(rings, interrupted.map(|_| SLICE));
+            if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
+                // The manager may have let it in meanwhile, or do so yet.
+                let text = "a signal has interrupted it while it joined the run".to_owned();
+                self.tell(&ToManager::Failed { instance: name, text: text.clone(), echo: false });
+                return Err(Error::new(Kind::Interrupted, text));
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{Error, Kind, Result};
 const REPORT_AFTER: Duration = Duration::from_millis(100);
 
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
-const SLICE: Duration = Duration::from_millis(100);
+pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 impl Inner {
     /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes.

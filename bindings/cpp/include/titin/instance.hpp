@@ -67,6 +67,7 @@ public:
         : Instance(text(ports).c_str(), options) {}
     /// Ports as text: "f_init: initial_state; o_f: final_state". nullptr: those of the description.
     explicit Instance(const char *ports, const Options &options = Options()) {
+        interrupt_ = options.interrupt_;
         detail::check(titin_open(ports, options.raw(), &instance_));
     }
     Instance(Instance &&other) noexcept
@@ -145,9 +146,11 @@ public:
     [[nodiscard]] Region region(const std::string &name) { return {instance_, name.c_str()}; }
     /// Asked whenever a signal came while a call waits, and ten times a second; once true the call throws Interrupted.
     void on_interrupt(std::function<bool()> interrupted) {
-        interrupt_ = std::make_unique<std::function<bool()>>(std::move(interrupted));
-        const auto ask = [](void *data) { return int((*static_cast<std::function<bool()> *>(data))()); };
-        detail::check(titin_on_interrupt(instance_, ask, interrupt_.get()));
+        auto given = std::make_shared<detail::Interrupt>(std::move(interrupted));
+        detail::check(titin_on_interrupt(instance_, detail::ask, given.get()));
+        interrupt_ = std::move(given);
+        // Whoever closes a borrowed instance may still ask.
+        if (!ours_) new std::shared_ptr<detail::Interrupt>(interrupt_);
     }
 
     // -- Settings
@@ -353,7 +356,7 @@ private:
     titin_instance *instance_ = nullptr;
     bool ours_ = true;
     int exceptions_ = std::uncaught_exceptions();
-    std::unique_ptr<std::function<bool()>> interrupt_;
+    std::shared_ptr<detail::Interrupt> interrupt_;
 };
 
 } // namespace titin

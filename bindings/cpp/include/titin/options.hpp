@@ -2,6 +2,7 @@
 #ifndef TITIN_OPTIONS_HPP
 #define TITIN_OPTIONS_HPP
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,15 @@
 #include "titin/error.hpp"
 
 namespace titin {
+
+namespace detail {
+
+/// What is asked while a call waits.
+using Interrupt = std::function<bool()>;
+
+inline int ask(void *interrupt) { return int((*static_cast<Interrupt *>(interrupt))()); }
+
+} // namespace detail
 
 /// How to open an instance: `Options().instance("macro").unchecked("explores")`.
 class Options {
@@ -23,14 +33,21 @@ public:
     Options &&manager(const std::string &place) && { return also(titin_options_manager(raw(), place.c_str())); }
     /// Switches the check of the order of calls off.
     Options &&unchecked(const std::string &reason) && { return also(titin_options_unchecked(raw(), reason.c_str())); }
+    /// As Instance::on_interrupt, and already while the instance is opened.
+    Options &&on_interrupt(std::function<bool()> interrupted) && {
+        interrupt_ = std::make_shared<detail::Interrupt>(std::move(interrupted));
+        return also(titin_options_interrupt(raw(), detail::ask, interrupt_.get()));
+    }
     titin_options *raw() const { return options_.get(); }
 
 private:
+    friend class Instance;
     Options &&also(int status) {
         detail::check(status);
         return std::move(*this);
     }
     std::unique_ptr<titin_options, void (*)(titin_options *)> options_;
+    std::shared_ptr<detail::Interrupt> interrupt_;
 };
 
 } // namespace titin

@@ -18,6 +18,10 @@ const LAST_CHANCE: Duration = Duration::from_secs(2);
 /// for instance.
 const HOPELESS: Duration = Duration::from_secs(20);
 
+/// A terminal sends Ctrl-C to whoever has started us too, and that one may pass it on: what comes so soon is the same
+/// wish again.
+const SAME_WISH: Duration = Duration::from_millis(300);
+
 /// Why the run failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
@@ -134,8 +138,10 @@ impl Manager {
                 );
             }
             // Whoever asks twice does not want to wait.
-            Course::Stopping { terminate, kill, .. } => {
-                (*terminate, *kill) = (None, Some(self.now));
+            Course::Stopping { failure, terminate, kill, .. } => {
+                if self.now - failure.at >= SAME_WISH {
+                    (*terminate, *kill) = (None, Some(self.now));
+                }
             }
             Course::Over(_) => {}
         }

@@ -219,6 +219,9 @@ fn an_interrupt_ends_the_run_and_a_second_one_at_once() {
     assert_eq!(rig.failure().unwrap(), "the user ended the run (SIGINT)");
     assert!(rig.was_told_of_failure("macro") && rig.was_told_of_failure("micro"));
     rig.event(Event::Interrupted("SIGINT".into()));
+    assert!(rig.signals.is_empty(), "it came at once: a terminal's Ctrl-C that was passed on");
+    rig.pass(Duration::from_secs(1));
+    rig.event(Event::Interrupted("SIGINT".into()));
     assert_eq!(rig.signals.len(), 2);
     assert!(rig.signals.iter().all(|(_, signal)| *signal == Signal::Kill));
     rig.exit("macro", KILLED);
