@@ -16,6 +16,9 @@ const TAIL: usize = 16;
 /// Letters that are shown of a line.
 const WIDTH: usize = 160;
 
+/// How Python ends that does not find the package.
+const NO_TITIN: &str = "No module named 'titin'";
+
 /// Instances that are listed.
 const MOST: usize = 12;
 
@@ -49,12 +52,13 @@ pub struct Story {
 }
 
 impl Story {
-    /// Puts together what is known. `folder` gives the folder of an instance.
+    /// Puts together what is known. `folder` gives the folder of an instance, `titin` is this command.
     pub fn tell(
         manager: &Manager,
         failure: &Failure,
         directory: &Path,
         folder: impl Fn(&str) -> PathBuf,
+        titin: &Path,
     ) -> Self {
         let plan = manager.plan();
         let culprit = match &failure.cause {
@@ -71,6 +75,10 @@ impl Story {
             Start::ByHand => "started by hand".to_owned(),
             Start::Hosted => "run by the calling process".to_owned(),
         });
+        let advice = match &output {
+            Some((lines, _)) if lines.iter().any(|line| line.ends_with(NO_TITIN)) => another_python(titin),
+            _ => advice(manager, failure),
+        };
         Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
@@ -83,7 +91,7 @@ impl Story {
             affected: manager.affected(culprit).into_iter().map(|(id, how)| (name(id), how)).collect(),
             waits: failure.waits.iter().map(|(id, wait)| format!("{} {wait}", name(*id))).collect(),
             directory: directory.to_owned(),
-            advice: advice(manager, failure),
+            advice,
         }
     }
 
@@ -197,6 +205,23 @@ fn tail(file: &Path) -> Vec<String> {
     lines[lines.len().saturating_sub(TAIL)..].to_vec()
 }
 
+/// What somebody should do whose program was run by a Python without titin. The environment of this command is most
+/// likely meant, but who has another one active may want that, so programs are not given it unasked.
+fn another_python(titin: &Path) -> Vec<String> {
+    let beside = titin.parent().and_then(Path::parent);
+    match beside.filter(|folder| folder.join("pyvenv.cfg").exists()) {
+        Some(venv) => vec![
+            "Its Python is another than the one that has titin. Before titin run, activate that one:".into(),
+            format!("    source {}/bin/activate", venv.display()),
+            format!("or write into the program's entry: virtual_env: {}", venv.display()),
+        ],
+        None => vec![
+            "Its Python is another than the one that has titin: activate the environment that has it before".into(),
+            "titin run, or name it in the program's entry under virtual_env.".into(),
+        ],
+    }
+}
+
 /// What somebody with this failure should do.
 fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
     let plan = manager.plan();
@@ -280,6 +305,16 @@ mod tests {
         assert!(page.lines().count() < 40);
         assert!(!page.contains('\x1b'));
         assert!(story().page(true).starts_with("\x1b[1;31mThe run of demo"));
+    }
+
+    #[test]
+    fn a_python_without_titin_is_told_where_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let titin = folder.path().join("bin/titin");
+        assert!(another_python(&titin).join(" ").contains("virtual_env"));
+        std::fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
+        let advice = another_python(&titin).join("\n");
+        assert!(advice.contains(&format!("source {}/bin/activate\n", folder.path().display())), "{advice}");
     }
 
     #[test]

@@ -455,7 +455,8 @@ impl Session {
         let (outcome, mut story) = match manager.outcome() {
             Some(Outcome::Failed(failure)) => {
                 let directory = self.directory.path();
-                let story = Story::tell(manager, failure, directory, |name| self.directory.instance(name));
+                let folder = |name: &str| self.directory.instance(name);
+                let story = Story::tell(manager, failure, directory, folder, Path::new(&self.titin));
                 (if story.interrupted { "interrupted" } else { "failed" }, Some(story))
             }
             _ => ("done", None),
