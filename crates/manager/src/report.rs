@@ -216,7 +216,8 @@ fn another_python(titin: &Path) -> Vec<String> {
             format!("or write into the program's entry: virtual_env: {}", venv.display()),
         ],
         None => vec![
-            "Its Python is another than the one that has titin: activate the environment that has it before".into(),
+            "Its Python is another than the one that has titin: activate the environment that has it before"
+                .into(),
             "titin run, or name it in the program's entry under virtual_env.".into(),
         ],
     }
