@@ -140,7 +140,17 @@ impl Feed {
                 return Ok(None);
             }
             if self.pass.last.is_some() {
-                self.shift += self.period()?;
+                let (before, period) = (self.shift, self.period()?);
+                self.shift += period;
+                // By uses, whoever calls says how many messages there are; steps would go on for ever.
+                let gets_on = self.shift > before;
+                if self.plan.steps && !gets_on {
+                    let why = format!(
+                        "it is to be repeated, but one time through it takes {period:?} s, so its times would stay where \
+                         they are; set `period` to how long that is"
+                    );
+                    return Err(Error::file(&self.plan.file, why));
+                }
             }
             self.passes += 1;
             self.pass = Pass::default();
@@ -250,6 +260,26 @@ mod tests {
         assert_eq!(times(plan.clone()).unwrap(), [(0.0, Some(10.0)), (10.0, Some(30.0)), (30.0, None)]);
         let cut = Plan { t_max: Some(30.0), ..plan };
         assert_eq!(times(cut).unwrap(), [(0.0, Some(10.0)), (10.0, None)]);
+    }
+
+    #[test]
+    fn what_is_repeated_must_get_on() {
+        let (_folder, plan) = Folder::with("rain.csv", RAIN);
+        let plan = Plan { repeat: Repeat::Endless, t_max: Some(100.0), ..plan };
+        for period in [0.0, -1.0] {
+            let error = times(Plan { period: Some(period), ..plan.clone() }).unwrap_err().to_string();
+            assert!(
+                error.contains("rain.csv: it is to be repeated") && error.contains("`period`"),
+                "{error}"
+            );
+        }
+        let (_folder, still) = Folder::with("still.csv", "time,rain\n3,1\n3,2\n");
+        let still = Plan { repeat: Repeat::Endless, t_max: Some(100.0), ..still };
+        let error = times(still.clone()).unwrap_err().to_string();
+        assert!(error.contains("one time through it takes 0.0 s"), "{error}");
+        // What is sent by uses may have one time: the uses come to an end.
+        let mut by_use = Feed::open(Plan { steps: false, ..still }, 3.0).unwrap();
+        assert!((0..5).all(|_| by_use.next(3.0).unwrap().is_some_and(|fed| fed.stamp.timestamp == 3.0)));
     }
 
     #[test]

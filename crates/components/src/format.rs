@@ -6,6 +6,7 @@
 mod csv;
 mod lines;
 mod npy;
+mod output;
 mod series;
 mod times;
 
@@ -93,6 +94,9 @@ pub(crate) trait Reader {
 /// Appends messages to a file.
 pub(crate) trait Writer {
     fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()>;
+
+    /// Keeps no file open until there is more to write.
+    fn rest(&mut self);
 }
 
 impl Format {

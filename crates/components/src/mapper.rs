@@ -1,13 +1,10 @@
 //! What mappers and terminals have in common: their ports, and rounds of messages in and out.
 
-use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
+use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo, SETTINGS_IN};
 
 use crate::data::{Stamp, View, merge_overlays, send, view};
 use crate::settings::stamp;
 use crate::{Error, Result};
-
-/// The port that the runtime itself reads.
-const SETTINGS_IN: &str = "muscle_settings_in";
 
 /// A port of the instance.
 #[derive(Debug, Clone)]

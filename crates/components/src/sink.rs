@@ -4,6 +4,7 @@
 //! file's ending does not say it. A name with `{step}` makes a file a message, of `.npy` only.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use titin_runtime::{Instance, Kind, Message, Operator, Patience};
@@ -27,7 +28,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         return Err(Error::Setting(text));
     }
     let (f_init, s) = (connected(instance, Operator::FInit), connected(instance, Operator::S));
-    let mut sink = Sink { instance, files: BTreeMap::new() };
+    let mut sink = Sink { instance, files: Files::default() };
     while instance.reuse()? {
         for taken in round(instance, &f_init)?.unwrap_or_default() {
             sink.keep(&taken.port, taken.slot, &taken.message)?;
@@ -37,10 +38,9 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
     Ok(())
 }
 
-/// The files of an instance, by port and slot.
 struct Sink<'a> {
     instance: &'a Instance,
-    files: BTreeMap<(String, Option<u32>), Target>,
+    files: Files,
 }
 
 impl Sink<'_> {
@@ -99,21 +99,15 @@ impl Sink<'_> {
         let (pattern, format) = wanted(&settings, port, slot)?;
         let purpose = Purpose { instance: self.instance.name(), port, slot };
         let name = fill(&pattern, purpose)?;
-        let key = (port.to_owned(), slot);
-        // An overlay of settings may name another file from one use to the next.
-        if self.files.get(&key).is_none_or(|target| target.name != name) {
-            if let Some((other, _)) = self.files.iter().find(|(_, target)| target.name == name) {
-                let text = format!(
-                    "{}: ports '{}' and '{port}' would both write {}; put {{port}} or {{slot}} into the name",
-                    purpose.instance,
-                    other.0,
-                    name.display()
-                );
-                return Err(Error::Setting(text));
-            }
-            self.files.insert(key.clone(), Target::create(name, format)?);
-        }
-        let target = self.files.get_mut(&key).expect("it was there, or was put there");
+        let target = self.files.target((port.to_owned(), slot), name, format);
+        let target = target.map_err(|why| match why {
+            Taken::By(other, name) => Error::Setting(format!(
+                "{}: ports '{other}' and '{port}' would both write {}; put {{port}} or {{slot}} into the name",
+                purpose.instance,
+                name.display()
+            )),
+            Taken::Broken(error) => error,
+        })?;
         target.write(&view(message)?, &stamp(message))
     }
 }
@@ -134,6 +128,47 @@ fn with_slot(pattern: &str) -> String {
     let path = Path::new(pattern);
     let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
     format!("{}_{{slot}}{ending}", pattern.strip_suffix(&ending).unwrap_or(pattern))
+}
+
+/// A port, and a slot of it if it has some.
+type End = (String, Option<u32>);
+
+/// The files of an instance.
+#[derive(Default)]
+struct Files {
+    /// All that were begun, with the end whose messages they keep.
+    begun: BTreeMap<PathBuf, (End, Target)>,
+    /// Which one an end writes to now.
+    current: BTreeMap<End, PathBuf>,
+}
+
+/// Why an end cannot have a file.
+#[derive(Debug)]
+enum Taken {
+    /// It is another port's.
+    By(String, PathBuf),
+    Broken(Error),
+}
+
+impl Files {
+    /// The file for the messages of an end. An overlay of settings may name another one from use to use, and the first one
+    /// again.
+    fn target(&mut self, end: End, name: PathBuf, format: Format) -> Result<&mut Target, Taken> {
+        if self.current.get(&end) != Some(&name) {
+            let before = self.current.insert(end.clone(), name.clone());
+            if let Some((_, target)) = before.and_then(|before| self.begun.get_mut(&before)) {
+                target.rest();
+            }
+        }
+        let (owner, target) = match self.begun.entry(name) {
+            Entry::Occupied(begun) => begun.into_mut(),
+            Entry::Vacant(place) => {
+                let target = Target::create(place.key().clone(), format).map_err(Taken::Broken)?;
+                place.insert((end.clone(), target))
+            }
+        };
+        if *owner == end { Ok(target) } else { Err(Taken::By(owner.0.clone(), target.name.clone())) }
+    }
 }
 
 /// A file, or a series of them.
@@ -166,11 +201,19 @@ impl Target {
         match &mut self.kind {
             Kept::One(writer) => writer.write(value, stamp),
             Kept::Series(times, count) => {
-                write_npy(&file_of(&self.name.to_string_lossy(), *count), value)?;
+                // The time goes first: a file without one could not be read, a time without its file does no harm.
                 times.write(stamp.timestamp, stamp.next)?;
+                write_npy(&file_of(&self.name.to_string_lossy(), *count), value)?;
                 *count += 1;
                 Ok(())
             }
+        }
+    }
+
+    fn rest(&mut self) {
+        match &mut self.kind {
+            Kept::One(writer) => writer.rest(),
+            Kept::Series(times, _) => times.rest(),
         }
     }
 }
@@ -178,12 +221,34 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::{Reading, open};
     use titin_runtime::{Dtype, Layout, Order};
 
     #[test]
     fn slots_get_files_of_their_own() {
         assert_eq!(with_slot("out/{port}.npy"), "out/{port}_{slot}.npy");
         assert_eq!(with_slot("result"), "result_{slot}");
+    }
+
+    #[test]
+    fn coming_back_to_a_file_goes_on_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for (ending, format) in [("npy", Format::Npy), ("csv", Format::Csv), ("jsonl", Format::Lines)] {
+            let mut files = Files::default();
+            let named = |name: &str| folder.path().join(format!("{name}.{ending}"));
+            let layout = Layout::new(Dtype::UInt8, Order::C, []);
+            for (step, name) in ["a", "b", "a", "b"].iter().enumerate() {
+                let target = files.target(("in".to_owned(), None), named(name), format).unwrap();
+                let stamp = Stamp { timestamp: step as f64, next: None, settings: None };
+                target.write(&View::Array(layout.clone(), &[step as u8]), &stamp).unwrap();
+            }
+            let reading = Reading { format, ..Reading::default() };
+            let mut reader = open(&named("a"), &reading).unwrap();
+            let times: Vec<_> = std::iter::from_fn(|| reader.next().unwrap()).map(|r| r.timestamp).collect();
+            assert_eq!(times, [Some(0.0), Some(2.0)], "{ending}");
+            let other = files.target(("other".to_owned(), None), named("a"), format).err().unwrap();
+            assert!(matches!(other, Taken::By(owner, _) if owner == "in"));
+        }
     }
 
     #[test]

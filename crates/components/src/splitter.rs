@@ -51,7 +51,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
             }
             (View::Array(layout, elements), How::Concatenate) => {
                 let sizes = match sizes {
-                    Some(sizes) => positive(&sizes).map_err(wrong)?,
+                    Some(sizes) => whole(&sizes).map_err(wrong)?,
                     None if counted.is_none() => equal(layout, axis, fixed.len()).map_err(wrong)?,
                     None => {
                         return Err(Error::Setting(format!(
@@ -121,8 +121,9 @@ fn lend<'a>(parts: &'a [array::Part<'_>]) -> Vec<Piece<'a>> {
     parts.iter().map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..])).collect()
 }
 
-fn positive(sizes: &[i64]) -> Result<Vec<u64>, String> {
-    let wrong = || format!("the sizes {sizes:?} are not all positive");
+/// A piece may be empty.
+fn whole(sizes: &[i64]) -> Result<Vec<u64>, String> {
+    let wrong = || format!("of the sizes {sizes:?} one is negative");
     sizes.iter().map(|size| u64::try_from(*size).map_err(|_| wrong())).collect()
 }
 
@@ -156,6 +157,7 @@ mod tests {
         let why = equal(&layout, 1, 4).unwrap_err();
         assert!(why.contains("the extent 10 of axis 1") && why.contains("[3, 3, 2, 2]"), "{why}");
         assert!(equal(&layout, 1, 0).unwrap_err().contains("no port"));
-        assert!(positive(&[1, -1]).unwrap_err().contains("[1, -1]"));
+        assert_eq!(whole(&[1, 0]).unwrap(), [1, 0]);
+        assert_eq!(whole(&[1, -1]).unwrap_err(), "of the sizes [1, -1] one is negative");
     }
 }

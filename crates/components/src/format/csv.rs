@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use titin_runtime::structure::Value as Tree;
 use titin_runtime::{Dtype, Layout, Order};
 
+use super::output::Output;
 use super::{Form, Next, Place, Reader, Reading, Record, Writer};
 use crate::data::{Stamp, Value, View, describe};
 use crate::error::At;
@@ -229,20 +230,20 @@ fn broken(path: &Path, error: &csv::Error) -> Error {
 
 /// Writes a row a message, with its times in front.
 pub(super) struct CsvWriter {
-    path: PathBuf,
-    file: File,
+    file: Output,
     /// Names of the columns with values, once there was a message.
     columns: Option<Vec<String>>,
 }
 
 impl CsvWriter {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        Ok(CsvWriter { path: path.to_owned(), file: File::create(path).at(path, "create")?, columns: None })
+        Ok(CsvWriter { file: Output::create(path)?, columns: None })
     }
 
     fn row<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Result<Vec<u8>> {
-        let broken =
-            |error: &dyn std::fmt::Display| Error::file(&self.path, format!("cannot write a row: {error}"));
+        let broken = |error: &dyn std::fmt::Display| {
+            Error::file(self.file.path(), format!("cannot write a row: {error}"))
+        };
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(fields).map_err(|error| broken(&error))?;
         writer.into_inner().map_err(|error| broken(&error))
@@ -251,7 +252,7 @@ impl CsvWriter {
 
 impl Writer for CsvWriter {
     fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
-        let cells = cells(value).map_err(|why| Error::file(&self.path, why))?;
+        let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
         let names: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
         let mut rows = Vec::new();
         match &self.columns {
@@ -263,13 +264,13 @@ impl Writer for CsvWriter {
                     describe(value),
                     columns.join(", ")
                 );
-                return Err(Error::file(&self.path, why));
+                return Err(Error::file(self.file.path(), why));
             }
             None => {
                 let all = || names.iter().map(String::as_str).chain(TIMES).chain([NEXT]);
                 if all().collect::<BTreeSet<_>>().len() != all().count() {
                     let why = "two columns would be called the same, or as those with the times are; a .jsonl file can keep it";
-                    return Err(Error::file(&self.path, why));
+                    return Err(Error::file(self.file.path(), why));
                 }
                 rows = self.row(["timestamp", NEXT].into_iter().chain(names.iter().map(String::as_str)))?;
                 self.columns = Some(names);
@@ -278,7 +279,11 @@ impl Writer for CsvWriter {
         let times = [numbers::text(stamp.timestamp), stamp.next.map(numbers::text).unwrap_or_default()];
         let fields = times.iter().chain(cells.iter().map(|(_, cell)| cell)).map(String::as_str);
         rows.extend(self.row(fields)?);
-        self.file.write_all(&rows).at(&self.path, "write")
+        self.file.append(&rows)
+    }
+
+    fn rest(&mut self) {
+        self.file.rest();
     }
 }
 

@@ -11,13 +11,14 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 use titin_runtime::{Dtype, Layout, Order};
 
+use super::output::Output;
 use super::{Next, Place, Reader, Record, Writer};
 use crate::data::{Stamp, Value, View, describe};
 use crate::error::At;
@@ -65,22 +66,26 @@ impl Reader for LinesReader {
 
 /// Writes a file line by line.
 pub(super) struct LinesWriter {
-    path: PathBuf,
-    file: File,
+    file: Output,
 }
 
 impl LinesWriter {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        Ok(LinesWriter { path: path.to_owned(), file: File::create(path).at(path, "create")? })
+        Ok(LinesWriter { file: Output::create(path)? })
     }
 }
 
 impl Writer for LinesWriter {
     fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
-        let mut line = serde_json::to_vec(&Line { value, stamp })
-            .map_err(|error| Error::file(&self.path, format!("the message cannot be written: {error}")))?;
+        let mut line = serde_json::to_vec(&Line { value, stamp }).map_err(|error| {
+            Error::file(self.file.path(), format!("the message cannot be written: {error}"))
+        })?;
         line.push(b'\n');
-        self.file.write_all(&line).at(&self.path, "write")
+        self.file.append(&line)
+    }
+
+    fn rest(&mut self) {
+        self.file.rest();
     }
 }
 

@@ -5,12 +5,12 @@
 //! `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, padded with spaces and ended by a newline.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use titin_runtime::{Dtype, Layout, Order};
 
+use super::output::{Output, replace};
 use super::times::{self, Times, TimesWriter};
 use super::{Next, Place, Reader, Record, Writer};
 use crate::array;
@@ -67,8 +67,12 @@ impl NpyReader {
             );
             return Err(Error::file(path, why));
         }
-        let times = times::read(path)?;
-        let time_axis = time_axis.unwrap_or(times.as_ref().is_some_and(|times| times.len() != 1));
+        let mut times = times::read(path)?;
+        // A writer that was stopped has left elements, and then a time, that the header does not count yet.
+        let spare = size - begin - layout.bytes().unwrap_or_default();
+        let count = times.as_ref().map_or(0, Vec::len);
+        let single = count == 1 || (count == 2 && spare > 0 && layout.bytes() == Some(spare));
+        let time_axis = time_axis.unwrap_or(times.is_some() && !single);
         let mut record = layout.clone();
         let steps = match (time_axis, layout.shape.is_empty()) {
             (false, _) => 1,
@@ -77,6 +81,9 @@ impl NpyReader {
                 return Err(Error::file(path, "it holds a single value, so no axis of it can be time"));
             }
         };
+        if let Some(times) = times.as_mut().filter(|times| spare > 0 && times.len() as u64 == steps + 1) {
+            times.pop();
+        }
         if let Some(times) = times.as_ref().filter(|times| times.len() as u64 != steps) {
             let beside = times::beside(path);
             let why = format!("it has {} times, but {} has {steps} steps", times.len(), path.display());
@@ -129,9 +136,11 @@ impl Reader for NpyReader {
 }
 
 /// Writes one array, or arrays of one shape along a first axis, with their times beside it.
+///
+/// However it is stopped, a reader finds the messages before: their elements come first, then their times, and the header, which
+/// counts them, last and at once.
 pub(super) struct NpyWriter {
-    path: PathBuf,
-    file: File,
+    file: Output,
     times: TimesWriter,
     /// Layout of a message, once there was one.
     record: Option<Layout>,
@@ -143,29 +152,24 @@ pub(super) struct NpyWriter {
 
 impl NpyWriter {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-        let file = file.at(path, "create")?;
+        let file = Output::create(path)?;
         let times = TimesWriter::beside(path)?;
-        Ok(NpyWriter { path: path.to_owned(), file, times, record: None, steps: 0, begin: 0, length: 0 })
+        Ok(NpyWriter { file, times, record: None, steps: 0, begin: 0, length: 0 })
     }
 
-    /// The second message makes the first axis that of the messages; in Fortran order it could not grow.
-    fn grow(&mut self) -> Result<()> {
-        let Some(record) = self.record.as_mut().filter(|record| record.order == Order::Fortran) else {
-            return Ok(());
-        };
+    /// The second message makes the first axis that of the messages. In Fortran order an array could not grow along it, so the
+    /// first message is turned round.
+    fn turn(&mut self, record: &Layout, header: &[u8], second: &[u8]) -> Result<()> {
         let mut first = vec![0; self.length as usize];
-        self.file.read_exact_at(&mut first, self.begin).at(&self.path, "read")?;
+        self.file.read(&mut first, self.begin)?;
         let turned = array::reorder(record, &first, Order::C);
-        self.file.write_all_at(&turned, self.begin).at(&self.path, "write")?;
-        record.order = Order::C;
-        Ok(())
+        self.file.replace(&[header, &turned, second])
     }
 }
 
 impl Writer for NpyWriter {
     fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
-        let (layout, elements) = array_of(&self.path, value)?;
+        let (layout, elements) = array_of(self.file.path(), value)?;
         if let Some(record) = &self.record
             && (record.dtype, &record.shape) != (layout.dtype, &layout.shape)
         {
@@ -178,11 +182,10 @@ impl Writer for NpyWriter {
                 record.dtype.name(),
                 record.shape
             );
-            return Err(Error::file(&self.path, why));
+            return Err(Error::file(self.file.path(), why));
         }
         let mut whole = layout.clone();
         if self.steps > 0 {
-            self.grow()?;
             whole.order = Order::C;
             whole.shape.insert(0, self.steps + 1);
         }
@@ -192,20 +195,31 @@ impl Writer for NpyWriter {
             self.record = Some(layout.clone());
         }
         let elements = array::reorder(layout, elements, whole.order);
-        self.file.write_all_at(&elements, self.begin + self.length).at(&self.path, "write")?;
-        self.file.write_all_at(&header, 0).at(&self.path, "write")?;
+        self.file.put(&elements, self.begin + self.length)?;
+        self.times.write(stamp.timestamp, stamp.next)?;
+        match self.record.take_if(|record| self.steps == 1 && record.order == Order::Fortran) {
+            Some(record) => {
+                self.turn(&record, &header, &elements)?;
+                self.record = Some(Layout { order: Order::C, ..record });
+            }
+            None => self.file.put(&header, 0)?,
+        }
         self.length += elements.len() as u64;
         self.steps += 1;
-        self.times.write(stamp.timestamp, stamp.next)
+        Ok(())
+    }
+
+    fn rest(&mut self) {
+        self.file.rest();
+        self.times.rest();
     }
 }
 
 /// Writes one array to a file of its own.
 pub(crate) fn write(path: &Path, value: &View<'_>) -> Result<()> {
     let (layout, elements) = array_of(path, value)?;
-    let mut file = File::create(path).at(path, "create")?;
-    file.write_all(&write_header(layout, 0)).at(path, "write")?;
-    file.write_all(elements).at(path, "write")
+    replace(path, &[&write_header(layout, 0), elements])?;
+    Ok(())
 }
 
 fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layout, &'a [u8])> {
@@ -417,6 +431,42 @@ mod tests {
             assert_eq!(back.shape, [2, 3]);
             assert_eq!((records[1].timestamp, records[1].next), (Some(1.1), Next::Known(Some(2.1))));
             assert_eq!(records[2].next, Next::Known(None));
+        }
+    }
+
+    /// Between the times and the header: all that is new is there, but the header does not say so.
+    #[test]
+    fn a_writer_that_is_stopped_leaves_the_messages_before() {
+        for order in [Order::C, Order::Fortran] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.npy");
+            // As many rows as there will be times, so that the first axis of one message might be taken for time.
+            let (layout, bytes) = numbers(&[2, 3], order);
+            let mut writer = NpyWriter::create(&path).unwrap();
+            let mut write = |step: usize| {
+                writer.write(&View::Array(layout.clone(), &bytes), &stamp(step as f64, None)).unwrap();
+            };
+            write(0);
+            for step in 1..4 {
+                let before = (fs::read(&path).unwrap(), all(&path, None));
+                write(step);
+                let after = (fs::read(&path).unwrap(), fs::read(times::beside(&path)).unwrap());
+                let begin = before.0.len() - step * 48;
+                for written in [1, 47, 48] {
+                    let new = &after.0[after.0.len() - 48..][..written];
+                    fs::write(&path, [&before.0[..], new].concat()).unwrap();
+                    for times in [&after.1[..], &after.1[..after.1.len() - 5]] {
+                        if written == 48 || step > 1 {
+                            fs::write(times::beside(&path), times).unwrap();
+                            assert_eq!(all(&path, None), before.1, "{order:?} {step} {written}");
+                        }
+                    }
+                }
+                assert_eq!(after.0.len(), begin + (step + 1) * 48);
+                fs::write(&path, &after.0).unwrap();
+                fs::write(times::beside(&path), &after.1).unwrap();
+                assert_eq!(all(&path, None).len(), step + 1);
+            }
         }
     }
 

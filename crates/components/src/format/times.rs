@@ -1,9 +1,8 @@
 //! The times of the messages in `.npy` files, which have no place for them: a CSV file beside it.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::output::Output;
 use crate::error::At;
 use crate::{Error, Result};
 
@@ -24,6 +23,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<Times>>> {
     let text = std::fs::read_to_string(&path).at(&path, "read")?;
     let mut times = Vec::new();
     for (number, line) in (1..).zip(text.lines()).skip(1) {
+        // A writer that was stopped within its last line.
+        let cut = || !text.ends_with('\n') && text.ends_with(line);
         let wrong = |what: &str| {
             Error::line(
                 &path,
@@ -33,29 +34,39 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<Times>>> {
         };
         let (time, next) = line.split_once(',').unwrap_or((line, ""));
         let read = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong(text));
-        times.push((read(time)?, if next.trim().is_empty() { None } else { Some(read(next)?) }));
+        let both = read(time).and_then(|time| match next.trim() {
+            "" => Ok((time, None)),
+            next => Ok((time, Some(read(next)?))),
+        });
+        match both {
+            Err(_) if cut() => {}
+            both => times.push(both?),
+        }
     }
     Ok(Some(times))
 }
 
 /// Writes times, one line a message.
 pub(crate) struct TimesWriter {
-    path: PathBuf,
-    file: File,
+    file: Output,
 }
 
 impl TimesWriter {
     /// Begins the times beside a `.npy` file.
     pub(crate) fn beside(path: &Path) -> Result<Self> {
-        let path = beside(path);
-        let mut file = File::create(&path).at(&path, "create")?;
-        writeln!(file, "timestamp,next_timestamp").at(&path, "write")?;
-        Ok(TimesWriter { path, file })
+        let mut file = Output::create(&beside(path))?;
+        file.append(b"timestamp,next_timestamp\n")?;
+        Ok(TimesWriter { file })
     }
 
     /// Adds a message's times.
     pub(crate) fn write(&mut self, timestamp: f64, next: Option<f64>) -> Result<()> {
         let next = next.map(|next| format!("{next:?}")).unwrap_or_default();
-        self.file.write_all(format!("{timestamp:?},{next}\n").as_bytes()).at(&self.path, "write")
+        self.file.append(format!("{timestamp:?},{next}\n").as_bytes())
+    }
+
+    /// Keeps no file open until there is more to write.
+    pub(crate) fn rest(&mut self) {
+        self.file.rest();
     }
 }

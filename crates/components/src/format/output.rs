@@ -1,0 +1,103 @@
+//! A file that a run writes to: open only while it is written, since settings may name a new one for every use.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::error::At;
+
+/// A file to write, from its creation to the end of the run.
+pub(super) struct Output {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Output {
+    /// Creates it; one that is there is replaced.
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        Ok(Output { path: path.to_owned(), file: Some(file.at(path, "create")?) })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds to its end.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.open()?.write_all(bytes).at(&self.path, "write")
+    }
+
+    /// Writes at a place in it. The end, for [`append`](Output::append), does not follow.
+    pub(super) fn put(&mut self, bytes: &[u8], place: u64) -> Result<()> {
+        self.open()?.write_all_at(bytes, place).at(&self.path, "write")
+    }
+
+    /// Reads what was written.
+    pub(super) fn read(&mut self, bytes: &mut [u8], place: u64) -> Result<()> {
+        self.open()?.read_exact_at(bytes, place).at(&self.path, "read")
+    }
+
+    /// Has all of it replaced at once: whoever looks finds what was there before, or all that is new.
+    pub(super) fn replace(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.file = Some(replace(&self.path, parts)?);
+        Ok(())
+    }
+
+    /// Closes it until there is more to write.
+    pub(super) fn rest(&mut self) {
+        self.file = None;
+    }
+
+    fn open(&mut self) -> Result<&mut File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let file = File::options().read(true).write(true).open(&self.path);
+                let mut file = file.at(&self.path, "open")?;
+                file.seek(SeekFrom::End(0)).at(&self.path, "open")?;
+                file
+            }
+        };
+        Ok(self.file.insert(file))
+    }
+}
+
+/// Writes a whole file that is there at once or not at all.
+pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let begun = path.with_file_name(format!(".{name}.part"));
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&begun);
+    let mut file = file.at(path, "create")?;
+    let written = parts.iter().try_for_each(|part| file.write_all(part));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&begun);
+    }
+    written.at(path, "write")?;
+    std::fs::rename(&begun, path).at(path, "write")?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_rested_goes_on_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let mut output = Output::create(&path).unwrap();
+        for word in ["one ", "two ", "three"] {
+            output.append(word.as_bytes()).unwrap();
+            output.rest();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one two three");
+        output.replace(&[b"all ", b"new"]).unwrap();
+        output.append(b", and more").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "all new, and more");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
