@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Place, Report};
-use crate::settings::{SettingType, Settings, Value};
+use crate::settings::{SettingType, Settings};
 
 /// Everything that the files of a description say. Made by [`load`](crate::load).
 #[derive(Clone, Debug, Default)]
@@ -36,8 +36,8 @@ pub struct Description {
     /// Warnings; errors would have kept the description from being made.
     pub warnings: Report,
     pub(crate) files: Vec<String>,
-    /// Components and implementations that run inside the calling program.
-    pub(crate) hosted: Vec<String>,
+    /// Components and implementations that run inside the calling program, or are started by hand.
+    pub(crate) named: Vec<String>,
     /// What could not be imported, so that its lack is reported once.
     pub(crate) not_imported: std::collections::HashSet<Name>,
 }
@@ -84,6 +84,8 @@ pub struct Component {
     pub multiplicity: Vec<u32>,
     /// Whether it may be left out.
     pub optional: bool,
+    /// Whether its description lists ports, if only to say that there are none.
+    pub(crate) lists_ports: bool,
     pub(crate) at: Place,
     pub(crate) implementation_at: Place,
 }
@@ -398,12 +400,5 @@ pub struct Resume {
 impl Default for Name {
     fn default() -> Self {
         Name::from("")
-    }
-}
-
-impl Description {
-    /// A setting given for the whole run, such as `muscle_deadlock_receive_timeout`.
-    pub fn global_setting(&self, name: &str) -> Option<&Value> {
-        self.settings.value(name)
     }
 }

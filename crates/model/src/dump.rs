@@ -133,7 +133,10 @@ fn component_map(
 ) -> Map {
     let mut map = Map::default();
     map.put("description", Yaml::Text(description.into()));
-    map.put("ports", Yaml::Map(ports(ports_of)));
+    // Without them they are guessed again; written down, a guess would be taken for a fact.
+    if !ports_of.values().any(|port| port.guessed) {
+        map.put("ports", Yaml::Map(ports(ports_of)));
+    }
     map.text("implementation", implementation.map_or("", |name| name.as_str()));
     match multiplicity {
         [] => {}

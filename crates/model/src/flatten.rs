@@ -1,6 +1,6 @@
 //! Taking nested models apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::description::{
@@ -15,15 +15,15 @@ use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Place, Problems, Report, did_you_mean, listing};
 use crate::timelines;
 
-/// The most instances of a run.
-const MOST_INSTANCES: u64 = 1 << 24;
+/// The most instances of a run, and so of a component in one dimension.
+pub(crate) const MOST_INSTANCES: u64 = 1 << 24;
 /// The most components of a run, and the most conduits between them.
 const MOST_COMPONENTS: usize = 1 << 20;
 const MOST_BUNDLES: usize = 1 << 22;
 /// The most conduits between instances.
 const MOST_CONDUITS: u64 = 1 << 31;
 /// The deepest nesting of models.
-const DEEPEST: usize = 32;
+pub(crate) const DEEPEST: usize = 32;
 
 impl Description {
     /// The flat model to run. A name is needed only where several models are not used by others.
@@ -57,7 +57,7 @@ impl Description {
 
     /// Models that no component uses as its implementation.
     pub(crate) fn roots(&self) -> Vec<&Model> {
-        let mut used: std::collections::HashSet<&Name> = self
+        let mut used: HashSet<&Name> = self
             .custom_implementations
             .values()
             .filter_map(|custom| custom.implementation.as_ref())
@@ -161,6 +161,7 @@ pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Pr
         network.resume.extend(path.strip_prefix(&prefix).map(|path| (path.into(), resume.snapshot.clone())));
     }
     join(&nodes, &mut network, problems)?;
+    check_dead_ends(&nodes, problems);
     check_shapes(&network, problems)?;
     number_conduits(&mut network, problems)?;
     let models: Vec<_> = nodes.iter().map(|node| (node.path.clone(), node.model)).collect();
@@ -245,7 +246,7 @@ impl<'d> Flattener<'d> {
         let path =
             if above.is_empty() { component.name.to_string() } else { format!("{above}.{}", component.name) };
         // A component that must be there stays, even if what runs it is not described.
-        if implementation.is_none() && component.optional && !self.description.hosted.contains(&path) {
+        if implementation.is_none() && component.optional && !self.description.named.contains(&path) {
             self.nodes[node].inner.insert(&component.name, Inner::Nothing);
             return Some(None);
         }
@@ -358,6 +359,49 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
         }
     }
     Some(())
+}
+
+/// A conduit to or from the port of a model goes on inside, or there is no message for it or nobody to take one.
+fn check_dead_ends(nodes: &[Node<'_>], problems: &mut Problems) {
+    let mut told: HashSet<Place> = HashSet::new();
+    let inside: HashMap<&Name, HashSet<&Name>> = nodes
+        .iter()
+        .skip(1)
+        .map(|node| {
+            let out = |conduit: &'_ &Conduit| conduit.receiver.component.is_none();
+            (&node.model.name, node.model.conduits.iter().filter(out).map(|c| &c.receiver.port).collect())
+        })
+        .collect();
+    for node in nodes {
+        for conduit in &node.model.conduits {
+            let ends = [(&conduit.sender, false, conduit.at), (&conduit.receiver, true, conduit.receiver_at)];
+            for (end, into, at) in ends {
+                let nested = end.component.as_ref().and_then(|name| node.inner.get(name));
+                let Some(Inner::Nested(nested)) = nested else { continue };
+                let Node { model, from, .. } = &nodes[*nested];
+                let joined = match into {
+                    true => from.contains_key(&End { component: None, port: end.port.clone() }),
+                    false => inside.get(&model.name).is_some_and(|ports| ports.contains(&end.port)),
+                };
+                if joined || !model.ports.contains_key(&end.port) || !told.insert(at) {
+                    continue;
+                }
+                let (what, side) = match into {
+                    true => (format!("what is sent to \"{end}\" is received by nothing"), "to"),
+                    false => (format!("nothing is ever sent by \"{end}\""), "from"),
+                };
+                let why = format!(
+                    "no conduit leads {side} port \"{}\" inside model \"{}\", which implements it",
+                    end.port, model.name
+                );
+                let hint = match into {
+                    true => format!("write {}: COMPONENT.PORT there, or leave this conduit out", end.port),
+                    false => format!("write COMPONENT.PORT: {} there, or leave this conduit out", end.port),
+                };
+                problems.warn(at, Code::Unconnected, what, why, hint);
+            }
+        }
+    }
 }
 
 fn add_bundle(

@@ -1,5 +1,6 @@
 //! From files to a [`Description`]: read, merged from left to right, imports followed, checked.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use crate::check;
 use crate::description::Description;
 use crate::imports;
 use crate::merge;
+use crate::names::InstanceName;
+use crate::network::NetworkComponent;
 use crate::problem::{Code, Place, Problems, Report};
 use crate::read::{self, Document};
 use crate::yaml::LONGEST_FILE;
@@ -35,8 +38,41 @@ pub enum Start {
     Programs,
     /// The user starts them, or the file is only looked at; a component without a program is no problem.
     ByHand,
-    /// Those named here run inside the calling program; the others have a program.
-    Hosted(Vec<String>),
+    /// As [`Programs`](Start::Programs), except for some, named by component, implementation or instance.
+    Except {
+        /// They run inside the calling program.
+        hosted: Vec<String>,
+        /// The user starts them.
+        by_hand: Vec<String>,
+    },
+}
+
+impl Start {
+    /// Whether no instance of a component is started, so that it needs no program.
+    pub(crate) fn leaves_out(&self, component: &NetworkComponent) -> bool {
+        let Start::Except { hosted, by_hand } = self else { return *self == Start::ByHand };
+        let names = || hosted.iter().chain(by_hand);
+        let implementation = component.implementation.as_ref();
+        if names().any(|name| {
+            component.path == name.as_str() || implementation.is_some_and(|i| *i == name.as_str())
+        }) {
+            return true;
+        }
+        let own = names().filter_map(|name| name.parse::<InstanceName>().ok());
+        let own: HashSet<InstanceName> = own.filter(|name| *name.component() == component.path).collect();
+        let exists = |name: &&InstanceName| {
+            let (indices, sizes) = (name.indices(), &component.multiplicity);
+            indices.len() == sizes.len() && indices.iter().zip(sizes).all(|(index, size)| index < size)
+        };
+        own.iter().filter(exists).count() == component.instances() as usize
+    }
+
+    /// The components that are named, also by one of their instances.
+    fn named(&self) -> Vec<String> {
+        let Start::Except { hosted, by_hand } = self else { return Vec::new() };
+        let component = |name: &String| name.split('[').next().unwrap_or_default().to_string();
+        hosted.iter().chain(by_hand).map(component).collect()
+    }
 }
 
 /// Reads, merges and checks files. All problems are reported at once.
@@ -101,7 +137,7 @@ fn finish(
         warnings: Report::default(),
         files: problems.files.clone(),
         not_imported,
-        hosted: if let Start::Hosted(names) = &options.start { names.clone() } else { Vec::new() },
+        named: options.start.named(),
     };
     check::description(&mut description, options, &mut problems);
     let failed = problems.errors() > 0;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 
-use crate::description::{Checkpoints, End, Model, Port};
+use crate::description::{Checkpoints, Component, End, Model, Port};
 use crate::extras::Extras;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
@@ -129,13 +129,13 @@ fn modernise(document: &mut Document, problems: &mut Problems) {
         .collect();
     document.resume =
         std::mem::take(&mut document.resume).into_iter().map(|(path, item)| (prefixed(path), item)).collect();
-    guess_ports(model, problems);
+    guess_ports(model, |component| component.ports.is_empty(), problems);
 }
 
-/// Gives components that list no ports those that the conduits name. The operators are guessed.
-fn guess_ports(model: &mut Model, problems: &mut Problems) {
+/// Gives components that have no ports those that the conduits name. The operators are guessed.
+pub(crate) fn guess_ports(model: &mut Model, which: impl Fn(&Component) -> bool, problems: &mut Problems) {
     let mut missing: HashMap<Name, usize> = HashMap::new();
-    for component in model.components.values().filter(|c| c.ports.is_empty()) {
+    for component in model.components.values().filter(|c| which(c)) {
         missing.insert(component.name.clone(), 0);
     }
     for conduit in &model.conduits {

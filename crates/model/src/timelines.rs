@@ -44,6 +44,18 @@ struct Link<'a> {
     at: Place,
 }
 
+impl Link<'_> {
+    /// Whether an operator at one of its ends is a guess, and may be another.
+    fn guessed(&self) -> bool {
+        self.sender_port.guessed || self.receiver_port.guessed
+    }
+
+    /// Whether the receiver, to which it is a call, surely cannot start before the sender.
+    fn calls(&self, model: usize) -> bool {
+        self.sender != model && !self.guessed()
+    }
+}
+
 /// What is known of the timeline around a component.
 #[derive(Clone, Debug, PartialEq)]
 enum Around {
@@ -207,7 +219,7 @@ fn order(graph: &Graph<'_>, callers: &[Vec<usize>]) -> (Vec<usize>, Vec<Vec<usiz
     let mut waits: Vec<usize> = vec![0; graph.names.len()];
     let mut called: Vec<Vec<usize>> = vec![Vec::new(); graph.names.len()];
     for link in callers.iter().flatten().map(|i| &graph.links[*i]) {
-        if link.sender != model {
+        if link.calls(model) {
             waits[link.receiver] += 1;
             called[link.sender].push(link.receiver);
         }
@@ -240,8 +252,8 @@ fn cycles(graph: &Graph<'_>, callers: &[Vec<usize>], waits: &[usize]) -> Vec<Vec
         while state[at] == 0 {
             state[at] = walk;
             let back = callers[at].iter().find(|i| {
-                let sender = graph.links[**i].sender;
-                sender != graph.model() && waits[sender] > 0
+                let link = &graph.links[**i];
+                link.calls(graph.model()) && waits[link.sender] > 0
             });
             let Some(link) = back else { break };
             links.push(*link);
@@ -304,7 +316,7 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
         for i in &callers[*component] {
             let (sender, port, filters) = {
                 let link = &graph.links[*i];
-                unknown |= link.sender_port.guessed || link.receiver_port.guessed;
+                unknown |= link.guessed();
                 (link.sender, link.sender_port, link.filters)
             };
             if repeaters(filters) > 0 {

@@ -38,7 +38,10 @@ fn by_hand_nothing_needs_a_program() {
 
 #[test]
 fn hosted_components_are_named_by_path_or_implementation() {
-    let names = |names: &[&str]| Start::Hosted(names.iter().map(ToString::to_string).collect());
+    let names = |names: &[&str]| {
+        let hosted = names.iter().map(ToString::to_string).collect();
+        Start::Except { hosted, by_hand: Vec::new() }
+    };
     assert!(load(names(&["macro", "micro"])).is_ok());
     assert!(load(names(&["macro", "fast"])).is_ok());
     assert_eq!(load(names(&["macro"])).unwrap_err(), [Code::UnknownImplementation]);
@@ -46,6 +49,24 @@ fn hosted_components_are_named_by_path_or_implementation() {
     // An optional component is there if something runs it.
     let network = load(names(&["macro", "fast", "extra"])).unwrap().network(None).unwrap();
     assert!(network.component("extra").is_some());
+}
+
+#[test]
+fn what_is_started_by_hand_may_be_single_instances() {
+    let names = |hosted: &[&str], by_hand: &[&str]| {
+        let [hosted, by_hand] = [hosted, by_hand].map(|n| n.iter().map(ToString::to_string).collect());
+        Start::Except { hosted, by_hand }
+    };
+    assert!(load(names(&["macro"], &["micro[0]", "micro[1]"])).is_ok());
+    // One instance of a component that has no program is not all of them.
+    assert_eq!(load(names(&["macro"], &["micro[1]"])).unwrap_err(), [Code::UnknownImplementation]);
+    assert_eq!(load(names(&["macro"], &["fast", "micro[2]"])).unwrap_err(), [Code::UnknownComponent]);
+
+    let options = LoadOptions { start: names(&["macro"], &["fast", "micro[2]"]), ..LoadOptions::default() };
+    let report = load_texts(&[("t", MODEL)], &options).unwrap_err();
+    let problem = &report.problems[0];
+    assert_eq!(problem.what, "there is no instance \"micro[2]\"");
+    assert!(problem.why.contains("by hand") && problem.hint.as_ref().unwrap().contains("[2]"), "{report}");
 }
 
 #[test]

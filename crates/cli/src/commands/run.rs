@@ -65,9 +65,7 @@ struct Common {
 impl Run {
     pub(crate) fn run(self) -> ExitCode {
         let Run { common, hosted, by_hand } = self;
-        let missing_programs = [&hosted[..], &by_hand].concat();
-        let start =
-            if missing_programs.is_empty() { Start::Programs } else { Start::Hosted(missing_programs) };
+        let start = Start::Except { hosted: hosted.clone(), by_hand: by_hand.clone() };
         let trace = common.trace;
         common.run(start, &Choices { hosted, by_hand, serve_only: false, trace })
     }

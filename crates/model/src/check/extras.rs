@@ -40,6 +40,20 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
                 format!("setting \"{name}\" has value {value}: {error}"),
             );
         }
+        let end = format!("].{name}");
+        let mut of_instances = network.settings.iter().filter(|(given, _)| {
+            given
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.starts_with('[') && rest.ends_with(&end))
+        });
+        if network.settings.find(&instance, name).is_none() && of_instances.next().is_none() {
+            let what = format!("the end of \"{path}\" is not known, so no progress will be shown");
+            let why = format!("\"titin: progress\" takes it from setting \"{name}\", which is not given");
+            let names = || network.settings.iter().map(|(path, _)| path.rsplit('.').next().unwrap_or(path));
+            let hint = did_you_mean(name, names())
+                .unwrap_or_else(|| format!("give the setting a value, or write {path}: 1 h, for instance"));
+            problems.warn(progress.at, Code::UnknownSetting, what, why, hint);
+        }
     }
     for (path, (_, placed)) in &extras.buffer.ports {
         port(network, path, placed.0, "buffer", problems);

@@ -1,9 +1,12 @@
 //! What does the work: that it exists, has the ports, and gets the resources that it can use.
 
-use super::{Found, walk};
+use std::collections::HashSet;
+
+use super::{Found, deeper, walk};
 use crate::description::{BuiltIn, Component, Description, ExecutionModel, Model, Need, Ports, ProgramKind};
+use crate::flatten::DEEPEST;
 use crate::load::Start;
-use crate::names::{Name, Reference};
+use crate::names::{InstanceName, Name, Reference};
 use crate::network::{Network, NetworkComponent};
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 
@@ -24,8 +27,10 @@ pub(super) fn check(description: &Description, network: &Network, start: &Start,
         }
         check_need(description, network, component, problems);
     }
-    if let Start::Hosted(names) = start {
-        check_hosted(network, names, problems);
+    if let Start::Except { hosted, by_hand } = start {
+        let why = "code was handed over for it, to be run inside this program";
+        check_named(network, hosted, why, problems);
+        check_named(network, by_hand, "it is to be started by hand", problems);
     }
     for (name, required) in &description.extras.required {
         check_required(description, network, name, required, problems);
@@ -38,14 +43,7 @@ fn check_exists(
     start: &Start,
     problems: &mut Problems,
 ) {
-    let hosted = match start {
-        Start::ByHand => true,
-        Start::Programs => false,
-        Start::Hosted(names) => names
-            .iter()
-            .any(|n| component.path == n.as_str() || component.implementation.as_deref() == Some(n)),
-    };
-    if component.program.is_some() || hosted {
+    if component.program.is_some() || start.leaves_out(component) {
         return;
     }
     let Some(name) = &component.implementation else {
@@ -76,18 +74,33 @@ fn check_exists(
     problems.error_hint(component.at, Code::UnknownImplementation, what, why, hint);
 }
 
-/// Each name of what runs inside the calling program is that of a component, or of an implementation.
-fn check_hosted(network: &Network, names: &[String], problems: &mut Problems) {
+/// Each name of what is not to be started is that of a component, an implementation or an instance.
+fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Problems) {
     let known = || {
         let implementations = network.components.iter().filter_map(|c| c.implementation.as_ref());
         network.components.iter().map(|c| &c.path).chain(implementations).map(Name::as_str)
     };
-    for name in names.iter().filter(|name| !known().any(|known| known == name.as_str())) {
-        let components = network.components.iter().map(|c| c.path.as_str());
-        let hint = did_you_mean(name, known())
-            .unwrap_or_else(|| format!("the components are {}", listing(components)));
-        let why = "code was handed over for it, to be run inside this program";
-        let what = format!("there is no component \"{name}\"");
+    let instance = |name: &str| name.parse::<InstanceName>().ok().and_then(|name| network.instance_id(&name));
+    for name in names {
+        if instance(name).is_some() || known().any(|known| known == name) {
+            continue;
+        }
+        let of = name.split('[').next().and_then(|component| network.component(component));
+        let (what, hint) = match of {
+            Some(component) => {
+                let why = match component.multiplicity.as_slice() {
+                    [] => format!("\"{}\" is one instance", component.path),
+                    sizes => format!("\"{}\" has multiplicity {sizes:?}; indices begin at 0", component.path),
+                };
+                (format!("there is no instance \"{name}\""), why)
+            }
+            None => {
+                let components = network.components.iter().map(|c| c.path.as_str());
+                let hint = did_you_mean(name, known())
+                    .unwrap_or_else(|| format!("the components are {}", listing(components)));
+                (format!("there is no component \"{name}\""), hint)
+            }
+        };
         problems.error_hint(Place::default(), Code::UnknownComponent, what, why, hint);
     }
 }
@@ -232,27 +245,35 @@ fn check_required(
     }
 }
 
-/// Components that models implement, at every place in the nesting.
+/// Components that models implement, at every place in the nesting: a custom implementation may reach in from outside.
 pub(super) fn nested(description: &Description, root: &Model, problems: &mut Problems) {
-    let mut done: Vec<&Name> = vec![&root.name];
-    let mut next = 0;
-    while next < done.len() {
-        let model = &description.models[done[next]];
-        next += 1;
+    let mut keys: Vec<&str> = description.custom_implementations.keys().map(Name::as_str).collect();
+    keys.sort_unstable();
+    let reached = |prefix: &str| {
+        keys.get(keys.partition_point(|key| *key < prefix)).is_some_and(|key| key.starts_with(prefix))
+    };
+    let mut plain: HashSet<&Name> = HashSet::new();
+    let mut compared: HashSet<(&Name, &Name, &Name)> = HashSet::new();
+    let mut todo = vec![vec![(&root.name, String::new())]];
+    while let Some(chain) = todo.pop() {
+        let Some(((name, _), around)) = chain.split_last() else { continue };
+        let model = &description.models[*name];
+        // Where nothing reaches in, one place is like all others.
+        let special = around.iter().any(|(outer, path)| reached(&format!("{outer}.{path}.")));
+        if !special && !plain.insert(&model.name) {
+            continue;
+        }
         for component in model.components.values() {
-            let chain = [(&model.name, String::new())];
             let Some(name) = description.implementation(&chain, component) else { continue };
-            if let Some(inner) = description.models.get(name) {
-                same_ports(
-                    &component.name,
-                    &component.ports,
-                    &inner.ports,
-                    &format!("model \"{name}\""),
-                    problems,
-                );
-                if !done.contains(&name) {
-                    done.push(name);
-                }
+            let Some(inner) = description.models.get(name) else { continue };
+            let deeper = deeper(&chain, component, inner);
+            if compared.insert((&model.name, &component.name, name)) {
+                let (path, owner) = (&deeper[0].1, format!("model \"{name}\""));
+                same_ports(path, &component.ports, &inner.ports, &owner, problems);
+            }
+            // What contains itself, or goes too deep, is told when the models are taken apart.
+            if deeper.len() <= DEEPEST && chain.iter().all(|(around, _)| *around != name) {
+                todo.push(deeper);
             }
         }
     }

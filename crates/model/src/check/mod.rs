@@ -5,9 +5,12 @@ mod implementations;
 mod model;
 mod settings;
 
+use std::collections::HashSet;
+
 use crate::description::{Component, Description, Model, Ports};
 use crate::flatten::flatten;
 use crate::load::LoadOptions;
+use crate::merge;
 use crate::names::Name;
 use crate::problem::{Code, Problems};
 use crate::timelines;
@@ -15,6 +18,15 @@ use crate::timelines;
 /// Checks the whole description. Components that list no ports get those of their implementation first.
 pub(crate) fn description(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
     inherit_ports(description);
+    let models = description.models.keys().cloned().collect::<HashSet<Name>>();
+    for model in description.models.values_mut() {
+        // Where a model does the work it says which ports there are, be it none.
+        let unsaid = |component: &Component| {
+            let by_model = component.implementation.as_ref().is_some_and(|name| models.contains(name));
+            component.ports.is_empty() && !component.lists_ports && !by_model
+        };
+        merge::guess_ports(model, unsaid, problems);
+    }
 
     for model in description.models.values() {
         if description.programs.contains_key(&model.name) {
@@ -68,6 +80,19 @@ fn inherit_ports(description: &mut Description) {
     }
 }
 
+/// The models around what stands in `inner`, which implements `component`, outermost first, each with the path from there.
+fn deeper<'d>(
+    chain: &[(&'d Name, String)],
+    component: &Component,
+    inner: &'d Model,
+) -> Vec<(&'d Name, String)> {
+    let extended = chain.iter().map(|(name, path)| {
+        let dot = if path.is_empty() { "" } else { "." };
+        (*name, format!("{path}{dot}{}", component.name))
+    });
+    extended.chain([(&inner.name, String::new())]).collect()
+}
+
 /// What a path of components leads to.
 pub(crate) enum Found<'d> {
     /// A component, and the model that implements it, if one does.
@@ -95,11 +120,7 @@ pub(crate) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str
         let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
             return Found::Lost(model, rest.to_string());
         };
-        for (_, path) in &mut chain {
-            let dot = if path.is_empty() { "" } else { "." };
-            *path = format!("{path}{dot}{}", component.name);
-        }
-        chain.push((&inner.name, String::new()));
+        chain = deeper(&chain, component, inner);
         model = inner;
         rest = &rest[end + 1..];
     }

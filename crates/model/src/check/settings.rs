@@ -234,13 +234,11 @@ fn check_types(description: &Description, root: &Model, network: &Network, probl
         given.entry(path.split('[').next().unwrap_or_default()).or_default().push(path);
     }
     let places: HashMap<&Name, Place> = settings.entries().map(|(path, _, at)| (path, at)).collect();
-    let mut check = |path: &Name, of: SettingType, component: &str, program: &str, name: &str| {
+    let mut check = |path: &Name, of: SettingType, reader: &str, name: &str| {
         let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else { return };
         let at = places.get(path).copied().unwrap_or_default();
-        let why = format!(
-            "\"{program}\", which implements component \"{component}\", reads \"{name}\" as {of}; found {value}, which is {}",
-            value.setting_type()
-        );
+        let why =
+            format!("{reader} reads \"{name}\" as {of}; found {value}, which is {}", value.setting_type());
         let hint = (of == SettingType::Float && value.setting_type() == SettingType::Str)
             .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
         problems.error_hint(
@@ -251,25 +249,33 @@ fn check_types(description: &Description, root: &Model, network: &Network, probl
             hint,
         );
     };
-    for (path, model) in nested(description, root, network) {
+    let implements = |implementation: &str, component: &str| {
+        format!("\"{implementation}\", which implements component \"{component}\",")
+    };
+    let nested = nested(description, root, network);
+    for (path, model) in std::iter::once((String::new(), root)).chain(nested) {
+        let reader = match path.as_str() {
+            "" => format!("model \"{}\"", model.name),
+            path => implements(&model.name, path),
+        };
         let whole = InstanceName::new(path.as_str(), Vec::new());
         for (name, setting) in &model.supported_settings {
             if let Some((given, _)) = settings.find_entry(&whole, name) {
-                check(given, setting.of, &path, &model.name, name);
+                check(given, setting.of, &reader, name);
             }
         }
     }
     for component in &network.components {
         let Some(supported) = supported(description, component) else { continue };
-        let program = component.implementation.as_deref().unwrap_or_default();
+        let reader = implements(component.implementation.as_deref().unwrap_or_default(), &component.path);
         let whole = InstanceName::new(component.path.clone(), Vec::new());
         for (name, setting) in supported {
             if let Some((path, _)) = settings.find_entry(&whole, name) {
-                check(path, setting.of, &component.path, program, name);
+                check(path, setting.of, &reader, name);
             }
             for path in given.get(component.path.as_str()).into_iter().flatten() {
                 if path.rsplit_once("].").is_some_and(|(_, last)| last == name.as_str()) {
-                    check(path, setting.of, &component.path, program, name);
+                    check(path, setting.of, &reader, name);
                 }
             }
         }

@@ -31,9 +31,9 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
         extras.buffer = buffers(node, problems);
     }
     extras.grace = fields.take("grace").and_then(|n| duration(n, "\"grace\"", problems));
-    extras.heartbeat = fields.take("heartbeat").and_then(|n| duration(n, "\"heartbeat\"", problems));
+    extras.heartbeat = fields.take("heartbeat").and_then(|n| patience(n, "\"heartbeat\"", problems));
     extras.register_timeout =
-        fields.take("register_timeout").and_then(|n| duration(n, "\"register_timeout\"", problems));
+        fields.take("register_timeout").and_then(|n| patience(n, "\"register_timeout\"", problems));
     fields.finish(problems);
     extras
 }
@@ -89,6 +89,18 @@ fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problem
 
 fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
     measure(node, what, Dimension::TIME, problems)
+}
+
+/// A duration after which something counts as missing, so there must be some.
+fn patience(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
+    let duration = duration(node, what, problems)?;
+    if duration.value_si == 0.0 {
+        let why = "after no time at all everything would count as lost";
+        let hint = "leave it out for what is usual".to_string();
+        problems.error_hint(node.at, Code::BadValue, format!("{what} is 0"), why, hint);
+        return None;
+    }
+    Some(duration)
 }
 
 fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Scales> {

@@ -270,7 +270,8 @@ fn environment(node: &Node, what: &str, problems: &mut Problems) -> IndexMap<Str
     variables
 }
 
-/// A text as the words that a shell sees: blanks part them, quotes and backslashes keep together.
+/// A text as the words that a shell sees: blanks part them, quotes and backslashes keep together. What takes the dollar sign
+/// its meaning in a shell makes it `$$`, as one in a list is written.
 fn shell_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);
@@ -282,7 +283,19 @@ fn shell_words(text: &str) -> Vec<String> {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
-            (None | Some('"'), '\\') => word.get_or_insert_default().extend(letters.next()),
+            (None | Some('"'), '\\') => {
+                let word = word.get_or_insert_default();
+                match letters.next() {
+                    Some('$') => word.push_str("$$"),
+                    // Between these quotes it is a letter like others, but before what would end or mean something there.
+                    Some(letter) if quote.is_some() && !matches!(letter, '"' | '\\' | '`' | '\n') => {
+                        word.extend(['\\', letter]);
+                    }
+                    Some('\n') => {}
+                    letter => word.extend(letter),
+                }
+            }
+            (Some('\''), '$') => word.get_or_insert_default().push_str("$$"),
             (None, letter) if letter.is_whitespace() => words.extend(word.take()),
             (_, letter) => word.get_or_insert_default().push(letter),
         }
@@ -300,6 +313,10 @@ mod tests {
         assert_eq!(
             shell_words("-v  run.py --name 'a b' \"c 'd\" e\\ f ''"),
             ["-v", "run.py", "--name", "a b", "c 'd", "e f", ""]
+        );
+        assert_eq!(
+            shell_words(r#"-c 'for i in 1; do echo x$i; done' "$HOME" \$1 "a\$b\d+\"\\" \d"#),
+            ["-c", "for i in 1; do echo x$$i; done", "$HOME", "$$1", "a$$b\\d+\"\\", "d"]
         );
         assert!(shell_words("  ").is_empty());
         assert_eq!(shell_words("'open"), ["open"]);

@@ -7,6 +7,7 @@ use super::{
     Document, Fields, Import, Version, conduits, count, extras, implementations, sections, text, truth,
 };
 use crate::description::{Component, Model};
+use crate::flatten::MOST_INSTANCES;
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::problem::{Code, Place, Problems};
 use crate::yaml::{Kind, Node, shorten};
@@ -144,9 +145,6 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
     components
 }
 
-/// The most instances in one dimension.
-const MOST_INSTANCES: u64 = 1 << 24;
-
 /// A component of either version; the caller finishes the fields.
 pub(super) fn component(
     name: Name,
@@ -171,6 +169,7 @@ pub(super) fn component(
         }
     }
     if let Some(node) = fields.take("ports") {
+        component.lists_ports = true;
         component.ports = implementations::ports(node, version, &what, problems);
     }
     if let Some(node) = fields.take("implementation") {
