@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::tree;
+
 /// How often a process is looked at where the system cannot tell that it has ended (before Linux 5.3).
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -16,10 +18,10 @@ const OLD_SYSTEM: &str = "TITIN_OLD_SYSTEM";
 
 /// Calls `gone` when this process has ended, from a thread of its own. False if there is no such process.
 pub fn watch(pid: u32, gone: impl FnOnce() + Send + 'static) -> bool {
-    let Some(begin) = beginning(pid) else { return false };
+    let Some(begun) = begun(pid) else { return false };
     let handle = open(pid);
     // The number may have been given to another process in between.
-    if beginning(pid) != Some(begin) {
+    if self::begun(pid) != Some(begun) {
         return false;
     }
     let wait = move || {
@@ -28,7 +30,7 @@ pub fn watch(pid: u32, gone: impl FnOnce() + Send + 'static) -> bool {
                 while poll(&mut [PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)], None).is_err() {}
             }
             None => {
-                while beginning(pid) == Some(begin) {
+                while self::begun(pid) == Some(begun) {
                     std::thread::sleep(LOOK);
                 }
             }
@@ -62,19 +64,12 @@ fn open(pid: u32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
 }
 
-/// When a process began, in ticks of the system's clock; `None` if it has ended.
-fn beginning(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+fn begun(pid: u32) -> Option<u64> {
+    tree::stat(pid).map(|stat| stat.begun)
 }
 
 fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    tree::stat(pid).map(|stat| stat.parent)
 }
 
 #[cfg(test)]

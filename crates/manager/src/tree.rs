@@ -33,8 +33,7 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
     for entry in entries.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
         if let Some(pid) = pid
-            && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
-            && let Some((parent, name)) = parse_stat(&stat)
+            && let Some(Stat { parent, name, .. }) = stat(pid)
         {
             children.push((parent, Descendant { pid, name }));
         }
@@ -50,16 +49,34 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
     found
 }
 
-/// The parent and the name in a line of `/proc/PID/stat`; `None` for a process that has ended.
-fn parse_stat(stat: &str) -> Option<(u32, String)> {
+/// What the system says of a process.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// The process that has started it, or has inherited it.
+    pub(crate) parent: u32,
+    /// The name of its program, at most 15 bytes of it.
+    pub(crate) name: String,
+    /// When it began, in ticks of the system's clock.
+    pub(crate) begun: u64,
+}
+
+/// What the system says of a process; `None` if it has ended.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    // The name is cut at a byte, not at a letter.
+    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&String::from_utf8_lossy(&line))
+}
+
+fn parse_stat(line: &str) -> Option<Stat> {
     // The name may hold anything, parentheses too.
-    let (head, tail) = stat.rsplit_once(')')?;
+    let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
     if matches!(fields.next()?, "Z" | "X") {
         return None;
     }
-    Some((fields.next()?.parse().ok()?, name.to_owned()))
+    let parent = fields.next()?.parse().ok()?;
+    Some(Stat { parent, name: name.to_owned(), begun: fields.nth(17)?.parse().ok()? })
 }
 
 /// Sends a signal to a process; that it is gone already is fine.
@@ -133,9 +150,26 @@ mod tests {
 
     #[test]
     fn a_line_of_stat_is_read_whatever_the_name() {
-        assert_eq!(parse_stat("7 (a) b) S 3 7 7 0"), Some((3, "a) b".to_owned())));
-        assert_eq!(parse_stat("7 (a) Z 3 7 7 0"), None);
+        let rest = "3 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
+        let found = Stat { parent: 3, name: "a) b".to_owned(), begun: 12345 };
+        assert_eq!(parse_stat(&format!("7 (a) b) S {rest}")), Some(found));
+        assert_eq!(parse_stat(&format!("7 (a) Z {rest}")), None);
         assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn a_name_that_is_cut_within_a_letter_hides_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        // The system keeps 15 bytes of this name, the last of which is half of a letter.
+        let program = folder.path().join("abcdefghijklmné");
+        std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
+        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let found = descendants(std::process::id()).into_iter().find(|process| process.pid == child.id());
+        let begun = stat(child.id()).map(|stat| stat.begun);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.unwrap().name, "abcdefghijklmn\u{fffd}");
+        assert!(begun.is_some());
     }
 
     #[test]
