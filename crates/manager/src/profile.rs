@@ -80,10 +80,23 @@ CREATE TABLE regions (
 
 /// Why the profile could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the profile {}: {source}", .path.display())]
-pub struct ProfileError {
-    path: PathBuf,
-    source: rusqlite::Error,
+pub enum ProfileError {
+    /// The file could not be written.
+    #[error("cannot write the profile {}: {source}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// The thread that writes has panicked.
+    #[error("cannot write the profile {}: internal error in the thread for it: {text}", .path.display())]
+    Internal {
+        /// The file.
+        path: PathBuf,
+        /// What it panicked with.
+        text: String,
+    },
 }
 
 /// What is known at the end of a run, beside what the instances counted.
@@ -100,6 +113,7 @@ pub struct Summary {
 /// Keeps what instances report, and writes the profile.
 #[derive(Debug)]
 pub struct Recorder {
+    path: PathBuf,
     sender: Sender<Message>,
     thread: JoinHandle<Result<(), ProfileError>>,
 }
@@ -122,11 +136,18 @@ impl Recorder {
         placement: Placement,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
-        let writer =
-            Writer { path, plan, host, placement, database: None, totals: BTreeMap::new(), regions: 0 };
+        let writer = Writer {
+            path: path.clone(),
+            plan,
+            host,
+            placement,
+            database: None,
+            totals: BTreeMap::new(),
+            regions: 0,
+        };
         let thread =
             std::thread::Builder::new().name("profile".into()).spawn(move || writer.run(&receiver))?;
-        Ok(Recorder { sender, thread })
+        Ok(Recorder { path, sender, thread })
     }
 
     /// Keeps a report.
@@ -141,7 +162,12 @@ impl Recorder {
     /// The first thing that went wrong, a full disk for instance.
     pub fn finish(self, summary: Summary) -> Result<(), ProfileError> {
         let _ = self.sender.send(Message::Finish(Box::new(summary)));
-        self.thread.join().unwrap_or(Ok(()))
+        let path = self.path;
+        self.thread.join().unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(ProfileError::Internal { path, text: text.unwrap_or_else(|| "a panic".into()) })
+        })
     }
 }
 
@@ -158,7 +184,7 @@ struct Writer {
 impl Writer {
     fn run(mut self, receiver: &Receiver<Message>) -> Result<(), ProfileError> {
         let result = self.work(receiver);
-        result.map_err(|source| ProfileError { path: self.path, source })
+        result.map_err(|source| ProfileError::Write { path: self.path, source })
     }
 
     fn work(&mut self, receiver: &Receiver<Message>) -> rusqlite::Result<()> {
@@ -429,5 +455,14 @@ mod tests {
         recorder.keep(Box::new(profile));
         let error = recorder.finish(summary()).unwrap_err().to_string();
         assert!(error.contains("missing/performance.sqlite"), "{error}");
+    }
+
+    #[test]
+    fn a_writer_that_panics_has_not_written() {
+        let (sender, _receiver) = channel();
+        let thread = std::thread::spawn(|| panic!("no such row"));
+        let recorder = Recorder { path: "performance.sqlite".into(), sender, thread };
+        let error = recorder.finish(summary()).unwrap_err().to_string();
+        assert!(error.contains("internal error in the thread for it: no such row"), "{error}");
     }
 }
