@@ -24,11 +24,12 @@ fn hosted(directory: &RunDirectory, plan: &Plan) -> Option<String> {
     let instances: Vec<_> = hosted
         .map(|planned| serde_json::json!({ "name": planned.name, "component": planned.component }))
         .collect();
-    let text = serde_json::json!({ "manager": directory.connection(), "instances": instances });
-    (!instances.is_empty()).then(|| format!("{text}\n"))
+    let told = || serde_json::json!({ "manager": directory.connection(), "instances": instances });
+    (!instances.is_empty()).then(|| format!("{}\n", told()))
 }
 
-/// How to start what is started by hand; `None` if nothing is.
+/// How to start what is started by hand; `None` if nothing is. It goes to standard error, since standard output is
+/// for the end of the run, perhaps as JSON.
 fn by_hand(directory: &RunDirectory, plan: &Plan) -> Option<String> {
     let names: Vec<&str> = plan
         .instances

@@ -28,7 +28,7 @@ impl View for Plain {
             print(&text);
         }
         if let Some(text) = by_hand(directory, plan) {
-            print(&text);
+            warn(&text);
         }
     }
 

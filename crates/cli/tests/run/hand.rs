@@ -53,7 +53,7 @@ fn programs_are_started_by_hand_in_either_order() {
         let done = finish(manager);
         assert_eq!(done.code(), Some(0), "{}", done.err);
         let exports = format!("export TITIN_MANAGER='{}/connection.json'", stage.run_dir().display());
-        assert!(done.out.contains(&exports) && done.out.contains("TITIN_INSTANCE='macro'"), "{}", done.out);
+        assert!(done.err.contains(&exports) && done.err.contains("TITIN_INSTANCE='macro'"), "{}", done.err);
         stage.assert_nothing_left();
     }
 }
@@ -162,6 +162,17 @@ fn hosted_instances_take_part_and_their_host_is_not_outlived() {
     wait_until("it is told", || {
         stage.read("titin_manager.log").contains("which had begun the run").then_some(())
     });
+}
+
+#[test]
+fn the_end_is_told_to_machines_also_when_programs_are_started_by_hand() {
+    let stage = Stage::pair("macro", "micro", "");
+    let run = stage.start(&["run", "--json", "--by-hand", "micro"]);
+    stage.connection();
+    assert_eq!(finish(stage.by_hand("micro", "micro")).code(), Some(0));
+    let done = finish(run);
+    let ending: serde_json::Value = serde_json::from_str(&done.out).expect("JSON and nothing else");
+    assert_eq!(ending["outcome"], "done");
 }
 
 #[test]
