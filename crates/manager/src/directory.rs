@@ -29,6 +29,9 @@ pub enum DirectoryError {
     /// It has been used before.
     #[error("{} holds an earlier run: choose another --run-dir, or remove it", .0.display())]
     Used(PathBuf),
+    /// Its name cannot be told to programs.
+    #[error("the run directory {} has a name that is not UTF-8 text, which programs cannot be told: choose another --run-dir", .0.display())]
+    Unspeakable(PathBuf),
     /// It, or something in it, cannot be written.
     #[error("cannot write {}: {source}{}", .path.display(), hint(.source))]
     Write {
@@ -42,14 +45,17 @@ pub enum DirectoryError {
 /// What to do about an error of the file system.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            ". Make room, or choose a --run-dir on another disk"
-        }
+        _ if is_full(error) => ". Make room, or choose a --run-dir on another disk",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             ". Choose a --run-dir that you may write to"
         }
         _ => "",
     }
+}
+
+/// Whether there is no room left on a disk.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Adds the path to an error of the file system.
@@ -63,6 +69,9 @@ impl RunDirectory {
     /// # Errors
     /// [`DirectoryError`] if it has been used before or cannot be written.
     pub fn create(asked: Option<&Path>, model: &str, time: &str) -> Result<Self, DirectoryError> {
+        let parent = asked.unwrap_or(Path::new("."));
+        // Before anything is made; links are followed below.
+        speakable(at(parent, std::path::absolute(parent))?)?;
         let path = match asked {
             Some(path) => {
                 at(path, fs::create_dir_all(path))?;
@@ -86,7 +95,7 @@ impl RunDirectory {
                     .expect("there is a free number")?
             }
         };
-        let path = at(&path, path.canonicalize())?;
+        let path = speakable(at(&path, path.canonicalize())?)?;
         let directory = RunDirectory { path };
         let instances = directory.path.join("instances");
         match fs::create_dir(&instances) {
@@ -152,10 +161,12 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write_connection(&self, connection: &Connection) -> Result<(), DirectoryError> {
+    pub fn write_connection(&self, connection: &Connection) -> Result<ConnectionFile, DirectoryError> {
         let path = self.connection();
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        at(&path, file.and_then(|mut file| file.write_all(connection.to_json().as_bytes())))
+        let mut file = at(&path, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path))?;
+        let kept = ConnectionFile(path.clone());
+        at(&path, file.write_all(connection.to_json().as_bytes()))?;
+        Ok(kept)
     }
 
     /// Writes a program's script.
@@ -175,11 +186,28 @@ impl RunDirectory {
         let path = self.log();
         at(&path, OpenOptions::new().create(true).append(true).open(&path))
     }
+}
 
-    /// Removes the connection file, if it is still there.
-    pub fn forget_connection(&self) {
-        let _ = fs::remove_file(self.connection());
+/// The connection file, which has the run's secret in it. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct ConnectionFile(PathBuf);
+
+impl ConnectionFile {
+    /// Removes the file, if it is still there.
+    pub fn forget(&self) {
+        let _ = fs::remove_file(&self.0);
     }
+}
+
+impl Drop for ConnectionFile {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Paths go through descriptions, scripts, environments and JSON: as text.
+fn speakable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
+    if path.to_str().is_some() { Ok(path) } else { Err(DirectoryError::Unspeakable(path)) }
 }
 
 #[cfg(test)]
@@ -204,11 +232,25 @@ mod tests {
         let directory = RunDirectory::create(Some(folder.path()), "m", "t").unwrap();
         let secret = Secret::random();
         let connection = Connection { addresses: Vec::new(), run: None, secret, spans_hosts: false };
-        directory.write_connection(&connection).unwrap();
+        let kept = directory.write_connection(&connection).unwrap();
         let mode = fs::metadata(directory.connection()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        directory.forget_connection();
+        drop(kept);
         assert!(!directory.connection().exists());
+    }
+
+    #[test]
+    fn a_name_that_is_not_text_is_refused() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"n\xe9"));
+        let error = RunDirectory::create(Some(&path), "m", "t").unwrap_err().to_string();
+        assert!(error.contains("not UTF-8") && error.contains("--run-dir"), "{error}");
+        assert!(!path.exists());
+        fs::create_dir(&path).unwrap();
+        std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
+        let error = RunDirectory::create(Some(&folder.path().join("link")), "m", "t").unwrap_err();
+        assert!(matches!(error, DirectoryError::Unspeakable(_)), "{error}");
     }
 
     #[test]

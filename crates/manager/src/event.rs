@@ -18,8 +18,12 @@ pub enum Event {
     Said(LinkId, Box<ToManager>),
     /// The guard has started an instance's process.
     Started(InstanceId, u32),
-    /// The guard could not, and why.
+    /// It could not be started, and why.
     NotStarted(InstanceId, String),
+    /// The files that it needs could not be put into its work directory, and why.
+    NotStaged(InstanceId, String),
+    /// It will not be started, as was asked for by [`Action::StartNoMore`].
+    Spared(InstanceId),
     /// An instance's process has ended.
     Ended(InstanceId, Exit),
     /// A process that was to be watched is.
@@ -45,6 +49,8 @@ pub enum Action {
     Close(LinkId),
     /// Have the guard start an instance's program.
     Start(InstanceId),
+    /// Start nothing more; each instance that was to be started is reported as [`Event::Spared`].
+    StartNoMore,
     /// Have the guard send a signal to an instance's processes.
     Signal(InstanceId, Signal),
     /// Send a signal to a process that the guard did not start.

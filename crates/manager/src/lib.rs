@@ -45,5 +45,6 @@ pub mod report;
 mod sentry;
 pub mod session;
 pub mod stage;
+mod starter;
 pub mod state;
 mod tree;

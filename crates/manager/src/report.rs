@@ -10,8 +10,8 @@ use crate::event::Exit;
 use crate::plan::{InstanceId, Start};
 use crate::state::{Cause, Failure, Fault, Manager};
 
-/// Lines that are shown of a log or of an output.
-const TAIL: usize = 16;
+/// Lines that are shown of an output.
+const TAIL: usize = 12;
 
 /// Letters that are shown of a line.
 const WIDTH: usize = 160;
@@ -31,6 +31,8 @@ pub struct Story {
     pub seconds: f64,
     /// Whether the user ended it.
     pub interrupted: bool,
+    /// Whether it is a deadlock, whose cause tells who waits for what.
+    pub deadlock: bool,
     /// The first failure, in full.
     pub cause: String,
     /// The instance that failed first, if one did.
@@ -83,6 +85,7 @@ impl Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
             interrupted: matches!(failure.cause, Cause::Interrupted(_)),
+            deadlock: matches!(failure.cause, Cause::Deadlock(_)),
             cause: manager.line(failure),
             culprit: culprit.map(name),
             program,
@@ -101,6 +104,7 @@ impl Story {
             model: model.to_owned(),
             seconds,
             interrupted: false,
+            deadlock: false,
             cause,
             culprit: None,
             program: None,
@@ -125,35 +129,25 @@ impl Story {
         let _ = writeln!(page, "{}\n", paint("1;31", &title));
         let mut section = |heading: &str, lines: Vec<String>| {
             for (number, line) in lines.iter().enumerate() {
-                let heading = if number == 0 { heading } else { "" };
-                let _ = writeln!(page, "{} {}", paint("1", &format!("{heading:<9}")), cut(line));
+                // Most of it comes from programs, and is shown at a terminal.
+                let line = cut(&clean(line));
+                let (heading, line) = match (number, heading) {
+                    (0, "First:") => (heading, paint("31", &line)),
+                    (0, _) => (heading, line),
+                    _ => ("", line),
+                };
+                let _ = writeln!(page, "{} {line}", paint("1", &format!("{heading:<9}")));
             }
         };
         let mut cause: Vec<String> = self.cause.lines().map(str::to_owned).collect();
-        if let Some(first) = cause.first_mut() {
-            *first = paint("31", first);
-        }
         cause.extend(self.program.iter().map(|program| format!("({program})")));
         section("First:", cause);
-        // What it logged last is mostly what it printed last too.
-        match &self.output {
-            Some((file, lines)) => {
-                let mut shown = vec![format!("of {}:", self.short(file))];
-                shown.extend(lines.iter().map(|line| format!("| {line}")));
-                section("Last:", shown);
-            }
-            None if !self.records.is_empty() => {
-                let mut shown = vec!["of its log:".to_owned()];
-                shown.extend(self.records.iter().map(|line| format!("| {line}")));
-                section("Last:", shown);
-            }
-            None => {}
-        }
+        section("Last:", self.last_words());
         section(
             "Affected:",
             listed(self.affected.iter().map(|(name, how)| format!("{name}: {how}")).collect()),
         );
-        if !self.cause.starts_with("deadlock") {
+        if !self.deadlock {
             section("Waiting:", listed(self.waits.clone()));
         }
         let mut files = vec![self.directory.display().to_string()];
@@ -161,6 +155,26 @@ impl Story {
         section("Files:", files);
         section("Next:", self.advice.clone());
         page
+    }
+
+    /// What the culprit logged and printed last; each line once, though many programs print what they log.
+    fn last_words(&self) -> Vec<String> {
+        let printed = self.output.as_ref().map_or(&[][..], |(_, lines)| lines);
+        let told = |line: &&String| {
+            let line = line.trim();
+            self.cause.contains(line) || printed.iter().any(|printed| printed.contains(line))
+        };
+        let logged: Vec<&String> = self.records.iter().filter(|line| !told(line)).collect();
+        let mut words = Vec::new();
+        if !logged.is_empty() {
+            words.push("of its log:".to_owned());
+            words.extend(logged.iter().map(|line| format!("| {line}")));
+        }
+        if let Some((file, lines)) = &self.output {
+            words.push(format!("of {}:", self.short(file)));
+            words.extend(lines.iter().map(|line| format!("| {line}")));
+        }
+        words
     }
 
     /// A path as seen from the run directory.
@@ -186,6 +200,11 @@ fn cut(line: &str) -> String {
     }
 }
 
+/// A line without letters that would move the cursor, or worse.
+fn clean(line: &str) -> String {
+    line.chars().filter(|c| !c.is_control() || *c == '\t').collect()
+}
+
 /// The last lines of a file.
 fn tail(file: &Path) -> Vec<String> {
     use std::io::{Read as _, Seek as _, SeekFrom};
@@ -199,8 +218,6 @@ fn tail(file: &Path) -> Vec<String> {
         Ok(bytes)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    // Letters that would move the cursor have no place on the page.
-    let clean = |line: &str| line.chars().filter(|c| !c.is_control() || *c == '\t').collect::<String>();
     let lines: Vec<String> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL)..].to_vec()
 }
@@ -231,6 +248,9 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
             let name = &plan.instances[*id].name;
             match fault {
                 Fault::NotStarted(_) => vec!["Correct the program's entry in the description.".into()],
+                Fault::NotStaged(_) => {
+                    vec!["Correct what stands under `titin: stage` in the description, or its files.".into()]
+                }
                 Fault::BeforeJoining(Exit::Code(0)) => {
                     vec!["Does the program open an instance? In Python: titin.Instance(...).".into()]
                 }
@@ -281,6 +301,7 @@ mod tests {
             model: "demo".into(),
             seconds: 12.34,
             interrupted: false,
+            deadlock: false,
             cause: "macro was ended by SIGSEGV".into(),
             culprit: Some("macro".into()),
             program: Some("program solver".into()),
@@ -298,7 +319,8 @@ mod tests {
         let page = story().page(false);
         let expected = "The run of demo failed after 12.3 s.\n\n\
                         First:    macro was ended by SIGSEGV\n          (program solver)\n\
-                        Last:     of instances/macro/stderr.txt:\n          | negative depth\n\
+                        Last:     of its log:\n          | logged\n          \
+                        of instances/macro/stderr.txt:\n          | negative depth\n\
                         Affected: micro[0]: lost macro\n";
         assert!(page.starts_with(expected), "{page}");
         assert!(page.contains("and 29 more\nWaiting:  micro[0] waits to receive"), "{page}");
@@ -316,6 +338,44 @@ mod tests {
         std::fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
         let advice = another_python(&titin).join("\n");
         assert!(advice.contains(&format!("source {}/bin/activate\n", folder.path().display())), "{advice}");
+    }
+
+    #[test]
+    fn what_it_logged_is_shown_beside_what_it_printed_and_nothing_twice() {
+        let records = ["pressure is rising", "negative depth", "was ended by SIGSEGV"].map(str::to_owned);
+        let page = Story { records: records.into(), ..story() }.page(false);
+        assert!(
+            page.contains("of its log:\n          | pressure is rising\n          of instances/"),
+            "{page}"
+        );
+        assert_eq!(page.matches("negative depth").count(), 1, "{page}");
+        assert_eq!(page.matches("SIGSEGV").count(), 1, "{page}");
+    }
+
+    #[test]
+    fn who_waited_is_shown_whatever_the_culprit_is_called() {
+        let cause = "deadlock_finder ended with exit code 3".to_owned();
+        let page = Story { cause: cause.clone(), ..story() }.page(false);
+        assert!(page.contains("Waiting:  micro[0]"), "{page}");
+        let page = Story { cause, deadlock: true, ..story() }.page(false);
+        assert!(!page.contains("Waiting:"), "{page}");
+    }
+
+    #[test]
+    fn nothing_on_the_page_is_obeyed_by_a_terminal() {
+        let bad = || "bell\x07 and \x1b]0;title".to_owned();
+        let story = Story {
+            cause: bad(),
+            records: vec![bad()],
+            output: Some(("/r/stderr.txt".into(), vec![bad()])),
+            affected: vec![("micro".into(), bad())],
+            waits: vec![bad()],
+            program: Some(bad()),
+            ..story()
+        };
+        let page = story.page(false);
+        assert!(!page.chars().any(|c| c.is_control() && c != '\n'), "{page:?}");
+        assert!(story.page(true).contains("\x1b[31mbell and ]0;title\x1b[0m\n"), "{page:?}");
     }
 
     #[test]

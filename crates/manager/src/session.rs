@@ -1,11 +1,9 @@
 //! The thin shell around the state machine: one loop that hands in what happens and does what it is told.
 //!
 //! One thread owns everything here. Others only send it what they hear: the reactor's (links), the guard's, one per
-//! watched process, and whoever turns signals into interrupts. A thread of its own prepares programs for their start,
-//! since copying files takes as long as it takes.
+//! watched process, the one that prepares programs for their start, and whoever turns signals into interrupts.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,15 +18,16 @@ use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{RunId, Secret};
 
-use crate::directory::{DirectoryError, RunDirectory};
+use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Action, Event, Level, Record, Signal};
 use crate::guard::{Guard, News};
-use crate::launch::{SCRIPT, Surroundings, prepare};
 use crate::log::{Log, stamp};
 use crate::placement::{Placement, place};
-use crate::plan::{InstanceId, Plan, Start};
+use crate::plan::{InstanceId, Plan};
 use crate::profile::{Recorder, Summary};
 use crate::report::Story;
+use crate::stage::Problem;
+use crate::starter::{Starter, Workshop};
 use crate::state::{Manager, Outcome, Phase, Standing};
 use crate::{cores, sentry, stage, tree};
 
@@ -141,16 +140,18 @@ impl Interrupter {
 pub struct Session {
     plan: Arc<Plan>,
     directory: RunDirectory,
-    folders: Vec<PathBuf>,
-    titin: OsString,
+    titin: PathBuf,
     hosting: Option<u32>,
     placement: Arc<Placement>,
     host: String,
     begun: Instant,
     log: Log,
-    log_works: bool,
+    /// Why it cannot be written any more.
+    log_trouble: Option<String>,
+    connection: ConnectionFile,
     guard_lives: bool,
     guard: Arc<Guard>,
+    starter: Starter,
     reactor: Arc<Reactor>,
     recorder: Recorder,
     links: HashMap<LinkId, Arc<Link>>,
@@ -179,7 +180,8 @@ impl Session {
             .listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
             .map_err(system("listen on the loopback network"))?;
         let (addresses, run) = (vec![address], Some(RunId::random()));
-        directory.write_connection(&Connection { addresses, run, secret, spans_hosts: false })?;
+        let connection =
+            directory.write_connection(&Connection { addresses, run, secret, spans_hosts: false })?;
 
         // Should the guard be killed, its programs become children of this process.
         set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
@@ -191,29 +193,42 @@ impl Session {
                 News::Left => Incoming::GuardLeft,
             });
         };
-        let guard = Guard::start(titin.as_os_str(), &directory.connection(), directory.open_log()?, heard);
-        let guard =
-            guard.inspect_err(|_| directory.forget_connection()).map_err(system("start the guard"))?;
+        let guard = Guard::start(titin.as_os_str(), &directory.connection(), directory.open_log()?, heard)
+            .map_err(system("start the guard"))?;
         allow_many_files();
 
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let placement = place(&plan, &cores::cores());
         let recorder = Recorder::start(directory.profile(), plan.clone(), host.clone(), placement.clone())
             .map_err(system("start the thread for the profile"))?;
+        let (guard, placement) = (Arc::new(guard), Arc::new(placement));
+        let workshop = Workshop {
+            plan: plan.clone(),
+            directory: directory.clone(),
+            folders,
+            titin: titin.clone(),
+            placement: placement.clone(),
+            guard: guard.clone(),
+        };
+        let hear = sender.clone();
+        let report = move |event| drop(hear.send(Incoming::Event(event)));
+        let starter =
+            Starter::begin(workshop, report).map_err(system("start the thread that starts programs"))?;
         let log = Log::new(directory.open_log()?, plan.clone());
         Ok(Session {
             plan,
             directory,
-            folders,
-            titin: titin.into_os_string(),
+            titin,
             hosting,
-            placement: Arc::new(placement),
+            placement,
             host,
             begun,
             log,
-            log_works: true,
+            log_trouble: None,
+            connection,
             guard_lives: true,
-            guard: Arc::new(guard),
+            guard,
+            starter,
             reactor,
             recorder,
             links: HashMap::new(),
@@ -233,9 +248,8 @@ impl Session {
         view.begun(&self.directory, &self.plan);
         self.announce(view);
         self.watch_host();
-        let starter = self.start_starter();
         let begin = manager.begin(self.begun.elapsed());
-        let mut over = self.act(begin, &starter, view);
+        let mut over = self.act(begin, view);
         let mut next_look = view.pace().map(|pace| self.begun.elapsed() + pace);
         while !over {
             let until = next_look.map_or(manager.deadline(), |look| look.min(manager.deadline()));
@@ -247,7 +261,7 @@ impl Session {
             if let Some(event) = event {
                 let guard_lost = matches!(event, Event::GuardLost(_));
                 let actions = manager.handle(self.begun.elapsed(), event);
-                over = self.act(actions, &starter, view);
+                over = self.act(actions, view);
                 if guard_lost {
                     self.end_orphans(view);
                 }
@@ -259,7 +273,6 @@ impl Session {
             }
         }
         view.look(self.begun.elapsed(), &manager.standings());
-        drop(starter);
         self.end(&manager, view)
     }
 
@@ -285,7 +298,7 @@ impl Session {
     }
 
     /// Does as told; true when the run is over.
-    fn act(&mut self, actions: Vec<Action>, starter: &Sender<InstanceId>, view: &mut dyn View) -> bool {
+    fn act(&mut self, actions: Vec<Action>, view: &mut dyn View) -> bool {
         let mut over = false;
         for action in actions {
             match action {
@@ -299,9 +312,8 @@ impl Session {
                         link.close();
                     }
                 }
-                Action::Start(id) => {
-                    let _ = starter.send(id);
-                }
+                Action::Start(id) => self.starter.start(id),
+                Action::StartNoMore => self.starter.stop(),
                 Action::Signal(id, signal) => self.guard.signal(id, signal),
                 Action::SignalHost(pid, signal) => tree::signal(
                     pid,
@@ -320,14 +332,14 @@ impl Session {
     }
 
     fn record(&mut self, record: &Record, view: &mut dyn View) {
-        if !self.log_works {
+        if self.log_trouble.is_some() {
             return;
         }
         match self.log.write(record) {
             Ok(line) => view.said(record.level, &line),
             Err(source) => {
-                self.log_works = false;
                 let trouble = DirectoryError::Write { path: self.directory.log(), source }.to_string();
+                self.log_trouble = Some(trouble.clone());
                 view.said(Level::Error, &trouble);
                 let _ = self.sender.send(Incoming::Event(Event::Trouble(trouble)));
             }
@@ -356,11 +368,10 @@ impl Session {
             .map(|id| self.plan.instances[id].name.as_str())
             .collect();
         if !crowded.is_empty() {
-            let (count, cores) = (crowded.len(), cores::cores().len());
+            let cores = cores::cores().len();
             let few = titin_model::listing(crowded);
             let text = format!(
-                "{count} instances compute at the same time as others on the same of {cores} cores, and will be \
-                 slower for it: {few}"
+                "too few cores for all that computes at the same time, with {cores} here; slower for it: {few}"
             );
             self.say(Level::Info, text, view);
         }
@@ -392,45 +403,13 @@ impl Session {
         }
     }
 
-    /// The thread that prepares programs and has the guard start them.
-    fn start_starter(&self) -> Sender<InstanceId> {
-        let (asked, waiting) = channel();
-        let starter = Starter {
-            plan: self.plan.clone(),
-            directory: self.directory.clone(),
-            folders: self.folders.clone(),
-            titin: self.titin.clone(),
-            placement: self.placement.clone(),
-            env: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
-        };
-        let (guard, sender) = (self.guard.clone(), self.sender.clone());
-        let work = move || {
-            for id in waiting {
-                match starter.prepare(id) {
-                    Ok(launch) => guard.launch(id, launch),
-                    Err(why) => {
-                        let _ = sender.send(Incoming::Event(Event::NotStarted(id, why)));
-                    }
-                }
-            }
-        };
-        // Without a thread the instances would wait for ever; starting them here is the same, only later.
-        if let Err(error) = std::thread::Builder::new().name("starter".into()).spawn(work) {
-            let text = format!("cannot start a thread: {error}");
-            let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
-        }
-        asked
-    }
-
     /// Ends the programs that a dead guard has left to this process.
     fn end_orphans(&mut self, view: &mut dyn View) {
         self.guard_lives = false;
         let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
         self.tell_of_rest(left.iter().map(ToString::to_string).collect(), &[], view);
         self.tell_of_rest(Vec::new(), &stuck.iter().map(ToString::to_string).collect::<Vec<_>>(), view);
-        self.directory.forget_connection();
+        self.connection.forget();
     }
 
     fn tell_of_rest(&mut self, left: Vec<String>, stuck: &[String], view: &mut dyn View) {
@@ -449,21 +428,21 @@ impl Session {
     /// Has the guard end what is left, and writes what is to be kept.
     fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
         self.dismiss_guard(view);
-        self.directory.forget_connection();
-        self.stage_out(view);
+        self.connection.forget();
+        let mut troubles = self.stage_out(view);
         let seconds = self.begun.elapsed().as_secs_f64();
         let (outcome, mut story) = match manager.outcome() {
             Some(Outcome::Failed(failure)) => {
                 let directory = self.directory.path();
                 let folder = |name: &str| self.directory.instance(name);
-                let story = Story::tell(manager, failure, directory, folder, Path::new(&self.titin));
+                let story = Story::tell(manager, failure, directory, folder, &self.titin);
                 (if story.interrupted { "interrupted" } else { "failed" }, Some(story))
             }
             _ => ("done", None),
         };
         let raised = manager.raised().map(|(conduit, times, messages)| (conduit, (times, messages)));
         let told = story.as_ref().map_or(outcome.to_owned(), |story| story.cause.clone());
-        let summary = Summary { seconds, outcome: told, raised: raised.collect::<BTreeMap<_, _>>() };
+        let summary = Summary { seconds, outcome: told, raised: raised.collect() };
         if let Some(story) = &story {
             let _ = self.log.write_text(&format!("\n{}", story.page(false)));
         }
@@ -471,12 +450,13 @@ impl Session {
         let instances = instances.map(|(id, standing)| instance_end(manager, id, standing)).collect();
         let (model, directory) = (self.plan.model.clone(), self.directory.path().to_owned());
         self.reactor.stop();
+        troubles.extend(self.recorder.finish(summary).map_err(|error| error.to_string()).err());
+        troubles.extend(self.log_trouble);
         let mut outcome = outcome;
-        if let Err(error) = self.recorder.finish(summary)
-            && story.is_none()
-        {
+        if story.is_none() && !troubles.is_empty() {
             outcome = "failed";
-            let text = format!("all instances are done, but the end could not be written: {error}");
+            let text =
+                format!("all instances are done, but the end could not be written: {}", troubles.join("\n"));
             story = Some(Story::of_manager(&model, seconds, text, &directory));
         }
         Ending { outcome, story, model, seconds, directory, instances }
@@ -496,7 +476,9 @@ impl Session {
         }
     }
 
-    fn stage_out(&mut self, view: &mut dyn View) {
+    /// Keeps the results; returns why some are lost.
+    fn stage_out(&mut self, view: &mut dyn View) -> Vec<String> {
+        let mut lost = Vec::new();
         for id in self.plan.instances.ids() {
             let planned = &self.plan.instances[id];
             if planned.stage_out.is_empty() {
@@ -505,12 +487,18 @@ impl Session {
             let workdir = self.directory.instance(&planned.name).join("workdir");
             let results = self.directory.results(&planned.name);
             for problem in stage::stage_out(&planned.stage_out, &workdir, &results) {
-                let instance = Some(id);
-                let record =
-                    Record { level: Level::Warning, instance, time: None, simulated: None, text: problem };
+                let (level, text) = match problem {
+                    Problem::Missing(text) => (Level::Warning, text),
+                    Problem::Lost(text) => {
+                        lost.push(text.clone());
+                        (Level::Error, text)
+                    }
+                };
+                let record = Record { level, instance: Some(id), time: None, simulated: None, text };
                 self.record(&record, view);
             }
         }
+        lost
     }
 }
 
@@ -537,37 +525,6 @@ fn allow_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
-}
-
-/// Prepares programs for their start.
-struct Starter {
-    plan: Arc<Plan>,
-    directory: RunDirectory,
-    folders: Vec<PathBuf>,
-    titin: OsString,
-    placement: Arc<Placement>,
-    env: BTreeMap<String, String>,
-}
-
-impl Starter {
-    fn prepare(&self, id: InstanceId) -> Result<crate::guard::Launch, String> {
-        let planned = &self.plan.instances[id];
-        let Start::Program(program) = &planned.start else { return Err("it is not ours to start".into()) };
-        let folder = self.directory.prepare_instance(&planned.name).map_err(|error| error.to_string())?;
-        stage::stage_in(&planned.stage_in, &self.folders, &folder.join("workdir"))?;
-        let around = Surroundings {
-            env: &self.env,
-            connection: &self.directory.connection(),
-            titin: &self.titin,
-            directory: &folder,
-            cores: &self.placement.cores[id],
-        };
-        let prepared = prepare(&self.plan, id, program, &around)?;
-        if let Some(text) = prepared.script {
-            self.directory.write_script(&folder.join(SCRIPT), &text).map_err(|error| error.to_string())?;
-        }
-        Ok(prepared.launch)
-    }
 }
 
 /// The reactor's end of the loop.

@@ -1,47 +1,126 @@
 //! Files that the description names under `titin: stage`: copied into a work directory before its program starts,
 //! and out of it, as results, when the run is over.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Copies files and folders into a work directory. Relative ones begin beside the description's files.
+/// Why files could not be put into a work directory.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// There is no such file.
+    #[error(
+        "there is no {name} to stage in; it was looked for in {}. See `titin: stage` in the description",
+        .folders.join(" and ")
+    )]
+    Missing {
+        /// As it was asked for.
+        name: String,
+        /// Where it was looked for.
+        folders: Vec<String>,
+    },
+    /// Two files would become one.
+    #[error(
+        "{} and {} are both to be staged in under the name {}: rename one of them", .one.display(), .other.display(),
+        .other.file_name().unwrap_or_default().display()
+    )]
+    Clash {
+        /// What came first.
+        one: PathBuf,
+        /// What came after it.
+        other: PathBuf,
+    },
+    /// It is part of the run directory, so it would be copied into itself.
+    #[error("{} cannot be staged in: it is in the run directory, into which it would be copied", .0.display())]
+    Itself(PathBuf),
+    /// It could not be copied.
+    #[error("cannot copy {} to {}: {source}", .from.display(), .to.display())]
+    Copy {
+        /// The file.
+        from: PathBuf,
+        /// Where it was to go.
+        to: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with a result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The program has not written it. In words.
+    Missing(String),
+    /// It is there, but could not be kept. In words.
+    Lost(String),
+}
+
+/// Copies files and folders into a work directory, but nothing of the run directory. Relative ones begin beside the
+/// description's files; where several folders have one of that name, the first counts.
 ///
 /// # Errors
-/// What could not be copied, and why.
-pub fn stage_in(names: &[String], folders: &[PathBuf], workdir: &Path) -> Result<(), String> {
+/// [`StageError`] for the first that could not be copied.
+pub fn stage_in(
+    names: &[String],
+    folders: &[PathBuf],
+    workdir: &Path,
+    run_directory: &Path,
+) -> Result<(), StageError> {
+    let mut taken: BTreeMap<OsString, PathBuf> = BTreeMap::new();
     for name in names {
-        let found = folders.iter().flat_map(|folder| matches(folder, name)).collect::<Vec<_>>();
-        if found.is_empty() {
-            let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-            return Err(format!(
-                "there is no {name} to stage in; it was looked for in {}. See `titin: stage` in the description",
-                folders.join(" and ")
-            ));
-        }
-        for path in found {
-            let target = workdir.join(path.file_name().unwrap_or_default());
-            copy(&path, &target).map_err(|error| {
-                format!("cannot copy {} to {}: {error}", path.display(), target.display())
+        for path in locate(name, folders)? {
+            let file = path.file_name().unwrap_or_default().to_owned();
+            match taken.get(&file) {
+                Some(one) if *one == path => continue,
+                Some(one) => return Err(StageError::Clash { one: one.clone(), other: path }),
+                None => {}
+            }
+            if path.canonicalize().is_ok_and(|path| path.starts_with(run_directory)) {
+                return Err(StageError::Itself(path));
+            }
+            let target = workdir.join(&file);
+            copy(&path, &target, Some(run_directory)).map_err(|source| StageError::Copy {
+                from: path.clone(),
+                to: target,
+                source,
             })?;
+            taken.insert(file, path);
         }
     }
     Ok(())
 }
 
-/// Copies results out of a work directory. Returns what was missing or could not be copied, in words.
-pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<String> {
+/// The files that a name stands for. Of several with one name, that in the first folder counts.
+fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, StageError> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in folders.iter().flat_map(|folder| matches(folder, name)) {
+        if !found.iter().any(|before| before.file_name() == path.file_name()) {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
+        return Err(StageError::Missing { name: name.to_owned(), folders });
+    }
+    Ok(found)
+}
+
+/// Copies results out of a work directory. Returns what is wrong with them.
+pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     for name in names {
         let found = matches(workdir, name);
         if found.is_empty() {
-            problems.push(format!("there is no {name} to keep as a result in {}", workdir.display()));
+            let text = format!("there is no {name} to keep as a result in {}", workdir.display());
+            problems.push(Problem::Missing(text));
         }
         for path in found {
             let below = path.strip_prefix(workdir).ok();
             let target = results.join(below.unwrap_or(Path::new(path.file_name().unwrap_or_default())));
-            if let Err(error) = copy(&path, &target) {
-                problems.push(format!("cannot copy {} to {}: {error}", path.display(), target.display()));
+            if let Err(error) = copy(&path, &target, None) {
+                let text = format!("cannot copy {} to {}: {error}", path.display(), target.display());
+                problems.push(Problem::Lost(text));
             }
         }
     }
@@ -51,8 +130,7 @@ pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<String
 /// Files and folders of that name; in its last part, `*` stands for any letters and `?` for one.
 fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
     let path = folder.join(name);
-    let (Some(parent), Some(pattern)) = (path.parent(), path.file_name().and_then(|last| last.to_str()))
-    else {
+    let (Some(parent), Some(pattern)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
         return path.exists().then_some(path).into_iter().collect();
     };
     if path.exists() || !pattern.contains(['*', '?']) {
@@ -80,15 +158,19 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a file, or a folder with all in it but `except`.
+fn copy(from: &Path, to: &Path, except: Option<&Path>) -> io::Result<()> {
     if !from.is_dir() {
         fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
         return fs::copy(from, to).map(|_| ());
     }
+    if except.is_some_and(|except| from.canonicalize().is_ok_and(|from| from == except)) {
+        return Ok(());
+    }
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        copy(&entry.path(), &to.join(entry.file_name()))?;
+        copy(&entry.path(), &to.join(entry.file_name()), except)?;
     }
     Ok(())
 }
@@ -97,27 +179,97 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Two folders of a description and a run directory, under one that is removed in the end.
+    struct Stage {
+        root: tempfile::TempDir,
+    }
+
+    impl Stage {
+        fn new(files: &[&str]) -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let stage = Stage { root };
+            fs::create_dir_all(stage.workdir()).unwrap();
+            for file in files {
+                let path = stage.path(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, file).unwrap();
+            }
+            stage
+        }
+
+        fn path(&self, file: &str) -> PathBuf {
+            self.root.path().canonicalize().unwrap().join(file)
+        }
+
+        fn workdir(&self) -> PathBuf {
+            self.path("one/run/instances/a/workdir")
+        }
+
+        fn stage_in(&self, names: &[&str]) -> Result<(), StageError> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let folders = [self.path("one"), self.path("two")];
+            stage_in(&names, &folders, &self.workdir(), &self.path("one/run"))
+        }
+
+        fn staged(&self, file: &str) -> Option<String> {
+            fs::read_to_string(self.workdir().join(file)).ok()
+        }
+    }
+
     #[test]
     fn files_go_in_and_results_come_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let (model, workdir) = (folder.path().join("model"), folder.path().join("workdir"));
-        fs::create_dir_all(model.join("mesh/fine")).unwrap();
-        fs::create_dir_all(&workdir).unwrap();
-        fs::write(model.join("a.txt"), "a").unwrap();
-        fs::write(model.join("b.txt"), "b").unwrap();
-        fs::write(model.join("mesh/fine/points"), "p").unwrap();
-        stage_in(&["*.txt".into(), "mesh".into()], std::slice::from_ref(&model), &workdir).unwrap();
-        assert_eq!(fs::read_to_string(workdir.join("b.txt")).unwrap(), "b");
-        assert_eq!(fs::read_to_string(workdir.join("mesh/fine/points")).unwrap(), "p");
-        let error = stage_in(&["c.txt".into()], &[model], &workdir).unwrap_err();
+        let stage = Stage::new(&["one/a.txt", "one/b.txt", "one/mesh/fine/points"]);
+        stage.stage_in(&["*.txt", "mesh"]).unwrap();
+        assert_eq!(stage.staged("b.txt").unwrap(), "one/b.txt");
+        assert_eq!(stage.staged("mesh/fine/points").unwrap(), "one/mesh/fine/points");
+        let error = stage.stage_in(&["c.txt"]).unwrap_err().to_string();
         assert!(error.contains("no c.txt to stage in"), "{error}");
 
-        let results = folder.path().join("results");
-        let problems = stage_out(&["?.txt".into(), "mesh/fine".into(), "out.nc".into()], &workdir, &results);
-        assert_eq!(fs::read_to_string(results.join("a.txt")).unwrap(), "a");
-        assert_eq!(fs::read_to_string(results.join("mesh/fine/points")).unwrap(), "p");
-        assert_eq!(problems.len(), 1);
-        assert!(problems[0].contains("no out.nc"), "{problems:?}");
+        let results = stage.path("results");
+        let names = ["?.txt".into(), "mesh/fine".into(), "out.nc".into()];
+        let problems = stage_out(&names, &stage.workdir(), &results);
+        assert_eq!(fs::read_to_string(results.join("a.txt")).unwrap(), "one/a.txt");
+        assert_eq!(fs::read_to_string(results.join("mesh/fine/points")).unwrap(), "one/mesh/fine/points");
+        let [Problem::Missing(text)] = &problems[..] else { panic!("{problems:?}") };
+        assert!(text.contains("no out.nc"), "{text}");
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_kept_is_told_from_one_that_is_missing() {
+        let stage = Stage::new(&["one/a.txt", "results"]);
+        stage.stage_in(&["a.txt"]).unwrap();
+        let problems = stage_out(&["a.txt".into()], &stage.workdir(), &stage.path("results"));
+        assert!(
+            matches!(&problems[..], [Problem::Lost(text)] if text.contains("cannot copy")),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn of_several_with_one_name_that_in_the_first_folder_counts() {
+        let stage = Stage::new(&["one/a.txt", "two/a.txt", "two/b.txt"]);
+        stage.stage_in(&["a.txt"]).unwrap();
+        assert_eq!(stage.staged("a.txt").unwrap(), "one/a.txt");
+        stage.stage_in(&["?.txt", "a.txt"]).unwrap();
+        assert_eq!(stage.staged("a.txt").unwrap(), "one/a.txt");
+        assert_eq!(stage.staged("b.txt").unwrap(), "two/b.txt");
+    }
+
+    #[test]
+    fn two_files_that_would_become_one_are_refused() {
+        let stage = Stage::new(&["one/coarse/mesh", "one/fine/mesh"]);
+        let error = stage.stage_in(&["coarse/mesh", "fine/mesh"]).unwrap_err().to_string();
+        assert!(error.contains("coarse/mesh and ") && error.contains("under the name mesh"), "{error}");
+    }
+
+    #[test]
+    fn the_run_directory_is_not_copied_into_itself() {
+        let stage = Stage::new(&["one/a.txt", "one/run/titin_manager.log"]);
+        stage.stage_in(&["../one"]).unwrap();
+        assert_eq!(stage.staged("one/a.txt").unwrap(), "one/a.txt");
+        assert!(!stage.workdir().join("one/run").exists());
+        let error = stage.stage_in(&["run/titin_manager.log"]).unwrap_err();
+        assert!(matches!(error, StageError::Itself(_)), "{error}");
     }
 
     #[test]

@@ -73,8 +73,6 @@ pub(crate) struct Member {
     gone: bool,
     /// Its own error, and whether that is only the echo of another's.
     said: Option<(String, bool)>,
-    /// Why a process was not let in under its name.
-    refused: Option<String>,
     /// A failure unless something explains it before that time.
     doubt: Option<(Duration, Fault)>,
     /// How it failed: first, or as a consequence.
@@ -98,6 +96,8 @@ pub(crate) enum Process {
     Ended(Exit),
     /// It was never started, and will not be.
     Never,
+    /// It was started, but nobody will tell how it ends.
+    Unseen,
 }
 
 /// An instance's place in the run.
@@ -236,7 +236,9 @@ impl Manager {
                 Event::Lost(link, why) => self.lost(link, &why),
                 Event::Said(link, message) => self.said(link, *message),
                 Event::Started(id, pid) => self.started(id, pid),
-                Event::NotStarted(id, why) => self.not_started(id, why),
+                Event::NotStarted(id, why) => self.not_started(id, Fault::NotStarted(why)),
+                Event::NotStaged(id, why) => self.not_started(id, Fault::NotStaged(why)),
+                Event::Spared(id) => self.spared(id),
                 Event::Ended(id, exit) => self.ended(id, exit),
                 Event::Watching(pid) => self.watching(pid),
                 Event::Gone(pid) => self.gone(pid),
@@ -344,7 +346,7 @@ impl Manager {
         };
         match message {
             ToManager::Waiting { wait, on, .. } => self.waiting(id, wait, on),
-            ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait),
+            ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait, self.now),
             ToManager::Counts { probe, wait, counts, .. } => self.counted(id, probe, wait, &counts),
             ToManager::Progress(progress) => self.members[id].position = Some(progress),
             ToManager::Log { level, time, simulated, text, .. } => {
@@ -419,7 +421,6 @@ impl Member {
             watched: false,
             gone: false,
             said: None,
-            refused: None,
             doubt: None,
             fault: None,
             stopped: false,
@@ -435,6 +436,9 @@ impl Member {
             (Some(Fault::Said(text)), _) => Some(text.lines().next().unwrap_or_default().to_owned()),
             (Some(Fault::WithoutClosing(exit)), _) => Some(exit.to_string()),
             (Some(fault), _) => Some(fault.to_string()),
+            (None, Seat::Empty) if self.process == Process::Never => {
+                Some("was not started any more".to_owned())
+            }
             (None, Seat::Empty) => Some("had not joined yet".to_owned()),
             (None, _) => Some("was told to end".to_owned()),
         }

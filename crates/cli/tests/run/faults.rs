@@ -45,7 +45,8 @@ fn a_program_that_cannot_be_started_is_explained() {
     let done = stage.run();
     done.assert_failed("macro could not be started: ");
     assert!(done.err.contains("relative paths begin at the description"), "{}", done.err);
-    assert!(done.err.contains("Affected: micro: "), "{}", done.err);
+    assert!(done.err.contains("Affected: micro: was not started any more"), "{}", done.err);
+    assert!(!stage.instance("micro", "").exists());
 }
 
 #[test]
@@ -88,18 +89,32 @@ fn ctrl_c_ends_the_run_with_its_own_code() {
     }
 }
 
+/// What a user does who has no patience.
+fn interrupt_until_it_ends(mut child: Running) -> Done {
+    wait_until("it has ended", || {
+        kill("INT", &child.pid());
+        child.0.try_wait().expect("it is a child").map(|_| ())
+    });
+    finish(child)
+}
+
 #[test]
 fn ctrl_c_twice_does_not_wait() {
     let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 1000 s}");
     let child = stage.start(&["run"]);
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
-    let pid = child.pid();
-    kill("INT", &pid);
-    wait_until("the first is heard", || {
-        stage.read("titin_manager.log").contains("once more ends them").then_some(())
-    });
-    kill("INT", &pid);
-    assert_eq!(finish(child).code(), Some(130));
+    assert_eq!(interrupt_until_it_ends(child).code(), Some(130));
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_twice_does_not_wait_for_files_that_never_come_either() {
+    let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [pipe]}}, grace: 1000 s}");
+    let made = Command::new("mkfifo").arg(stage.path().join("pipe")).status().expect("mkfifo runs");
+    assert!(made.success());
+    let child = stage.start(&["run"]);
+    wait_until("it is being prepared", || stage.instance("macro", "workdir").exists().then_some(()));
+    assert_eq!(interrupt_until_it_ends(child).code(), Some(130));
     stage.assert_nothing_left();
 }
 
@@ -158,6 +173,35 @@ fn a_full_disk_ends_the_run_with_a_clear_error() {
         assert!(done.err.contains(told), "{}", done.err);
         assert!(!done.err.contains("panicked"), "{}", done.err);
     }
+}
+
+#[test]
+fn results_that_cannot_be_kept_fail_the_run() {
+    let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {out: [result.txt]}}}");
+    fs::create_dir(stage.run_dir()).unwrap();
+    fs::write(stage.run_dir().join("results"), "in the way").unwrap();
+    let done = stage.run();
+    done.assert_failed("all instances are done, but the end could not be written: cannot copy ");
+}
+
+#[test]
+fn a_run_that_cannot_begin_leaves_no_secret() {
+    let stage = Stage::pair("macro", "micro", "");
+    fs::create_dir_all(stage.run_dir().join("titin_manager.log")).unwrap();
+    let done = stage.run();
+    assert_eq!(done.code(), Some(2), "{}", done.err);
+    assert!(done.err.contains("titin_manager.log"), "{}", done.err);
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn what_has_a_name_that_is_not_text_is_ended_too() {
+    // The system keeps 15 bytes of a name, here with half a letter at the end.
+    let script = "{script: \"cp $(command -v sleep) ./abcdefghijklmné; setsid ./abcdefghijklmné 1000 & \n exec true\"}";
+    let stage = Stage::programs(script, script, "");
+    let done = stage.run();
+    assert!(done.err.contains("ended what programs had left behind: "), "{}", done.err);
+    stage.assert_nothing_left();
 }
 
 #[test]

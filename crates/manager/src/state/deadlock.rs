@@ -41,7 +41,15 @@ pub(super) struct Waits {
 #[derive(Debug, Clone)]
 struct Wait {
     number: u64,
-    on: Vec<WaitOn>,
+    on: Vec<Awaited>,
+}
+
+/// One thing that would end a wait, at a conduit of the plan.
+#[derive(Debug, Clone)]
+struct Awaited {
+    /// The instance at the other end.
+    peer: InstanceId,
+    told: WaitOn,
 }
 
 /// Members of a set that looks stuck, asked for their counts.
@@ -88,17 +96,18 @@ impl Waits {
         self.raised.iter().map(|(&conduit, raised)| (conduit, raised.times, raised.messages))
     }
 
-    pub(super) fn proceed(&mut self, id: InstanceId, number: u64) {
+    pub(super) fn proceed(&mut self, id: InstanceId, number: u64, now: Duration) {
         if self.waits.get(&id).is_some_and(|wait| wait.number <= number) {
-            self.forget(id);
+            self.forget(id, now);
         }
     }
 
     /// The instance waits no more, or takes no part any more.
-    pub(super) fn forget(&mut self, id: InstanceId) {
+    pub(super) fn forget(&mut self, id: InstanceId, now: Duration) {
         self.waits.remove(&id);
-        if self.trial.as_ref().is_some_and(|trial| trial.members.contains_key(&id)) {
-            self.trial = None;
+        if self.trial.take_if(|trial| trial.members.contains_key(&id)).is_some() {
+            // The others that were asked may still be stuck, and have reported it once and for all.
+            self.search_at(now + AGAIN);
         }
     }
 
@@ -113,11 +122,26 @@ impl Waits {
 
 impl Manager {
     pub(super) fn waiting(&mut self, id: InstanceId, number: u64, on: Vec<WaitOn>) {
-        if self.members[id].joined().is_some() && !on.is_empty() {
-            self.waits.forget(id);
-            self.waits.waits.insert(id, Wait { number, on });
-            self.waits.search_soon(self.now);
+        if self.members[id].joined().is_none() || on.is_empty() {
+            return;
         }
+        let Some(on) = on.into_iter().map(|told| self.awaited(id, told)).collect() else {
+            let text = "waits on a conduit that it has no end of; passed over";
+            return self.log(Level::Warning, Some(id), text);
+        };
+        self.waits.forget(id, self.now);
+        self.waits.waits.insert(id, Wait { number, on });
+        self.waits.search_soon(self.now);
+    }
+
+    /// What an instance waits on, if it has that end of that conduit.
+    fn awaited(&self, id: InstanceId, told: WaitOn) -> Option<Awaited> {
+        let planned = self.plan.conduit(told.conduit)?;
+        let (here, there) = match told.sends {
+            true => (&planned.from, &planned.to),
+            false => (&planned.to, &planned.from),
+        };
+        (here.instance == id).then_some(Awaited { peer: there.instance, told })
     }
 
     /// Who waits for what, in words.
@@ -146,14 +170,12 @@ impl Manager {
     }
 
     /// The largest set of instances that can only be helped by each other, given which waits are about to end.
-    fn stuck(&self, ends: impl Fn(InstanceId, &WaitOn) -> bool) -> BTreeSet<InstanceId> {
+    fn stuck(&self, ends: impl Fn(InstanceId, &Awaited) -> bool) -> BTreeSet<InstanceId> {
         let waits = &self.waits.waits;
         let mut stuck: BTreeSet<InstanceId> = waits.keys().copied().collect();
         loop {
             let helped = |id: &InstanceId| {
-                let hope = |on: &WaitOn| {
-                    ends(*id, on) || self.names.get(&on.peer).is_none_or(|peer| !stuck.contains(peer))
-                };
+                let hope = |on: &Awaited| ends(*id, on) || !stuck.contains(&on.peer);
                 waits[id].on.iter().any(hope)
             };
             let free: Vec<InstanceId> = stuck.iter().copied().filter(helped).collect();
@@ -170,8 +192,8 @@ impl Manager {
         let mut asked: BTreeMap<InstanceId, BTreeSet<ConduitId>> = BTreeMap::new();
         for &id in &stuck {
             for on in &self.waits.waits[&id].on {
-                asked.entry(id).or_default().insert(on.conduit);
-                asked.entry(self.names[&on.peer]).or_default().insert(on.conduit);
+                asked.entry(id).or_default().insert(on.told.conduit);
+                asked.entry(on.peer).or_default().insert(on.told.conduit);
             }
         }
         self.waits.probes += 1;
@@ -212,10 +234,9 @@ impl Manager {
 
     /// Everybody has answered from the wait that it was in when asked: what follows?
     fn conclude(&mut self, trial: &Trial) {
-        let in_flight = |id: InstanceId, on: &WaitOn| {
-            let peer = self.names[&on.peer];
-            let count = |of| trial.counts.get(&(on.conduit, of));
-            !on.sends && count(id).is_none_or(|received| count(peer) != Some(received))
+        let in_flight = |id: InstanceId, on: &Awaited| {
+            let count = |of| trial.counts.get(&(on.told.conduit, of));
+            !on.told.sends && count(id).is_none_or(|received| count(on.peer) != Some(received))
         };
         let stuck = self.stuck(in_flight);
         let stuck: BTreeSet<InstanceId> =
@@ -224,7 +245,8 @@ impl Manager {
         let senders: Vec<(InstanceId, WaitOn)> = knot
             .iter()
             .flat_map(|&id| {
-                self.waits.waits[&id].on.iter().filter(|on| on.sends).map(move |on| (id, on.clone()))
+                let told = self.waits.waits[&id].on.iter().map(|on| &on.told);
+                told.filter(|told| told.sends).map(move |told| (id, told.clone()))
             })
             .collect();
         let held: u64 = senders.iter().fold(0, |held, (_, on)| {
@@ -294,7 +316,7 @@ impl Manager {
         let mut waiters: BTreeMap<InstanceId, Vec<InstanceId>> = BTreeMap::new();
         for &id in among {
             for on in &self.waits.waits[&id].on {
-                waiters.entry(self.names[&on.peer]).or_default().push(id);
+                waiters.entry(on.peer).or_default().push(id);
             }
         }
         let mut back = BTreeSet::new();
@@ -314,7 +336,7 @@ impl Manager {
         let mut reach = BTreeSet::new();
         let mut rest = vec![from];
         while let Some(id) = rest.pop() {
-            for peer in self.waits.waits[&id].on.iter().map(|on| self.names[&on.peer]) {
+            for peer in self.waits.waits[&id].on.iter().map(|on| on.peer) {
                 if reach.insert(peer) {
                     rest.push(peer);
                 }
@@ -325,7 +347,7 @@ impl Manager {
 
     /// A wait cycle within a knot, line by line, and who else is in it.
     fn show_cycle(&self, knot: &BTreeSet<InstanceId>) -> String {
-        let next = |id: InstanceId| self.names[&self.waits.waits[&id].on[0].peer];
+        let next = |id: InstanceId| self.waits.waits[&id].on[0].peer;
         let mut cycle: Vec<InstanceId> = Vec::new();
         let mut at = *knot.first().expect("a knot has members");
         while !cycle.contains(&at) {
@@ -357,13 +379,13 @@ impl Manager {
 }
 
 /// A wait in words; follows the instance's name.
-fn describe(on: &[WaitOn]) -> String {
+fn describe(on: &[Awaited]) -> String {
     /// Alternatives that are listed.
     const MOST: usize = 4;
-    let one = |on: &WaitOn| {
-        let WaitOn { port, peer, peer_port, count, .. } = on;
-        let number = count + 1;
-        match on.sends {
+    let one = |Awaited { told, .. }: &Awaited| {
+        let WaitOn { port, peer, peer_port, count, .. } = told;
+        let number = count.saturating_add(1);
+        match told.sends {
             true => {
                 format!("to send message {number} on {port} (its buffer is full), for {peer}.{peer_port}")
             }

@@ -65,10 +65,10 @@ pub(crate) enum Course {
     /// Something failed, and what is left is on its way out.
     Stopping {
         failure: Failure,
-        /// When SIGTERM is due, and SIGKILL, and giving up; `None` once it was done.
+        /// When SIGTERM is due, and SIGKILL, and after that giving up; `None` once it was done.
         terminate: Option<Duration>,
         kill: Option<Duration>,
-        give_up: Duration,
+        give_up: Option<Duration>,
     },
     /// Nothing is left.
     Over(Option<Failure>),
@@ -85,7 +85,7 @@ impl Course {
 
     pub(super) fn deadline(&self) -> Option<Duration> {
         match self {
-            Course::Stopping { terminate, kill, give_up, .. } => terminate.or(*kill).or(Some(*give_up)),
+            Course::Stopping { terminate, kill, give_up, .. } => terminate.or(*kill).or(*give_up),
             _ => None,
         }
     }
@@ -114,9 +114,9 @@ impl Manager {
             self.tell(link, message.clone());
         }
         let terminate = self.now + self.plan.terms.grace;
-        let kill = terminate + LAST_CHANCE;
-        let give_up = kill + HOPELESS;
-        self.course = Course::Stopping { failure, terminate: Some(terminate), kill: Some(kill), give_up };
+        let (terminate, kill) = (Some(terminate), Some(terminate + LAST_CHANCE));
+        self.course = Course::Stopping { failure, terminate, kill, give_up: None };
+        self.actions.push(Action::StartNoMore);
         // What was in doubt is a consequence now, and what has not joined cannot hear us.
         for id in self.ids() {
             if self.members[id].doubt.take().is_some() {
@@ -188,18 +188,24 @@ impl Manager {
     /// Sends the signals that are due.
     pub(super) fn press_on(&mut self) {
         let Course::Stopping { terminate, kill, give_up, .. } = &mut self.course else { return };
-        if *give_up <= self.now {
+        let due = |at: &mut Option<Duration>, now| at.take_if(|at| *at <= now).is_some();
+        if due(give_up, self.now) {
             return self.give_up();
         }
-        let due = |at: &mut Option<Duration>, now| at.take_if(|at| *at <= now).is_some();
         let signal = match (due(terminate, self.now), due(kill, self.now)) {
             (_, true) => Signal::Kill,
             (true, false) => Signal::Terminate,
             (false, false) => return,
         };
+        if signal == Signal::Kill {
+            *give_up = Some(self.now + HOPELESS);
+        }
         for id in self.ids() {
-            if matches!(self.members[id].process, Process::Running(_)) {
-                self.press(id, signal);
+            match self.members[id].process {
+                Process::Running(_) => self.press(id, signal),
+                // What it is prepared from may be huge, or never come.
+                Process::Starting if signal == Signal::Kill => self.members[id].process = Process::Never,
+                _ => {}
             }
         }
         self.press_hosts(signal);
@@ -215,12 +221,12 @@ impl Manager {
             if let Process::Running(pid) = self.members[id].process {
                 let text = format!("process {pid} cannot be ended, not even by SIGKILL; left behind");
                 self.log(Level::Error, Some(id), text);
-                self.members[id].process = Process::Never;
+                self.members[id].process = Process::Unseen;
             }
         }
     }
 
-    fn press(&mut self, id: InstanceId, signal: Signal) {
+    pub(super) fn press(&mut self, id: InstanceId, signal: Signal) {
         let text = match signal {
             Signal::Terminate => "still runs after the failure; asked to end (SIGTERM)",
             Signal::Kill => "does not end; killed (SIGKILL)",
@@ -235,6 +241,7 @@ impl Manager {
         let stuck = |id: &InstanceId| {
             let member = &self.members[*id];
             self.plan.instances[*id].start == Start::Hosted
+                && matches!(member.seat, Seat::Taken(_))
                 && member.said.is_none()
                 && member.watched
                 && !member.gone
@@ -294,7 +301,7 @@ impl Manager {
         let member = &self.members[id];
         match member.process {
             Process::Starting | Process::Running(_) => false,
-            Process::Ended(_) | Process::Never => member.doubt.is_none(),
+            Process::Ended(_) | Process::Never | Process::Unseen => member.doubt.is_none(),
             Process::Foreign => {
                 out_of_patience || member.said.is_some() || !matches!(member.seat, Seat::Taken(_))
             }

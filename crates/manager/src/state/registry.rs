@@ -16,17 +16,17 @@ const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
 
 impl Manager {
     pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
-        let name = registration.instance.clone();
+        let (name, pid) = (registration.instance.clone(), registration.pid);
         match self.admit(&registration) {
             Ok(id) => self.join(link, id, registration),
             Err(Refusal { text, fatal }) => {
                 self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
                 self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
-                if let Some((id, fatal)) = fatal {
-                    self.members[id].refused = Some(text.clone());
-                    if fatal {
-                        self.fault(id, Fault::Refused(text));
-                    }
+                let Some((id, fatal)) = fatal else { return };
+                // Where `mpirun` has started both, for instance, this process may well end the one that takes part.
+                self.remember(id, &format!("process {pid} was not let in: {text}"));
+                if fatal {
+                    self.fault(id, Fault::Refused(text));
                 }
             }
         }

@@ -28,6 +28,8 @@ struct Rig {
     now: Duration,
     begun: Vec<InstanceId>,
     told: BTreeMap<LinkId, Vec<ToProgram>>,
+    /// Whether nothing more is to be started.
+    stopped: bool,
     signals: Vec<(String, Signal)>,
     hosts: Vec<(u32, Signal)>,
     watches: Vec<u32>,
@@ -88,7 +90,17 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
 const PAIR: [&str; 2] = ["macro.out o_i -> micro.in f_init", "micro.final o_f -> macro.back s"];
 
 impl Rig {
+    /// All programs that are ours have been started.
     fn new(plan: Plan) -> Self {
+        let mut rig = Rig::begun(plan);
+        for id in rig.begun.clone() {
+            rig.event(Event::Started(id, 100 + id.0));
+        }
+        rig
+    }
+
+    /// Programs are being started.
+    fn begun(plan: Plan) -> Self {
         let crowded = PerInstance::make(plan.instances.len(), |_| false);
         let manager = Manager::new(Arc::new(plan), HOST, crowded);
         let mut rig = Rig {
@@ -96,6 +108,7 @@ impl Rig {
             now: Duration::ZERO,
             begun: Vec::new(),
             told: BTreeMap::new(),
+            stopped: false,
             signals: Vec::new(),
             hosts: Vec::new(),
             watches: Vec::new(),
@@ -105,9 +118,6 @@ impl Rig {
         };
         let actions = rig.manager.begin(rig.now);
         rig.take(actions);
-        for id in rig.begun.clone() {
-            rig.event(Event::Started(id, 100 + id.0));
-        }
         rig
     }
 
@@ -127,6 +137,7 @@ impl Rig {
                 Action::Tell(link, message) => self.told.entry(link).or_default().push(message),
                 Action::Close(link) => self.closed.push(link),
                 Action::Start(id) => self.begun.push(id),
+                Action::StartNoMore => self.stopped = true,
                 Action::Signal(id, signal) => self.signals.push((self.manager.name(id).to_owned(), signal)),
                 Action::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
                 Action::Watch(pid) => self.watches.push(pid),

@@ -12,11 +12,13 @@ use titin_transport::LinkId;
 use titin_wire::control::ToProgram;
 
 use super::{Cause, Link, Manager, Process, Seat};
-use crate::event::{Action, Exit, Level};
+use crate::event::{Action, Exit, Level, Signal};
 use crate::plan::InstanceId;
 
-/// For the last words of a process that has ended badly, while its link seems to last.
-const LAST_WORDS: Duration = Duration::from_millis(50);
+/// For the last words of a process that has ended badly, while its link seems to last; and for its guard to tell how
+/// it has ended. The threads that hear of these may have to wait for a core of a busy host. It only passes when a
+/// child keeps the link open, or a script goes on without its program.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// For a process that has ended well, or in a way unknown, to have said that it is done. Being wrong would fail a
 /// good run, so this is long; it only passes when a child keeps the link open.
@@ -30,6 +32,8 @@ const EXPLANATION: Duration = Duration::from_secs(1);
 pub enum Fault {
     /// Its program could not be started.
     NotStarted(String),
+    /// The files that it needs could not be put into its work directory.
+    NotStaged(String),
     /// Its process ended before it had joined.
     BeforeJoining(Exit),
     /// Its process ended while it took part.
@@ -55,7 +59,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Fault::NotStarted(why) | Fault::NotStaged(why) => write!(f, "could not be started: {why}"),
             Fault::BeforeJoining(exit) => write!(f, "{exit} before it had joined the run"),
             Fault::WithoutClosing(exit @ Exit::Code(0)) => {
                 write!(f, "{exit}, but without closing its instance, so its peers were left waiting")
@@ -89,7 +93,7 @@ impl Manager {
     pub(super) fn lost(&mut self, link: LinkId, why: &str) {
         let Some(state) = self.links.remove(&link) else { return };
         for id in state.members {
-            self.waits.forget(id);
+            self.waits.forget(id, self.now);
             let member = &mut self.members[id];
             if let Seat::Taken(_) = member.seat {
                 member.seat = Seat::Lost(why.to_owned());
@@ -99,17 +103,30 @@ impl Manager {
     }
 
     pub(super) fn started(&mut self, id: InstanceId, pid: u32) {
-        if self.members[id].process == Process::Starting {
-            self.members[id].process = Process::Running(pid);
-            self.members[id].since = self.now;
-            self.log(Level::Debug, Some(id), format!("started as process {pid}"));
-            self.press_newcomer(id);
+        let given_up = match self.members[id].process {
+            Process::Starting => false,
+            // The order was on its way to the guard.
+            Process::Never => true,
+            _ => return,
+        };
+        self.members[id].process = Process::Running(pid);
+        self.members[id].since = self.now;
+        self.log(Level::Debug, Some(id), format!("started as process {pid}"));
+        match given_up {
+            true => self.press(id, Signal::Kill),
+            false => self.press_newcomer(id),
         }
     }
 
-    pub(super) fn not_started(&mut self, id: InstanceId, why: String) {
+    pub(super) fn not_started(&mut self, id: InstanceId, fault: Fault) {
         self.members[id].process = Process::Never;
-        self.fault(id, Fault::NotStarted(why));
+        self.fault(id, fault);
+    }
+
+    pub(super) fn spared(&mut self, id: InstanceId) {
+        if self.members[id].process == Process::Starting {
+            self.members[id].process = Process::Never;
+        }
     }
 
     pub(super) fn ended(&mut self, id: InstanceId, exit: Exit) {
@@ -137,16 +154,18 @@ impl Manager {
     pub(super) fn guard_lost(&mut self, why: String) {
         // Its programs are ended by the shell, as orphans; nobody will report their exits.
         for member in self.members.iter_mut() {
-            if matches!(member.process, Process::Starting | Process::Running(_)) {
-                member.process = Process::Never;
-            }
+            member.process = match member.process {
+                Process::Starting => Process::Never,
+                Process::Running(_) => Process::Unseen,
+                known => known,
+            };
         }
         self.fail(Cause::Guard(why));
     }
 
     pub(super) fn failed(&mut self, id: InstanceId, text: String, echo: bool) {
         self.remember(id, &text);
-        self.waits.forget(id);
+        self.waits.forget(id, self.now);
         let member = &mut self.members[id];
         if member.said.is_none() {
             member.said = Some((text, echo));
@@ -155,7 +174,7 @@ impl Manager {
     }
 
     pub(super) fn done(&mut self, id: InstanceId) {
-        self.waits.forget(id);
+        self.waits.forget(id, self.now);
         self.waits.search_soon(self.now);
         let member = &mut self.members[id];
         let Some(link) = member.joined().map(|joined| joined.link) else { return };
@@ -182,10 +201,7 @@ impl Manager {
             // Somebody else failed, and that one's death is about to be known.
             (Some((text, true)), ..) => Some((EXPLANATION, Fault::Said(text.clone()))),
             (Some((text, false)), ..) => Some((now, Fault::Said(text.clone()))),
-            (None, Process::Ended(exit), Seat::Empty) => Some(match &member.refused {
-                Some(text) => (now, Fault::Refused(text.clone())),
-                None => (now, Fault::BeforeJoining(exit)),
-            }),
+            (None, Process::Ended(exit), Seat::Empty) => Some((now, Fault::BeforeJoining(exit))),
             (None, Process::Ended(exit), Seat::Taken(_)) => {
                 let wait = if exit.is_success() { LATE_WORDS } else { LAST_WORDS };
                 Some((wait, Fault::WithoutClosing(exit)))
@@ -194,8 +210,10 @@ impl Manager {
             (None, Process::Ended(exit), Seat::Done) if !exit.is_success() => {
                 Some((now, Fault::AfterDone(exit)))
             }
-            // What had started it may know how it ended.
-            (None, Process::Running(_), Seat::Lost(_)) if member.gone => Some((LAST_WORDS, Fault::Gone)),
+            // What had started it may know how it ended. News of that start may still be on its way, too.
+            (None, Process::Running(_) | Process::Starting, Seat::Lost(_)) if member.gone => {
+                Some((LAST_WORDS, Fault::Gone))
+            }
             (None, _, Seat::Lost(_)) if member.gone => Some((now, Fault::Gone)),
             (None, _, Seat::Taken(_)) if member.gone => Some((LATE_WORDS, Fault::Gone)),
             (None, Process::Running(_) | Process::Starting, Seat::Lost(why)) => {
@@ -306,7 +324,7 @@ impl Manager {
                 self.links.remove(&link);
                 for id in members {
                     if let Seat::Taken(_) = self.members[id].seat {
-                        self.waits.forget(id);
+                        self.waits.forget(id, self.now);
                         self.members[id].seat =
                             Seat::Lost(format!("silent for {:.1} s", silence.as_secs_f64()));
                         self.fault(id, Fault::Silent(silence));

@@ -137,6 +137,55 @@ fn a_wait_that_has_ended_meanwhile_is_no_deadlock() {
 }
 
 #[test]
+fn a_deadlock_is_found_beside_a_pair_that_goes_on() {
+    let conduits =
+        ["a.out o_i -> b.in s", "b.out o_i -> a.in s", "c.out o_i -> d.in s", "d.out o_i -> c.in s"];
+    let mut rig = joined(&conduits);
+    for (name, conduit) in [("a", 1), ("b", 0), ("c", 3), ("d", 2)] {
+        rig.wait(name, 1, &[(conduit, 0)]);
+    }
+    assert_eq!(rig.probes().len(), 4);
+    // A message for c was on its way; a and b have said once that they wait, and will not say so again.
+    rig.say(rig.link("c"), ToManager::Proceed { instance: "c".into(), wait: 1 });
+    rig.pass(ms(980));
+    let probes = rig.probes();
+    let asked: Vec<&str> = probes.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(asked, ["a", "b"]);
+    rig.answer(&probes, |_, _| 0);
+    assert!(rig.failure().unwrap().starts_with("deadlock: 2 instances"), "{:?}", rig.failure());
+    rig.wind_up();
+}
+
+#[test]
+fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
+    let on = |conduit, peer: &str, count| WaitOn {
+        conduit: ConduitId(conduit),
+        port: "back".into(),
+        peer: peer.into(),
+        peer_port: "final".into(),
+        sends: false,
+        count,
+        ahead: 0,
+        ahead_bytes: 0,
+    };
+    let waiting = |on| ToManager::Waiting { instance: "macro".into(), wait: 1, on: vec![on] };
+    let mut rig = joined(&PAIR);
+    rig.wait("micro", 1, &[(0, 0)]);
+    // A conduit that is not there, and one that it does not receive by.
+    for conduit in [7, 0] {
+        rig.say(rig.link("macro"), waiting(on(conduit, "micro", 0)));
+        assert!(rig.logs.last().unwrap().1.contains("has no end of"), "{:?}", rig.logs);
+        assert_eq!(rig.phase("macro"), Phase::Running);
+    }
+    // The plan knows who is at the other end.
+    rig.say(rig.link("macro"), waiting(on(1, "nobody", u64::MAX)));
+    let probes = rig.probes();
+    rig.answer(&probes, |_, _| 0);
+    assert!(rig.failure().unwrap().starts_with("deadlock: 2 instances"), "{:?}", rig.failure());
+    rig.wind_up();
+}
+
+#[test]
 fn a_late_answer_of_an_old_question_is_passed_over_and_no_answer_is_asked_for_again() {
     let mut rig = joined(&PAIR);
     rig.wait("macro", 1, &[(1, 0)]);

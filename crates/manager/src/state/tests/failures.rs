@@ -1,6 +1,7 @@
 //! Every way to fail, with the news of it in every order.
 
 use super::*;
+use crate::state::watch::LAST_WORDS;
 
 const KILLED: Exit = Exit::Signal(9, false);
 
@@ -63,7 +64,7 @@ fn a_forked_child_that_keeps_the_link_open_delays_the_news_only_a_little() {
     let mut rig = Rig::pair();
     rig.exit("macro", KILLED);
     assert_eq!(rig.failure(), None);
-    rig.pass(ms(50));
+    rig.pass(LAST_WORDS);
     assert!(rig.failure().unwrap().starts_with("macro was ended by SIGKILL"));
     wind_up(&mut rig);
 }
@@ -172,6 +173,21 @@ fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
 }
 
 #[test]
+fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_exit() {
+    let mut rig = Rig::begun(plan(&PAIR, &[]));
+    rig.join("macro");
+    rig.event(Event::Watching(100));
+    rig.event(Event::Gone(100));
+    rig.lose("macro");
+    assert_eq!(rig.failure(), None, "the guard knows more");
+    rig.event(Event::Started(rig.id("macro"), 100));
+    rig.exit("macro", Exit::Signal(6, true));
+    assert!(rig.failure().unwrap().starts_with("macro was ended by SIGABRT"), "{:?}", rig.failure());
+    rig.event(Event::Spared(rig.id("micro")));
+    rig.assert_over(false);
+}
+
+#[test]
 fn a_program_started_by_hand_that_dies_is_named() {
     let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand), ("micro", Start::ByHand)]));
     rig.join("macro");
@@ -226,6 +242,64 @@ fn an_interrupt_ends_the_run_and_a_second_one_at_once() {
     assert!(rig.signals.iter().all(|(_, signal)| *signal == Signal::Kill));
     rig.exit("macro", KILLED);
     rig.exit("micro", KILLED);
+    rig.assert_over(false);
+}
+
+#[test]
+fn nothing_is_started_any_more_once_the_run_has_failed() {
+    let mut rig = Rig::begun(plan(&["a.out o_f -> b.in f_init", "a.more o_f -> c.in f_init"], &[]));
+    rig.event(Event::NotStarted(rig.id("a"), "no such file".into()));
+    assert!(rig.stopped);
+    rig.event(Event::Spared(rig.id("b")));
+    assert!(!rig.finished, "c may have been on its way");
+    rig.event(Event::Started(rig.id("c"), 102));
+    assert_eq!(rig.signals, [("c".to_owned(), Signal::Terminate)]);
+    rig.exit("c", Exit::Signal(15, false));
+    rig.assert_over(false);
+    let affected = rig.manager.affected(Some(rig.id("a")));
+    assert_eq!(affected[0], (rig.id("b"), "was not started any more".to_owned()));
+}
+
+#[test]
+fn files_that_cannot_be_staged_fail_the_instance_that_needs_them() {
+    let mut rig = Rig::begun(plan(&PAIR, &[]));
+    rig.event(Event::NotStaged(rig.id("macro"), "there is no mesh.txt".into()));
+    assert_eq!(rig.failure().unwrap(), "macro could not be started: there is no mesh.txt");
+    rig.event(Event::Spared(rig.id("micro")));
+    rig.assert_over(false);
+}
+
+#[test]
+fn whoever_is_still_being_prepared_does_not_hold_up_the_end() {
+    let mut rig = Rig::begun(plan(&PAIR, &[]));
+    rig.event(Event::Started(rig.id("micro"), 101));
+    rig.event(Event::Interrupted("SIGINT".into()));
+    assert!(!rig.finished);
+    rig.pass(Duration::from_secs(1));
+    rig.event(Event::Interrupted("SIGINT".into()));
+    // It had been on its way to the guard after all.
+    rig.event(Event::Started(rig.id("macro"), 100));
+    let killed = ["micro", "macro"].map(|name| (name.to_owned(), Signal::Kill));
+    assert_eq!(rig.signals[rig.signals.len() - 2..], killed);
+    rig.exit("macro", KILLED);
+    rig.exit("micro", KILLED);
+    rig.assert_over(false);
+
+    let mut rig = Rig::begun(plan(&PAIR, &[]));
+    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.pass(Duration::from_secs(8));
+    rig.assert_over(false);
+}
+
+#[test]
+fn the_next_deadline_is_never_in_the_past() {
+    let mut rig = Rig::pair();
+    rig.event(Event::Interrupted("SIGINT".into()));
+    while !rig.finished {
+        assert!(rig.manager.deadline() > rig.now, "at {:?}", rig.now);
+        rig.now = rig.manager.deadline();
+        rig.event(Event::Tick);
+    }
     rig.assert_over(false);
 }
 
@@ -295,6 +369,24 @@ fn a_hosted_instance_that_does_not_return_ends_its_host() {
     assert_eq!(rig.hosts, [(101, Signal::Terminate)]);
     rig.event(Event::Gone(101));
     rig.lose("micro");
+    rig.assert_over(false);
+}
+
+#[test]
+fn a_hosted_instance_that_has_returned_does_not_cost_its_host() {
+    let mut rig =
+        Rig::new(plan(&["a.out o_f -> b.in f_init", "c.out o_f -> b.more f_init"], &[("a", Start::Hosted)]));
+    for name in ["a", "b", "c"] {
+        rig.join(name);
+    }
+    rig.event(Event::Watching(100));
+    rig.done("a");
+    rig.lose("c");
+    rig.exit("c", KILLED);
+    rig.pass(ms(7000));
+    assert_eq!(rig.signals.last(), Some(&("b".to_owned(), Signal::Kill)));
+    assert_eq!(rig.hosts, []);
+    rig.exit("b", KILLED);
     rig.assert_over(false);
 }
 

@@ -66,7 +66,7 @@ fn a_name_that_is_not_in_the_model_is_refused() {
 }
 
 #[test]
-fn joining_twice_is_refused_and_explains_the_exit_that_follows() {
+fn joining_twice_is_refused_and_is_told_in_the_report_of_what_follows() {
     let mut rig = Rig::pair();
     let link = LinkId(60);
     rig.event(Event::Opened(link));
@@ -83,6 +83,11 @@ fn joining_twice_is_refused_and_explains_the_exit_that_follows() {
     let registration = rig.registration("macro");
     rig.say(link, ToManager::Register(registration));
     assert!(rig.refusal(link).unwrap().contains("closed already"));
+
+    let recent = rig.manager.recent(rig.id("macro"));
+    assert!(recent[0].starts_with("process 4711 was not let in: process 100 on here"), "{recent:?}");
+    rig.exit("macro", Exit::Code(1));
+    assert!(rig.failure().unwrap().starts_with("macro ended with exit code 1"), "{:?}", rig.failure());
 }
 
 #[test]
