@@ -173,7 +173,7 @@ import contextlib, pathlib, sys, threading
 import titin
 
 class Model:
-    def text(self, *, folder):
+    def text(self):
         return pathlib.Path("model.ymmsl").read_text()
 
 def patient(instance):

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sysconfig
-import tempfile
 import threading
 import time
 import traceback
@@ -32,8 +31,8 @@ _LAST_CHANCE = 1.0
 class Description(Protocol):
     """What can be written as yMMSL, such as :class:`titin.model.Model`."""
 
-    def text(self, *, folder: Path | None = None) -> str:
-        """The description as yMMSL; relative paths of programs begin in ``folder``."""
+    def text(self) -> str:
+        """The description as yMMSL. Relative paths in it begin in the current directory."""
 
 
 @dataclass(frozen=True)
@@ -73,31 +72,34 @@ def run(
     process after the grace period (``titin: grace``): the manager ends it.
     """
     functions = dict(functions or {})
-    with tempfile.TemporaryDirectory(prefix="titin-") as folder:
-        command = [_command(), "run", "--json", *_files(model, Path(folder))]
-        if functions:
-            command += ["--hosted", ",".join(functions)]
-        if run_dir is not None:
-            command += ["--run-dir", os.fspath(run_dir)]
-        command += ["--verbose"] * verbose + ["--trace"] * trace
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
-            assert process.stdout is not None
-            troupe = _Troupe(functions)
-            try:
-                if functions:
-                    troupe.enter(process.stdout.readline())
-                end = _read(process.stdout)
-                process.wait()
-            except BaseException:
-                # Ctrl-C most likely; the command ends what it has started, and tells our instances.
-                while process.poll() is None:
-                    # Who asks once more does not want to wait, and the command is told so.
-                    with suppress(KeyboardInterrupt):
-                        process.send_signal(signal.SIGINT)
-                        troupe.leave()
-                        process.wait()
-                troupe.leave()
-                raise
+    files, text = _files(model)
+    command = [_command(), "run", "--json", *files]
+    if functions:
+        command += ["--hosted", ",".join(functions)]
+    if run_dir is not None:
+        command += ["--run-dir", os.fspath(run_dir)]
+    command += ["--verbose"] * verbose + ["--trace"] * trace
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        troupe = _Troupe(functions)
+        try:
+            # It may have refused its arguments already, and says so.
+            with suppress(BrokenPipeError), process.stdin as stdin:
+                stdin.write(text)
+            if functions:
+                troupe.enter(process.stdout.readline())
+            end = _read(process.stdout)
+            process.wait()
+        except BaseException:
+            # Ctrl-C most likely; the command ends what it has started, and tells our instances.
+            while process.poll() is None:
+                # Who asks once more does not want to wait, and the command is told so.
+                with suppress(KeyboardInterrupt):
+                    process.send_signal(signal.SIGINT)
+                    troupe.leave()
+                    process.wait()
+            troupe.leave()
+            raise
     if process.returncode == 0:
         troupe.stay()
     else:
@@ -212,15 +214,13 @@ def _command() -> str:
     return found
 
 
-def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]], folder: Path) -> list[str]:
-    """The files of a model; one that was built in Python is written first."""
+def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]]) -> tuple[list[str], str]:
+    """The files of a model, and what goes to standard input: the text of one that was built in Python."""
     if isinstance(model, str | os.PathLike):
-        return [os.fspath(model)]
+        return [os.fspath(model)], ""
     if isinstance(model, Sequence):
-        return [os.fspath(file) for file in model]
-    file = folder / "model.ymmsl"
-    file.write_text(model.text(folder=Path.cwd()))
-    return [str(file)]
+        return [os.fspath(file) for file in model], ""
+    return ["-"], model.text()
 
 
 def _read(stream: IO[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ use titin_model::{Description, LoadOptions, Report, Start, load};
 /// The files of a description, and the model in them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Sources {
-    /// yMMSL files, merged from left to right
+    /// yMMSL files, merged from left to right; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The model, where the files have several

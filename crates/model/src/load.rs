@@ -75,7 +75,10 @@ impl Start {
     }
 }
 
-/// Reads, merges and checks files. All problems are reported at once.
+/// What stands for the text that comes in on standard input, whose relative paths begin in the current directory.
+const STANDARD_INPUT: &str = "-";
+
+/// Reads, merges and checks files; `-` is standard input. All problems are reported at once.
 pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Report> {
     let mut problems = Problems::default();
     let mut documents = Vec::new();
@@ -153,12 +156,16 @@ fn finish(
 fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
     let what = "the file cannot be read";
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| {
-        if file.metadata()?.is_dir() {
-            return Err(std::io::Error::other("it is a directory"));
-        }
-        file.take(LONGEST_FILE as u64 + 1).read_to_end(&mut bytes)
-    });
+    let longest = LONGEST_FILE as u64 + 1;
+    let read = match path == Path::new(STANDARD_INPUT) {
+        true => std::io::stdin().take(longest).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| {
+            if file.metadata()?.is_dir() {
+                return Err(std::io::Error::other("it is a directory"));
+            }
+            file.take(longest).read_to_end(&mut bytes)
+        }),
+    };
     match read {
         Err(error) => problems.error(file, Code::File, what, error.to_string()),
         Ok(length) if length > LONGEST_FILE => {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import yaml
+from titin.model._document import OPERATORS, written
 from titin.model._network import Edges, edges_of, identifiers
-
-OPERATORS = ("f_init", "o_i", "s", "o_f")
 
 
 @dataclass
@@ -20,7 +18,7 @@ class Component:
     """A submodel, mapper or terminal of a model. Made by :meth:`Model.component`."""
 
     name: str
-    implementation: str | None = None
+    implementation: str | Model | None = None
     description: str = ""
     ports: dict[str, list[str]] = field(default_factory=dict)
     """Names of ports by operator: ``f_init``, ``o_i``, ``s``, ``o_f``."""
@@ -30,24 +28,8 @@ class Component:
 
     def port(self, operator: str, name: str) -> str:
         """Adds a port, unless it is there, and gives its full name: ``macro.state_out``."""
-        if operator not in OPERATORS:
-            raise ValueError(f"{operator!r} is no operator: use one of {', '.join(OPERATORS)}")
-        names = self.ports.setdefault(operator, [])
-        if name not in names:
-            names.append(name)
+        _add_port(self.ports, operator, name)
         return f"{self.name}.{name}"
-
-    def _as_dict(self) -> dict[str, Any]:
-        entry: dict[str, Any] = {"description": self.description or self.name}
-        if self.ports:
-            entry["ports"] = {kind: list(self.ports[kind]) for kind in OPERATORS if self.ports.get(kind)}
-        if self.implementation is not None:
-            entry["implementation"] = self.implementation
-        if self.multiplicity:
-            entry["multiplicity"] = self.multiplicity[0] if len(self.multiplicity) == 1 else list(self.multiplicity)
-        if self.optional:
-            entry["optional"] = True
-        return entry
 
 
 class Model:
@@ -56,6 +38,11 @@ class Model:
     ``settings``, ``resources`` and ``titin`` are dicts that go into the file as they are: settings by name
     (``"dt"``, ``"macro.dt"``), resources by component (``{"macro": {"threads": 2}}``), and the sections under the key
     ``titin``, such as ``{"scales": {"macro": {"dt": "1 s"}}}``.
+
+    A model may be the implementation of another's component, whose ports are then those of the model
+    (:meth:`port`). Its programs, settings and resources go along: a setting ``"dt"`` of what component ``block`` is
+    made of becomes ``"block.dt"``, which the outer model may set otherwise. ``titin`` has its place in the outermost
+    model alone, with paths from there (``"block.macro"``).
     """
 
     def __init__(self, name: str, description: str = "") -> None:
@@ -65,13 +52,19 @@ class Model:
         self.settings: dict[str, Any] = {}
         self.resources: dict[str, dict[str, int]] = {}
         self.titin: dict[str, Any] = {}
-        self._conduits: dict[str, list[str]] = {}
-        self._programs: dict[str, dict[str, Any]] = {}
+        self.ports: dict[str, list[str]] = {}
+        self.programs: dict[str, dict[str, Any]] = {}
+        self.conduits: list[tuple[str, str, tuple[str, ...]]] = []
+
+    def port(self, operator: str, name: str) -> str:
+        """Adds a port to the model itself, for one that is the implementation of a component; gives its name."""
+        _add_port(self.ports, operator, name)
+        return name
 
     def component(
         self,
         name: str,
-        implementation: str | None = None,
+        implementation: str | Model | None = None,
         *,
         f_init: Iterable[str] = (),
         o_i: Iterable[str] = (),
@@ -81,13 +74,14 @@ class Model:
         description: str = "",
         optional: bool = False,
     ) -> Component:
-        """Adds a component. Ports may be given here, by :meth:`Component.port`, or by the conduits that use them."""
+        """Adds a component. Ports may be given here or by :meth:`Component.port`; of a model they are known."""
         if name in self.components:
             raise ValueError(f"model {self.name} has a component {name} already")
         sizes = (multiplicity,) if isinstance(multiplicity, int) else tuple(multiplicity)
         component = Component(name, implementation, description, multiplicity=sizes, optional=optional)
         for operator, names in zip(OPERATORS, (f_init, o_i, s, o_f)):
-            for port in names.split() if isinstance(names, str) else names:
+            known = implementation.ports.get(operator, ()) if isinstance(implementation, Model) else ()
+            for port in [*known, *(names.split() if isinstance(names, str) else names)]:
                 component.port(operator, port)
         self.components[name] = component
         return component
@@ -114,14 +108,14 @@ class Model:
             entry["args"] = [str(argument) for argument in args]
         if script is not None:
             entry["script"] = script
-        self._programs[name] = entry | fields
+        self.programs[name] = entry | fields
 
     def conduit(self, sender: str, receiver: str, *filters: str) -> None:
         """Connects two ports, ``"macro.out"`` to ``"micro.in"``, over filters such as ``"last"``, in order.
 
-        A sender may have several receivers.
+        A sender may have several receivers. Ports of the model itself have no component: ``"start"``.
         """
-        self._conduits.setdefault(sender, []).append(" ".join([*filters, receiver]))
+        self.conduits.append((sender, receiver, filters))
 
     def connect(self, sender: Component, out: str, receiver: Component, into: str, *filters: str) -> None:
         """Connects what ``sender`` sends in O_I on port ``out`` to what ``receiver`` receives in S on port ``into``."""
@@ -131,7 +125,7 @@ class Model:
         self,
         name: str,
         count: int,
-        implementation: str | None = None,
+        implementation: str | Model | None = None,
         *,
         sides: tuple[str, str] = ("left", "right"),
         both: bool = True,
@@ -151,7 +145,7 @@ class Model:
         self,
         name: str,
         shape: Sequence[int],
-        implementation: str | None = None,
+        implementation: str | Model | None = None,
         *,
         sides: Sequence[tuple[str, str]] = (("west", "east"), ("south", "north"), ("bottom", "top")),
         periodic: bool | Sequence[bool] = False,
@@ -187,7 +181,7 @@ class Model:
         self,
         name: str,
         edges: str | os.PathLike[str] | Edges,
-        implementation: str | None = None,
+        implementation: str | Model | None = None,
         *,
         both: bool = True,
         **component: Any,
@@ -196,74 +190,37 @@ class Model:
 
         ``edges``: a file with a line per edge (see :func:`read_edges`), a GraphML or GML file (if networkx is
         installed), a networkx graph, or pairs of nodes. Along an edge from A to B, ``to_B`` of A is connected to
-        ``from_A`` of B, and with ``both`` also the other way. Attributes of nodes become settings of their component;
-        those of edges, settings of the sender: ``to_B_<attribute>``. Gives the components by node. ``component``:
-        further arguments of :meth:`component`.
+        ``from_A`` of B, and with ``both`` also the other way, unless there is an edge of its own for that. Attributes
+        of nodes become settings of their component; those of edges, settings of the sender: ``to_B_<attribute>``.
+        What cannot stand in a name becomes ``_``. Gives the components by node. ``component``: further arguments of
+        :meth:`component`.
         """
-        nodes, pairs = edges_of(edges)
+        nodes, pairs = edges_of(edges, both)
         words = identifiers(nodes)
         cells = {node: self.component(f"{name}_{words[node]}", implementation, **component) for node in nodes}
         for node, attributes in nodes.items():
+            keys = identifiers(attributes, whole=True)
             for key, value in attributes.items():
-                self.settings[f"{cells[node].name}.{key}"] = value
-        for source, target, attributes in pairs:
-            ways = [(source, target), (target, source)] if both and source != target else [(source, target)]
-            for one, other in ways:
-                self.connect(cells[one], f"to_{words[other]}", cells[other], f"from_{words[one]}")
-                for key, value in attributes.items():
-                    self.settings[f"{cells[one].name}.to_{words[other]}_{key}"] = value
+                self.settings[f"{cells[node].name}.{keys[key]}"] = value
+        for (one, other), attributes in pairs.items():
+            self.connect(cells[one], f"to_{words[other]}", cells[other], f"from_{words[one]}")
+            keys = identifiers(attributes)
+            for key, value in attributes.items():
+                self.settings[f"{cells[one].name}.to_{words[other]}_{keys[key]}"] = value
         return cells
 
-    def text(self, *, folder: Path | None = None) -> str:
-        """The description as yMMSL v0.2; with ``folder`` the executables of programs are sought from there."""
-        model: dict[str, Any] = {"description": self.description} if self.description else {}
-        model["components"] = {name: component._as_dict() for name, component in self.components.items()}
-        if self._conduits:
-            model["conduits"] = {
-                sender: receivers[0] if len(receivers) == 1 else list(receivers)
-                for sender, receivers in self._conduits.items()
-            }
-        document: dict[str, Any] = {"ymmsl_version": "v0.2", "models": {self.name: model}}
-        sections: dict[str, Mapping[str, Any]] = {
-            "programs": {name: _rooted(program, folder) for name, program in self._programs.items()},
-            "settings": self.settings,
-            "resources": {f"{self.name}.{name}": need for name, need in self.resources.items()},
-            "titin": self.titin,
-        }
-        document |= {name: dict(section) for name, section in sections.items() if section}
-        return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    def text(self) -> str:
+        """The description as yMMSL v0.2."""
+        return written(self)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the description to a file. Relative paths in it begin in the file's directory."""
         Path(path).write_text(self.text(), encoding="utf-8")
 
 
-def _rooted(program: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """A program whose executable, if it is a relative path, is found from anywhere."""
-    rooted = dict(program)
-    executable = rooted.get("executable")
-    if folder is not None and executable is not None and os.sep in executable:
-        rooted["executable"] = str(folder / executable)
-    return rooted
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes lists in one line, and NumPy's numbers as numbers."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _list(dumper: yaml.SafeDumper, items: Sequence[Any]) -> yaml.Node:
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
-
-
-def _number(dumper: yaml.SafeDumper, number: Any) -> yaml.Node:
-    if not hasattr(number, "item"):
-        raise yaml.representer.RepresenterError(f"a description cannot hold {number!r}")
-    return dumper.represent_data(number.item())
-
-
-_Dumper.add_representer(list, _list)
-_Dumper.add_representer(tuple, _list)
-_Dumper.add_multi_representer(object, _number)
+def _add_port(ports: dict[str, list[str]], operator: str, name: str) -> None:
+    if operator not in OPERATORS:
+        raise ValueError(f"{operator!r} is no operator: use one of {', '.join(OPERATORS)}")
+    names = ports.setdefault(operator, [])
+    if name not in names:
+        names.append(name)

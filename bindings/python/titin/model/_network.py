@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 Attributes: TypeAlias = Mapping[str, Any]
 Nodes: TypeAlias = dict[str, dict[str, Any]]
 Edge: TypeAlias = tuple[str, str, dict[str, Any]]
+Ways: TypeAlias = dict[tuple[str, str], dict[str, Any]]
 
 
 @runtime_checkable
@@ -48,33 +49,50 @@ def read_edges(path: str | os.PathLike[str]) -> list[Edge]:
     return edges
 
 
-def edges_of(edges: str | os.PathLike[str] | Edges) -> tuple[Nodes, list[Edge]]:
-    """Nodes with their attributes, in order, and edges."""
+def edges_of(edges: str | os.PathLike[str] | Edges, both: bool) -> tuple[Nodes, Ways]:
+    """Nodes with their attributes, and ways from node to node with theirs, all in order.
+
+    With ``both`` an edge is a way back too, unless there is an edge of its own for that.
+    """
     if isinstance(edges, str | os.PathLike):
         path = Path(edges)
         edges = _graph(path) if path.suffix.lower() in (".graphml", ".gml") else read_edges(path)
     nodes: Nodes = {}
     if isinstance(edges, Graph):
-        nodes = {str(node): dict(attributes) for node, attributes in edges.nodes(data=True)}
-        pairs = [(str(a), str(b), dict(attributes)) for a, b, attributes in edges.edges(data=True)]
+        # What GraphML says of all nodes or edges that do not say it themselves.
+        known = getattr(edges, "graph", {})
+        of_nodes, of_edges = known.get("node_default", {}), known.get("edge_default", {})
+        nodes = {str(node): {**of_nodes, **attributes} for node, attributes in edges.nodes(data=True)}
+        pairs = [(str(a), str(b), {**of_edges, **attributes}) for a, b, attributes in edges.edges(data=True)]
     else:
         pairs = [(str(edge[0]), str(edge[1]), dict(edge[2]) if len(edge) > 2 else {}) for edge in edges]
-    for source, target, _ in pairs:
+    there: Ways = {}
+    for source, target, attributes in pairs:
         nodes.setdefault(source, {})
         nodes.setdefault(target, {})
-    return nodes, pairs
+        if (source, target) in there:
+            raise ValueError(f"there are two edges from {source!r} to {target!r}; make one of them")
+        there[source, target] = attributes
+    ways: Ways = {}
+    for (source, target), attributes in there.items():
+        ways[source, target] = attributes
+        if both and (target, source) not in there:
+            ways[target, source] = attributes
+    return nodes, ways
 
 
-def identifiers(nodes: Iterable[str]) -> dict[str, str]:
-    """A part of an identifier for each node; two nodes that would have the same one are an error."""
+def identifiers(names: Iterable[str], whole: bool = False) -> dict[str, str]:
+    """A part of an identifier for each name, or a ``whole`` one; two that would be the same are an error."""
     words: dict[str, str] = {}
     taken: dict[str, str] = {}
-    for node in nodes:
-        word = re.sub(r"\W", "_", node, flags=re.ASCII)
+    for name in names:
+        word = re.sub(r"\W", "_", name, flags=re.ASCII)
+        if whole and word[:1].isdigit():
+            word = f"_{word}"
         if word in taken:
-            raise ValueError(f"nodes {taken[word]!r} and {node!r} would both be called {word}; rename one")
-        words[node] = word
-        taken[word] = node
+            raise ValueError(f"{taken[word]!r} and {name!r} would both be called {word}; rename one")
+        words[name] = word
+        taken[word] = name
     return words
 
 

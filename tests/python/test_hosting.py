@@ -1,0 +1,283 @@
+"""Python functions as instances: many of one component, some beside programs, several runs in one process."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+import titin
+from titin.model import Model
+
+from .conftest import pair
+
+
+def driver(instance):
+    """Sends each member its number, and collects what they answer."""
+    found = []
+    while instance.reuse():
+        out = instance.port("out")
+        for slot in range(out.slots):
+            instance.send(out, slot, slot=slot, timestamp=0.0)
+        found = [instance.receive("back", slot=slot).data for slot in range(out.slots)]
+    return found
+
+
+def member(instance):
+    uses = 0
+    while instance.reuse():
+        number = instance.receive("in").data
+        instance.send("out", [instance.name, number * instance.setting("factor", int)], timestamp=0.0)
+        uses += 1
+    return uses
+
+
+MEMBER = """
+import titin
+
+with titin.Instance(f_init="in", o_f="out") as instance:
+    while instance.reuse():
+        number = instance.receive("in").data
+        instance.send("out", [instance.name, number * instance.setting("factor", int)], timestamp=0.0)
+"""
+
+
+def ensemble(members: int | tuple[int, ...]) -> Model:
+    model = Model("ensemble")
+    model.component("driver", "driver", o_i="out", s="back")
+    model.component("member", "member", f_init="in", o_f="out", multiplicity=members)
+    model.conduit("driver.out", "member.in")
+    model.conduit("member.out", "driver.back")
+    model.settings = {"factor": 10, "member[1].factor": 100}
+    return model
+
+
+EXPECTED = [["member[0]", 0], ["member[1]", 100], ["member[2]", 20], ["member[3]", 30]]
+
+
+def test_each_instance_of_a_component_runs_its_function(stage):
+    run = titin.run(ensemble(4), {"driver": driver, "member": member}, run_dir=stage.folder / "run")
+    assert run.returned.pop("driver") == EXPECTED
+    assert run.returned == {f"member[{index}]": 1 for index in range(4)}
+
+
+def test_functions_that_open_their_instances_themselves(stage):
+    def opens():
+        with titin.Instance(f_init="in", o_f="out") as instance:
+            return member(instance)
+
+    run = titin.run(ensemble(4), {"driver": driver, "member": opens}, run_dir=stage.folder / "run")
+    assert run.returned["driver"] == EXPECTED
+
+
+def test_a_function_for_one_instance(stage):
+    def special(instance):
+        while instance.reuse():
+            instance.send("out", instance.receive("in").data, timestamp=0.0)
+        return "special"
+
+    functions = {"driver": driver, "member": member, "member[2]": special}
+    run = titin.run(ensemble(4), functions, run_dir=stage.folder / "run")
+    assert run.returned["member[2]"] == "special"
+    assert run.returned["driver"] == [*EXPECTED[:2], 2, EXPECTED[3]]
+
+
+def test_multiplicity_in_two_dimensions(stage):
+    def rows(instance):
+        while instance.reuse():
+            for slot in range(instance.port("out").slots):
+                instance.send("out", [instance.name, slot], slot=slot, timestamp=0.0)
+            return_ = [instance.receive("back", slot=slot).data for slot in range(instance.port("back").slots)]
+        return return_
+
+    def cells(instance):
+        while instance.reuse():
+            instance.send("out", [*instance.receive("in").data, instance.name], timestamp=0.0)
+
+    model = Model("table")
+    model.component("row", "row", o_i="out", s="back", multiplicity=2)
+    model.component("cell", "cell", f_init="in", o_f="out", multiplicity=(2, 3))
+    model.conduit("row.out", "cell.in")
+    model.conduit("cell.out", "row.back")
+    returned = titin.run(model, {"row": rows, "cell": cells}, run_dir=stage.folder / "run").returned
+    for row in range(2):
+        assert returned[f"row[{row}]"] == [[f"row[{row}]", cell, f"cell[{row}][{cell}]"] for cell in range(3)]
+
+
+def test_one_of_many_that_fails_is_named(stage):
+    def fails(instance):
+        while instance.reuse():
+            number = instance.receive("in").data
+            if number == 2:
+                raise ArithmeticError("the matrix is singular")
+            instance.send("out", number, timestamp=0.0)
+
+    with pytest.raises(ArithmeticError, match="singular"):
+        titin.run(ensemble(4), {"driver": driver, "member": fails}, run_dir=stage.folder / "run")
+    log = (stage.folder / "run/titin_manager.log").read_text()
+    assert "member[2] reported an error: ArithmeticError: the matrix is singular" in log
+
+
+def test_programs_beside_functions(stage):
+    model = ensemble(4)
+    model.program("member", sys.executable, [str(stage.program("member", MEMBER))])
+    run = titin.run(model, {"driver": driver}, run_dir=stage.folder / "run")
+    assert run.returned == {"driver": EXPECTED}
+    assert sorted(path.name for path in (run.directory / "instances").iterdir()) == [f"member[{i}]" for i in range(4)]
+
+
+def test_some_instances_are_programs_and_some_functions(stage):
+    """Messages go over tcp and in the process, to slots of one port."""
+    model = ensemble(4)
+    model.program("member", sys.executable, [str(stage.program("member", MEMBER))])
+    functions = {"driver": driver, "member[1]": member, "member[3]": member}
+    run = titin.run(model, functions, run_dir=stage.folder / "run")
+    assert run.returned["driver"] == EXPECTED
+    assert sorted(path.name for path in (run.directory / "instances").iterdir()) == ["member[0]", "member[2]"]
+
+
+def test_a_program_that_fails_beside_functions(stage):
+    model = pair()
+    model.program("sender", sys.executable, ["-c", "raise SystemExit(3)"])
+    lost = []
+
+    def receiver(instance):
+        try:
+            while instance.reuse():
+                instance.receive("in")
+        except titin.PeerLost as raised:
+            lost.append(str(raised))
+            raise
+
+    with pytest.raises(titin.Error, match=r"sender ended with exit code 3 before it had joined the run; see .*run"):
+        titin.run(model, {"receiver": receiver}, run_dir=stage.folder / "run")
+    assert len(lost) <= 1
+    assert all("sender" in text for text in lost)
+
+
+def test_a_function_that_fails_beside_programs(stage):
+    model = pair()
+    sender = "import titin\nwith titin.Instance() as i:\n    i.reuse()\n    while True: i.send('out', timestamp=0.0)\n"
+    model.program("sender", sys.executable, [str(stage.program("sender", sender))])
+
+    def receiver(instance):
+        while instance.reuse():
+            instance.receive("in")
+            raise ArithmeticError("the matrix is singular")
+
+    with pytest.raises(ArithmeticError, match="singular"):
+        titin.run(model, {"receiver": receiver}, run_dir=stage.folder / "run")
+    assert "PeerLost" in stage.output()
+    assert "receiver" in stage.output()
+
+
+def test_a_function_in_code_of_its_own_is_called_out(stage):
+    """It makes no call of titin's that could tell it that the run has failed."""
+    there, left = threading.Event(), []
+
+    def sender(instance):
+        instance.reuse()
+        there.wait()
+        raise ArithmeticError("the matrix is singular")
+
+    def receiver(instance):
+        instance.reuse()
+        there.set()
+        try:
+            while True:
+                sum(range(1000))
+        finally:
+            left.append(True)
+
+    with pytest.raises(ArithmeticError):
+        titin.run(pair(), {"sender": sender, "receiver": receiver}, run_dir=stage.folder / "run")
+    assert left == [True]
+
+
+def test_names_that_are_not_in_the_model(stage, capfd):
+    with pytest.raises(titin.UsageError, match="could not begin"):
+        titin.run(pair(), {"sender": driver, "reciever": driver}, run_dir=stage.folder / "run")
+    assert 'did you mean "receiver"' in capfd.readouterr().err
+
+
+def test_a_component_without_anything_that_runs_it(stage, capfd):
+    with pytest.raises(titin.UsageError, match="could not begin"):
+        titin.run(pair(), {"sender": driver}, run_dir=stage.folder / "run")
+    assert "receiver" in capfd.readouterr().err
+
+
+def test_runs_after_and_beside_each_other(stage):
+    """A process may take part in several runs."""
+    found = {}
+
+    def play(name):
+        run = titin.run(ensemble(4), {"driver": driver, "member": member}, run_dir=stage.folder / name)
+        found[name] = run.returned["driver"]
+
+    play("first")
+    play("second")
+    threads = [threading.Thread(target=play, args=(f"beside-{index}",)) for index in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == dict.fromkeys(("first", "second", "beside-0", "beside-1", "beside-2"), EXPECTED)
+
+
+def test_relative_paths_of_a_model_begin_in_the_current_directory(stage, monkeypatch):
+    """Of programs, filters, files that are staged, and files of sources."""
+    monkeypatch.chdir(stage.folder)
+    (stage.folder / "bin").mkdir()
+    program = stage.folder / "bin/doubles"
+    text = "import titin\nwith titin.Instance(f_init='in', o_f='out') as i:\n    while i.reuse():\n"
+    text += "        i.send('out', 2 * i.receive('in').data + float(open('offset').read()), timestamp=0.0)\n"
+    program.write_text(f"#!{sys.executable}\n{text}")
+    program.chmod(0o755)
+    (stage.folder / "offset").write_text("0.5")
+    (stage.folder / "bin/own_filter.py").write_text("def negative(data):\n    return -data\n")
+    np.save(stage.folder / "numbers.npy", np.array([1.0, 2.0]))
+
+    def receiver(instance):
+        while instance.reuse():
+            found = instance.receive("in").data
+        return found
+
+    model = Model("paths")
+    model.component("numbers", "titin.source", o_f="out")
+    model.component("doubles", "doubles", f_init="in", o_f="out")
+    model.component("receiver", "receiver", f_init="in")
+    model.conduit("numbers.out", "doubles.in", "negative")
+    model.conduit("doubles.out", "receiver.in")
+    model.settings = {"numbers.file": "numbers.npy"}
+    model.program("doubles", "bin/doubles")
+    model.titin = {
+        "filters": {"negative": {"python": "own_filter:negative"}},
+        "stage": {"doubles": {"in": ["offset"]}},
+    }
+    run = titin.run(model, {"receiver": receiver}, run_dir="run")
+    np.testing.assert_array_equal(run.returned["receiver"], [-1.5, -3.5])
+
+
+def test_files_with_functions(stage):
+    """Several files, merged, and a path as text."""
+    model = ensemble(4)
+    settings, model.settings = model.settings, {}
+    model.write(stage.folder / "model.ymmsl")
+    text = "ymmsl_version: v0.2\nsettings: " + str(settings).replace("'", '"')
+    (stage.folder / "settings.ymmsl").write_text(text)
+    files = [stage.folder / "model.ymmsl", str(stage.folder / "settings.ymmsl")]
+    run = titin.run(files, {"driver": driver, "member": member}, run_dir=stage.folder / "run")
+    assert run.returned["driver"] == EXPECTED
+
+
+def test_functions_for_all_instances_one_by_one(stage, capfd):
+    functions = {"driver": driver} | {f"member[{index}]": member for index in range(3)}
+    with pytest.raises(titin.UsageError):
+        titin.run(ensemble(4), functions, run_dir=stage.folder / "run")
+    assert 'component "member"' in capfd.readouterr().err
+    run = titin.run(ensemble(4), functions | {"member[3]": member}, run_dir=stage.folder / "run")
+    assert run.returned["driver"] == EXPECTED
+    with pytest.raises(titin.UsageError):
+        titin.run(ensemble(4), functions | {"member": member, "member[4]": member}, run_dir=stage.folder / "again")
+    assert 'no instance "member[4]"' in capfd.readouterr().err
