@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import sys
 
 import numpy as np
 import pytest
+import titin
 
 from .conftest import pair
 
@@ -79,6 +81,118 @@ def test_forked_workers_read_views_and_leave_the_instance_alone(stage):
     assert "child: " in output
     assert "fork" in output
     assert "parent: done" in output
+
+
+WORKING = """
+import multiprocessing
+import sys
+import titin
+
+def total(connection, view):
+    # A child that holds views, uses and drops them, and ends as children do.
+    connection.send((float(view.sum()), view.flags.writeable))
+    connection.close()
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    with titin.Instance(s="in other") as instance:
+        while instance.reuse():
+            held = []
+            for time in range(20):
+                message = instance.receive("in")
+                held.append(message.data)
+                if time % 10 == 5:
+                    # The run goes on in the parent while the child lives, and after it.
+                    ours, theirs = context.Pipe()
+                    child = context.Process(target=total, args=(theirs, held[time]))
+                    child.start()
+                    found, writeable = ours.recv()
+                    child.join()
+                    assert child.exitcode == 0, child.exitcode
+                    assert found == float(held[time].sum()), found
+                    # A copy is the child's own; what it shares with us it may not change either.
+                    assert writeable == (sys.argv[1] != "fork")
+    assert [int(view.min()) for view in held] == [int(view.max()) for view in held] == list(range(20))
+    print("all there")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing(stage, method):
+    model = pair()
+    model.program("receiver", sys.executable, [str(stage.program("receiver", WORKING)), method])
+    stage.run(model, sender=SENDER)
+    assert "all there" in stage.output()
+
+
+def test_views_of_other_kinds_live_as_long(stage):
+    """What shares the memory of a view keeps it, past the message, the view and the instance."""
+
+    def sender(instance):
+        while instance.reuse():
+            for time in range(6):
+                instance.send("out", np.full((300, 100), time, order="F" if time % 2 else "C"), timestamp=time)
+            instance.send("out", {"nested": [np.full(5000, 6)], "bytes": b"7" * 5000}, timestamp=6)
+
+    def receiver(instance):
+        while instance.reuse():
+            views = [instance.receive("in").data for _ in range(6)]
+            nested = instance.receive("in").data
+            return_ = [
+                memoryview(views[0]),
+                np.from_dlpack(views[1]),
+                np.frombuffer(memoryview(views[2]), views[2].dtype),
+                views[3].T[::2],
+                np.asarray(memoryview(views[4])[10:20]),
+                views[5].view("u8"),
+                nested["nested"][0][1:],
+                memoryview(nested["bytes"]),
+            ]
+            for one, view in zip(return_[:4], views):
+                assert np.shares_memory(np.asarray(one), view)
+            assert all(np.asarray(one).flags.writeable is False for one in return_)
+        return return_
+
+    kept = stage.play(sender, receiver)["receiver"]
+    gc.collect()
+    # Memory that had been let go would be overwritten by these.
+    crowd = [np.full(30_000, 99) for _ in range(20)]
+    assert [int(np.asarray(one).max()) for one in kept[:5]] == [0, 1, 2, 3, 4]
+    assert [int(np.asarray(one).min()) for one in kept[:5]] == [0, 1, 2, 3, 4]
+    assert kept[0].readonly and kept[0].shape == (300, 100)
+    assert set(kept[5].ravel().tolist()) == {5}
+    assert set(kept[6].tolist()) == {6}
+    assert bytes(kept[7]) == b"7" * 5000
+    assert len(crowd) == 20
+
+
+def test_views_are_sent_on(stage):
+    """What was received may be sent again as it is, or through DLPack or a memoryview."""
+    model = pair()
+    model.component("end", "end", s="in")
+    model.conduit(model.components["receiver"].port("o_i", "on"), "end.in")
+
+    def sender(instance):
+        while instance.reuse():
+            instance.send("out", np.arange(12.0).reshape(3, 4), timestamp=0.0)
+
+    def receiver(instance):
+        while instance.reuse():
+            data = instance.receive("in").data
+            for time, one in enumerate([data, np.from_dlpack(data), memoryview(data), data.T]):
+                instance.send("on", one, timestamp=time)
+
+    def end(instance):
+        while instance.reuse():
+            found = [instance.receive("in").data for _ in range(4)]
+        return found
+
+    functions = {"sender": sender, "receiver": receiver, "end": end}
+    found = titin.run(model, functions, run_dir=stage.folder / "run").returned["end"]
+    for one in found[:3]:
+        np.testing.assert_array_equal(one, np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(found[3], np.arange(12.0).reshape(3, 4).T)
+    assert found[3].flags.f_contiguous
 
 
 def test_ten_thousand_messages_held(stage):
