@@ -7,7 +7,7 @@
 
 enum { SLOTS = 3 };
 
-/* How the receiver is to fail: "return" or "say"; NULL: not at all. */
+/* How the receiver is to fail: "return" or "say", or "misspelt" and not be there; NULL: not at all. */
 static const char *how;
 
 static int sender(titin_instance *instance, void *data) {
@@ -105,6 +105,7 @@ int main(int argc, char **argv) {
     void *data[2] = {NULL, role};
     titin_filter counter = count;
     how = argc > 1 ? argv[1] : NULL;
+    if (how && !strcmp(how, "misspelt")) names[1] = "reciever";
     titin_options *options = titin_options_new();
     CHECK(titin_options_filters(options, find_filter, call_filter, drop_filter, &counter) == 0);
     if (titin_host(2, names, ports, entries, data, options) != 0) return titin_explain(stderr);

@@ -42,13 +42,17 @@ contains
       type(titin_instance), intent(inout) :: instance
       type(titin_message) :: message
       character(len=:), allocatable :: text
+      character(len=8) :: how
       real(real64) :: values(2)
       integer :: slot, which, ierr
       call check(instance%reuse(), "a use")
-      if (command_argument_count() > 0) then
+      call get_command_argument(1, how)
+      if (how == "say") then
          call instance%fail("the ice is too thin")
          return
       end if
+      ! An error that nobody asks for ends the program.
+      if (how == "return") call instance%setting("the ice is too thin", values(1))
       do slot = slots, 1, -1
          call instance%receive("wide", message, slot=slot)
          call message%read(text)

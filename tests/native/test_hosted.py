@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -122,9 +123,7 @@ def test_a_filter_that_is_not_there_is_named(build: Build, manage: Manage, langu
     assert code == 1, output
 
 
-@pytest.mark.parametrize(
-    ("language", "how"), [("c", "return"), ("c", "say"), ("cpp", "return"), ("cpp", "say"), ("f90", "say")]
-)
+@pytest.mark.parametrize(("language", "how"), list(itertools.product(["c", "cpp", "f90"], ["return", "say"])))
 def test_an_instance_that_fails_says_why(build: Build, manage: Manage, language: str, how: str) -> None:
     host, text = model(build, language)
     manager = manage(text)
@@ -135,3 +134,14 @@ def test_an_instance_that_fails_says_why(build: Build, manage: Manage, language:
     assert code == 1, output
     assert "First:    receiver" in output, output
     assert "the ice is too thin" in output
+
+
+def test_the_others_do_not_wait_for_one_that_cannot_be_opened(build: Build, manage: Manage) -> None:
+    host, text = model(build, "c")
+    manager = manage(text)
+    hosted = manager.start(host, "misspelt")
+    assert hosted.returncode != 0
+    assert "reciever" in hosted.stderr
+    code, output = manager.wait()
+    assert code == 1, output
+    assert "reciever" in output, output

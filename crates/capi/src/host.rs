@@ -1,6 +1,7 @@
 //! Several instances in one process, each in a thread of its own.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use titin_runtime::{Error, Kind, Result};
 
@@ -61,17 +62,18 @@ unsafe extern "C" fn titin_host(
 /// Runs all, the first in this thread; the first error that is not the consequence of another.
 fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
     let Some((first, others)) = guests.split_first() else { return Ok(()) };
+    let door = Door::new(guests.len());
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
         let threads: Vec<_> = others
             .iter()
             .map(|guest| {
                 std::thread::Builder::new()
                     .name(guest.name.to_owned())
-                    .spawn_scoped(scope, || caught(|| guest.run(options)))
-                    .map_err(|error| usage(format!("no thread for {}: {error}", guest.name)))
+                    .spawn_scoped(scope, || caught(|| guest.run(options, &door)))
+                    .map_err(|error| door.miss(usage(format!("no thread for {}: {error}", guest.name))))
             })
             .collect();
-        let mut outcomes = vec![caught(|| first.run(options))];
+        let mut outcomes = vec![caught(|| first.run(options, &door))];
         outcomes.extend(threads.into_iter().map(|thread| thread?.join().expect("panics are caught inside")));
         outcomes
     });
@@ -81,9 +83,59 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
+/// Where the instances of a host meet once they are open: the others would wait for one that could not be opened for as
+/// long as the manager, which knows nothing of it, gives to somebody who starts programs by hand.
+struct Door {
+    state: Mutex<Arrivals>,
+    all_came: Condvar,
+}
+
+struct Arrivals {
+    awaited: usize,
+    /// Why the first that will not come is missing.
+    missing: Option<String>,
+}
+
+impl Door {
+    fn new(awaited: usize) -> Self {
+        Door { state: Mutex::new(Arrivals { awaited, missing: None }), all_came: Condvar::new() }
+    }
+
+    /// One has come, or will not.
+    fn arrive(&self, missing: Option<&Error>) -> MutexGuard<'_, Arrivals> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.awaited -= 1;
+        if let Some(error) = missing {
+            state.missing.get_or_insert_with(|| error.text.clone());
+        }
+        self.all_came.notify_all();
+        state
+    }
+
+    /// This one will not come.
+    fn miss(&self, error: Error) -> Error {
+        drop(self.arrive(Some(&error)));
+        error
+    }
+
+    /// This one has come, and waits for all others. Why one of them is missing.
+    fn meet(&self) -> Option<String> {
+        let state = self.arrive(None);
+        let all = self.all_came.wait_while(state, |state| state.awaited > 0);
+        all.unwrap_or_else(PoisonError::into_inner).missing.clone()
+    }
+}
+
 impl Guest<'_> {
-    fn run(&self, options: &Options) -> Result<()> {
-        let handle = Box::new(open(self.ports, options, Some(self.name))?);
+    fn run(&self, options: &Options, door: &Door) -> Result<()> {
+        let opened = caught(|| open(self.ports, options, Some(self.name)));
+        let handle = Box::new(opened.map_err(|error| door.miss(error))?);
+        if let Some(why) = door.meet() {
+            let text = format!("another instance of its process could not be opened: {why}");
+            handle.shared.instance.fail(&text);
+            let _ = close(&handle);
+            return Ok(());
+        }
         clear();
         let place = (&raw const *handle).cast_mut();
         // SAFETY: the caller of `titin_host` promises that the entry may be called with its data.

@@ -157,16 +157,19 @@ impl RunDirectory {
         at(&path, fs::write(&path, text))
     }
 
-    /// Writes the connection file, which nobody but its owner may read at any time.
+    /// Writes the connection file, which nobody but its owner may read at any time. It is there with all that is in it,
+    /// or not at all, so that scripts can wait for it.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn write_connection(&self, connection: &Connection) -> Result<ConnectionFile, DirectoryError> {
         let path = self.connection();
-        let mut file = at(&path, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path))?;
-        let kept = ConnectionFile(path.clone());
-        at(&path, file.write_all(connection.to_json().as_bytes()))?;
-        Ok(kept)
+        let place = path.with_extension("json.new");
+        let mut file = at(&place, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place))?;
+        let draft = ConnectionFile(place);
+        at(&draft.0, file.write_all(connection.to_json().as_bytes()))?;
+        at(&path, fs::rename(&draft.0, &path))?;
+        Ok(ConnectionFile(path))
     }
 
     /// Writes a program's script.
@@ -235,6 +238,7 @@ mod tests {
         let kept = directory.write_connection(&connection).unwrap();
         let mode = fs::metadata(directory.connection()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        assert!(!folder.path().join("connection.json.new").exists());
         drop(kept);
         assert!(!directory.connection().exists());
     }
