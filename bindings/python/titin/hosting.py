@@ -123,6 +123,8 @@ class _Troupe:
     """Set once all threads have started."""
     alarm: threading.Lock = field(default_factory=threading.Lock)
     """Taken by the first function that fails."""
+    herald: threading.Thread | None = None
+    """What that one has started, to call the others out."""
     called: set[threading.Thread] = field(default_factory=set)
     """Threads that were called out; changed under ``calling``."""
     calling: threading.Lock = field(default_factory=threading.Lock)
@@ -150,19 +152,26 @@ class _Troupe:
             thread.join()
 
     def leave(self) -> None:
-        """Waits until all have come to an end, as the run has failed; calls them out of code of their own, once."""
+        """Waits until all have come to an end, as the run has failed; calls them out of code of their own."""
+        self.complete.set()
+        self._call_out()
+        if self.herald is not None:
+            self.herald.join(_LAST_CHANCE)
+
+    def _clear(self) -> None:
+        self.complete.wait()
+        self._call_out()
+
+    def _call_out(self) -> None:
         self._wait(_PATIENCE)
         with self.calling:
+            # Once: a second time might come in the middle of how they end.
             for thread in set(filter(threading.Thread.is_alive, self.threads)) - self.called:
                 self.called.add(thread)
                 # What a call of titin would have raised by now.
                 number, kind = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(PeerLost)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)
         self._wait(_LAST_CHANCE)
-
-    def _clear(self) -> None:
-        self.complete.wait()
-        self.leave()
 
     def _wait(self, patience: float) -> None:
         end = time.monotonic() + patience
@@ -182,7 +191,9 @@ class _Troupe:
         except BaseException as raised:
             # The others are told by their calls; those that make none are called out.
             if self.alarm.acquire(blocking=False):
-                threading.Thread(target=self._clear, daemon=True).start()
+                herald = threading.Thread(target=self._clear, daemon=True)
+                herald.start()
+                self.herald = herald
             if not is_echo(raised):
                 self.raised[name] = raised
             if not _core.opened():
