@@ -72,6 +72,7 @@ struct State {
     heard: Option<Instant>,
     heartbeat: f64,
     told: Option<Instant>,
+    beaten: Option<Instant>,
     outbox: Vec<Vec<u8>>,
     instances: HashMap<String, Arc<Inner>>,
     answers: HashMap<String, Result<Welcome>>,
@@ -375,14 +376,15 @@ impl Process {
     fn beat(&self) -> Option<Duration> {
         self.give_up();
         let (instances, manager, heartbeat, told) = {
-            let state = self.lock();
+            let mut state = self.lock();
             let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
-            (
-                instances,
-                state.heard,
-                Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default(),
-                state.told,
-            )
+            let heartbeat = Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default();
+            let before = state.beaten.replace(Instant::now());
+            // Whoever was stopped himself, by Ctrl-Z for instance, could not hear.
+            if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
+                state.heard = state.heard.map(|_| Instant::now());
+            }
+            (instances, state.heard, heartbeat, state.told)
         };
         if instances.is_empty() {
             return None;
