@@ -47,6 +47,10 @@ enum Order {
     Start { id: u32, launch: Launch },
     /// Send a signal to the processes of that number.
     Signal { id: u32, signal: Signal },
+    /// Stop every process, until the order to go on.
+    Pause,
+    /// Have every process that was stopped go on.
+    Resume,
     /// End what is left, and go.
     Finish,
 }

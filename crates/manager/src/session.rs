@@ -121,18 +121,59 @@ enum Incoming {
     Opened(Arc<Link>),
     Event(Event),
     Garbled(LinkId, String),
-    Swept { left: Vec<String>, stuck: Vec<String> },
+    Swept {
+        left: Vec<String>,
+        stuck: Vec<String>,
+    },
     GuardLeft,
+    /// This process and its programs were stopped for so long.
+    Paused(Duration),
 }
 
-/// Ends a run from another thread.
+/// Ends or pauses a run from another thread.
 #[derive(Clone)]
-pub struct Interrupter(Sender<Incoming>);
+pub struct Interrupter {
+    sender: Sender<Incoming>,
+    guard: Arc<Guard>,
+}
 
 impl Interrupter {
     /// The user wants the run to end; `signal` says how that was known. A second time it ends at once.
     pub fn interrupt(&self, signal: &str) {
-        let _ = self.0.send(Incoming::Event(Event::Interrupted(signal.to_owned())));
+        let _ = self.sender.send(Incoming::Event(Event::Interrupted(signal.to_owned())));
+    }
+
+    /// The user stops the run for a while, as by Ctrl-Z. `stop` stops this process, and returns when it goes on; the
+    /// programs are stopped with it, since they would take its silence for its end.
+    pub fn pause(&self, stop: impl FnOnce()) {
+        let begun = Instant::now();
+        self.guard.pause();
+        stop();
+        self.guard.resume();
+        let _ = self.sender.send(Incoming::Paused(begun.elapsed()));
+    }
+}
+
+/// The time that a run has taken, without that in which this process was stopped: nobody was late or silent then.
+struct Clock {
+    begun: Instant,
+    stopped: Duration,
+}
+
+impl Clock {
+    /// Waking up so much too late comes from having been stopped.
+    const LATE: Duration = Duration::from_secs(1);
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.stopped)
+    }
+
+    /// Takes notice of when a sleep was to end that has ended now.
+    fn woken(&mut self, until: Duration) {
+        let late = self.now().saturating_sub(until);
+        if late > Self::LATE {
+            self.stopped += late;
+        }
     }
 }
 
@@ -239,7 +280,7 @@ impl Session {
 
     /// What ends this run from another thread.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter(self.sender.clone())
+        Interrupter { sender: self.sender.clone(), guard: self.guard.clone() }
     }
 
     /// Runs to the end, whatever it is. Nothing of the run is left then but its directory.
@@ -248,36 +289,39 @@ impl Session {
         view.begun(&self.directory, &self.plan);
         self.announce(view);
         self.watch_host();
-        let begin = manager.begin(self.begun.elapsed());
+        let mut clock = Clock { begun: self.begun, stopped: Duration::ZERO };
+        let begin = manager.begin(clock.now());
         let mut over = self.act(begin, view);
-        let mut next_look = view.pace().map(|pace| self.begun.elapsed() + pace);
+        let mut next_look = view.pace().map(|pace| clock.now() + pace);
         while !over {
             let until = next_look.map_or(manager.deadline(), |look| look.min(manager.deadline()));
-            let event = match self.receiver.recv_timeout(until.saturating_sub(self.begun.elapsed())) {
-                Ok(incoming) => self.hear(incoming),
+            let heard = self.receiver.recv_timeout(until.saturating_sub(clock.now()));
+            clock.woken(until);
+            let event = match heard {
+                Ok(incoming) => self.hear(incoming, view),
                 Err(RecvTimeoutError::Timeout) => Some(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the session holds a sender itself"),
             };
             if let Some(event) = event {
                 let guard_lost = matches!(event, Event::GuardLost(_));
-                let actions = manager.handle(self.begun.elapsed(), event);
+                let actions = manager.handle(clock.now(), event);
                 over = self.act(actions, view);
                 if guard_lost {
                     self.end_orphans(view);
                 }
             }
-            let now = self.begun.elapsed();
+            let now = clock.now();
             if next_look.is_some_and(|look| look <= now) {
                 view.look(now, &manager.standings());
                 next_look = view.pace().map(|pace| now + pace);
             }
         }
-        view.look(self.begun.elapsed(), &manager.standings());
+        view.look(clock.now(), &manager.standings());
         self.end(&manager, view)
     }
 
     /// Takes in what was heard; an event for the state machine, if it is one.
-    fn hear(&mut self, incoming: Incoming) -> Option<Event> {
+    fn hear(&mut self, incoming: Incoming, view: &mut dyn View) -> Option<Event> {
         match incoming {
             Incoming::Opened(link) => {
                 let id = link.id();
@@ -292,6 +336,11 @@ impl Session {
             Incoming::Garbled(id, why) => {
                 self.links.remove(&id)?.close();
                 Some(Event::Lost(id, why))
+            }
+            Incoming::Paused(time) => {
+                let text = format!("was stopped for {:.1} s, and its programs with it", time.as_secs_f64());
+                self.say(Level::Info, text, view);
+                None
             }
             Incoming::Swept { .. } | Incoming::GuardLeft => None,
         }
@@ -564,4 +613,21 @@ pub fn exports(connection: &Path, instance: &str) -> String {
         quoted(&connection.to_string_lossy()),
         quoted(instance)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_leaves_out_the_time_in_which_we_were_stopped() {
+        let begun = Instant::now().checked_sub(Duration::from_secs(100)).expect("the machine is older");
+        let mut clock = Clock { begun, stopped: Duration::ZERO };
+        // Woken in time, or nearly.
+        clock.woken(Duration::from_secs(100));
+        assert!(clock.now() >= Duration::from_secs(100));
+        // To be woken after 10 s, that is 90 s ago.
+        clock.woken(Duration::from_secs(10));
+        assert!((10.0..11.0).contains(&clock.now().as_secs_f64()), "{:?}", clock.now());
+    }
 }

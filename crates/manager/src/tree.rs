@@ -18,6 +18,8 @@ pub struct Descendant {
     pub pid: u32,
     /// The name of its program, at most 15 letters of it.
     pub name: String,
+    /// Whether somebody has stopped it.
+    pub stopped: bool,
 }
 
 impl fmt::Display for Descendant {
@@ -33,9 +35,9 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
     for entry in entries.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
         if let Some(pid) = pid
-            && let Some(Stat { parent, name, .. }) = stat(pid)
+            && let Some(Stat { parent, name, stopped, .. }) = stat(pid)
         {
-            children.push((parent, Descendant { pid, name }));
+            children.push((parent, Descendant { pid, name, stopped }));
         }
     }
     let mut found = Vec::new();
@@ -58,6 +60,8 @@ pub(crate) struct Stat {
     pub(crate) name: String,
     /// When it began, in ticks of the system's clock.
     pub(crate) begun: u64,
+    /// Whether somebody has stopped it.
+    pub(crate) stopped: bool,
 }
 
 /// What the system says of a process; `None` if it has ended.
@@ -72,11 +76,13 @@ fn parse_stat(line: &str) -> Option<Stat> {
     let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
         return None;
     }
     let parent = fields.next()?.parse().ok()?;
-    Some(Stat { parent, name: name.to_owned(), begun: fields.nth(17)?.parse().ok()? })
+    let begun = fields.nth(17)?.parse().ok()?;
+    Some(Stat { parent, name: name.to_owned(), begun, stopped: matches!(state, "T" | "t") })
 }
 
 /// Sends a signal to a process; that it is gone already is fine.
@@ -151,8 +157,9 @@ mod tests {
     #[test]
     fn a_line_of_stat_is_read_whatever_the_name() {
         let rest = "3 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
-        let found = Stat { parent: 3, name: "a) b".to_owned(), begun: 12345 };
-        assert_eq!(parse_stat(&format!("7 (a) b) S {rest}")), Some(found));
+        let found = |stopped| Stat { parent: 3, name: "a) b".to_owned(), begun: 12345, stopped };
+        assert_eq!(parse_stat(&format!("7 (a) b) S {rest}")), Some(found(false)));
+        assert_eq!(parse_stat(&format!("7 (a) b) T {rest}")), Some(found(true)));
         assert_eq!(parse_stat(&format!("7 (a) Z {rest}")), None);
         assert_eq!(parse_stat("nonsense"), None);
     }

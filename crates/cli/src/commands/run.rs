@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::event::signal_name;
 use titin_manager::session::{Ending, Interrupter, Session, Setup};
@@ -146,12 +147,18 @@ impl Common {
     }
 }
 
-/// Hands Ctrl-C and requests to end to the run.
+/// Hands Ctrl-C and requests to end to the run, and Ctrl-Z.
 fn forward_signals(interrupter: Interrupter) -> std::io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])?;
     let listen = move || {
         for signal in signals.forever() {
-            interrupter.interrupt(signal_name(signal).unwrap_or("a signal"));
+            match signal {
+                SIGTSTP => interrupter.pause(|| {
+                    // If it cannot be done, the run just goes on.
+                    let _ = emulate_default_handler(SIGTSTP);
+                }),
+                _ => interrupter.interrupt(signal_name(signal).unwrap_or("a signal")),
+            }
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(listen).map(|_| ())

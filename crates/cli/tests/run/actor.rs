@@ -94,6 +94,12 @@ fn misbehave(what: &str) {
         }
         // In its own code, as a solver is: it neither computes nor listens.
         "hang" => hang(),
+        // Until somebody makes a file in its work directory.
+        "wait" => {
+            while !std::path::Path::new("go").exists() {
+                std::thread::park_timeout(Duration::from_millis(2));
+            }
+        }
         // A child of its own session, which outlives it.
         "fork" => {
             let shell = "setsid sleep 1000 & echo $! > child.pid";

@@ -95,6 +95,42 @@ fn what_programs_leave_behind_is_ended() {
 }
 
 #[test]
+fn a_run_that_is_stopped_for_a_while_goes_on_whole() {
+    let stage = Stage::pair("macro, 'middle:wait'", "micro", "titin: {heartbeat: 500 ms}");
+    let run = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    let log = stage.read("titin_manager.log");
+    let programs: Vec<&str> =
+        log.split("joined: process ").skip(1).filter_map(|rest| rest.split(' ').next()).collect();
+    assert_eq!(programs.len(), 2, "{log}");
+    let stopped = |pid: &str| wait_until("it is stopped", || is_stopped(pid).then_some(()));
+    kill("TSTP", &run.pid());
+    programs.iter().copied().for_each(stopped);
+    stopped(&run.pid());
+    // Longer than anybody waits for a sign of life.
+    let begun = std::time::Instant::now();
+    wait_until("time has passed", || (begun.elapsed() > Duration::from_millis(1500)).then_some(()));
+    kill("CONT", &run.pid());
+    wait_until("macro goes on", || (!is_stopped(programs[0])).then_some(()));
+    fs::write(stage.instance("macro", "workdir/go"), "").unwrap();
+    let done = finish(run);
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    assert!(done.err.contains("and its programs with it"), "{}", done.err);
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn a_stopped_run_can_be_killed() {
+    let stage = Stage::pair("macro, 'middle:wait'", "micro", "");
+    let run = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    kill("TSTP", &run.pid());
+    wait_until("it is stopped", || is_stopped(&run.pid()).then_some(()));
+    run.kill();
+    stage.assert_nothing_left_soon();
+}
+
+#[test]
 fn at_a_terminal_each_instance_has_a_line() {
     let more = "settings: {t_end: 6.0}\ntitin: {progress: {macro: t_end}}";
     let stage = Stage::pair("macro", "micro", more);

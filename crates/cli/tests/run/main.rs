@@ -169,6 +169,12 @@ impl Stage {
     }
 }
 
+/// Whether a process is stopped.
+fn is_stopped(pid: &str) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).expect("it runs");
+    stat.rsplit_once(") ").expect("a name").1.starts_with('T')
+}
+
 /// Waits for a process, and kills it if it hangs.
 fn finish(mut running: Running) -> Done {
     let (pid, child) = (running.pid(), &mut running.0);

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use super::{Launch, Order, Report};
 use crate::event::{Event, Exit, Signal};
@@ -32,7 +33,8 @@ pub enum News {
 /// A guard that runs.
 #[derive(Debug)]
 pub struct Guard {
-    socket: UnixStream,
+    /// Orders come from several threads, and each is one line.
+    socket: Mutex<UnixStream>,
 }
 
 impl Guard {
@@ -57,7 +59,7 @@ impl Guard {
             .spawn()?;
         let reading = socket.try_clone()?;
         std::thread::Builder::new().name("guard".into()).spawn(move || listen(reading, child, heard))?;
-        Ok(Guard { socket })
+        Ok(Guard { socket: Mutex::new(socket) })
     }
 
     /// Starts a program.
@@ -70,6 +72,16 @@ impl Guard {
         self.order(&Order::Signal { id: id.0, signal });
     }
 
+    /// Stops every program.
+    pub fn pause(&self) {
+        self.order(&Order::Pause);
+    }
+
+    /// Has every program that was stopped go on.
+    pub fn resume(&self) {
+        self.order(&Order::Resume);
+    }
+
     /// Has the guard end what is left and go.
     pub fn finish(&self) {
         self.order(&Order::Finish);
@@ -79,7 +91,7 @@ impl Guard {
         let mut line = serde_json::to_vec(order).expect("plain data");
         line.push(b'\n');
         // That it is gone is heard by the other thread.
-        let _ = (&self.socket).write_all(&line);
+        let _ = self.socket.lock().expect("nobody panics while writing").write_all(&line);
     }
 }
 

@@ -47,6 +47,7 @@ pub fn serve(connection: &Path) -> io::Result<()> {
         running: HashMap::new(),
         shim: std::env::current_exe()?,
         manager_lives: true,
+        paused: None,
     };
     guard.run(connection);
     Ok(())
@@ -70,6 +71,8 @@ struct Serving {
     running: HashMap<u32, u32>,
     shim: PathBuf,
     manager_lives: bool,
+    /// The processes that were stopped, until they are to go on.
+    paused: Option<Vec<u32>>,
 }
 
 impl Serving {
@@ -122,6 +125,9 @@ impl Serving {
             Order::Start { id, launch } => match self.start(&launch) {
                 Ok(pid) => {
                     self.running.insert(pid, id);
+                    if self.paused.is_some() {
+                        self.pause();
+                    }
                     self.tell(&Report::Started { id, pid });
                 }
                 Err(why) => self.tell(&Report::NotStarted { id, why }),
@@ -130,6 +136,12 @@ impl Serving {
                 let started = self.running.iter().find(|(_, of)| **of == id).map(|(pid, _)| *pid);
                 if let Some(pid) = started {
                     send(pid, signal);
+                }
+            }
+            Order::Pause => self.pause(),
+            Order::Resume => {
+                for pid in self.paused.take().unwrap_or_default() {
+                    tree::signal(pid, Number::CONT);
                 }
             }
             Order::Finish => return true,
@@ -156,6 +168,24 @@ impl Serving {
         command.stdout(open(&launch.stdout)?).stderr(open(&launch.stderr)?);
         let child = command.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
         Ok(child.id())
+    }
+
+    /// Stops everything, also what is being started just now; but what somebody else has stopped is his.
+    fn pause(&mut self) {
+        let paused = self.paused.get_or_insert_default();
+        loop {
+            let running =
+                tree::descendants(std::process::id()).into_iter().filter(|process| !process.stopped);
+            let new: Vec<u32> =
+                running.map(|process| process.pid).filter(|pid| !paused.contains(pid)).collect();
+            if new.is_empty() {
+                return;
+            }
+            for pid in new {
+                tree::signal(pid, Number::STOP);
+                paused.push(pid);
+            }
+        }
     }
 
     fn report_ended(&mut self) {
