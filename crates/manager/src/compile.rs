@@ -10,11 +10,11 @@ use titin_model::{
     Call, Description, EndTime, ExecutionModel, FilterKind, Network, NetworkComponent, ProgramKind,
 };
 use titin_wire::control::{Scale, UserFilter};
-use titin_wire::settings::{Overlay, Setting};
+use titin_wire::settings::Setting;
 
 use crate::cores;
 use crate::placement;
-use crate::plan::{BaseEnv, Conduit, End, MpiStart, Plan, Planned, Port, Program, Start, Terms, What};
+use crate::plan::{Conduit, End, MpiStart, Plan, Planned, Port, Program, Start, Terms, What};
 
 /// What a conduit may hold where the description does not say.
 const BUFFER_MESSAGES: u64 = 64;
@@ -89,7 +89,7 @@ fn planned(
     let stage = extras.stage.get(path).cloned().unwrap_or_default();
     let port = |port: &model::Port| Port {
         name: port.name.to_string(),
-        operator: port.operator.key().into(),
+        operator: port.operator,
         guessed: port.guessed,
     };
     let mut planned = Planned {
@@ -101,7 +101,7 @@ fn planned(
         cores: u32::try_from(component.need.cores()).unwrap_or(u32::MAX),
         ports: component.ports.values().map(port).collect(),
         spare_ports: spare_ports(component),
-        settings: settings(network, &name.to_string()),
+        settings: network.settings.of(name).map(|(path, value)| (path.to_string(), value.clone())).collect(),
         scale: extras.scales.get(path).map(scale),
         end: extras.progress.get(path).and_then(|progress| match &progress.end {
             EndTime::Time(time) => time.in_unit("s").ok().map(Setting::Float),
@@ -154,11 +154,7 @@ fn start(program: &model::Program, component: &NetworkComponent, folders: &[Path
     Start::Program(Program {
         name: program.name.to_string(),
         what,
-        base: match program.base_env {
-            model::BaseEnv::Login => BaseEnv::Login,
-            model::BaseEnv::Clean => BaseEnv::Clean,
-            model::BaseEnv::Manager => BaseEnv::Manager,
-        },
+        base: program.base_env,
         modules: program.modules.clone(),
         virtual_env: program.virtual_env.clone(),
         env: program.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
@@ -166,24 +162,6 @@ fn start(program: &model::Program, component: &NetworkComponent, folders: &[Path
         threads: (cores / processes).max(1),
         folder: folder.or_else(|| folders.first().cloned()).unwrap_or_default(),
     })
-}
-
-/// The settings under a path that leads to this instance or goes on from it, as to one of its ports, and those without
-/// a path.
-fn settings(network: &Network, instance: &str) -> Overlay {
-    let component = instance.split_once('[').map_or(instance, |(component, _)| component);
-    let goes_on = |whole: &str, part: &str, next: &[char]| {
-        whole.strip_prefix(part).is_some_and(|after| after.is_empty() || after.starts_with(next))
-    };
-    let leads = |path: &str| {
-        let rest = path.rsplit_once('.').map_or("", |(owner, _)| owner);
-        rest.is_empty()
-            || goes_on(instance, rest, &['.', '['])
-            || goes_on(rest, instance, &['.'])
-            || goes_on(rest, component, &['.'])
-    };
-    let entries = network.settings.iter().filter(|(path, _)| leads(path.as_str()));
-    entries.map(|(path, value)| (path.to_string(), value.clone())).collect()
 }
 
 fn scale(scales: &model::Scales) -> Scale {

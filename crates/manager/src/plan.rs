@@ -9,8 +9,8 @@ use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use titin_model::Filter;
-pub use titin_model::{ComponentId, ConduitId, InstanceId};
+pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
+use titin_model::{Filter, Operator};
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::{Overlay, Setting};
 
@@ -67,8 +67,8 @@ pub struct Planned {
 pub struct Port {
     /// Its name.
     pub name: String,
-    /// Its operator: "f_init", "o_i", "s" or "o_f".
-    pub operator: String,
+    /// Its operator.
+    pub operator: Operator,
     /// Whether the operator was guessed from the conduits, so that only the direction is sure.
     pub guessed: bool,
 }
@@ -133,18 +133,6 @@ impl Default for What {
     fn default() -> Self {
         What::Executable { path: String::new(), args: Vec::new() }
     }
-}
-
-/// The environment that a program begins with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum BaseEnv {
-    /// That of a login shell.
-    Login,
-    /// The manager's, without modules and virtual environments.
-    Clean,
-    /// The manager's.
-    #[default]
-    Manager,
 }
 
 /// The command that starts MPI processes.

@@ -178,6 +178,21 @@ impl Settings {
         }
     }
 
+    /// All that [`find`](Settings::find) can find for `instance`, under a name of its own or of one of its ports.
+    pub fn of(&self, instance: &InstanceName) -> impl Iterator<Item = (&Name, &Value)> {
+        let whole = instance.to_string();
+        let cuts: Vec<usize> = whole.match_indices('[').map(|(at, _)| at).chain([whole.len()]).collect();
+        self.iter().filter(move |(path, _)| {
+            let Some((owner, _)) = path.as_str().rsplit_once('.') else { return true };
+            // The instance is the owner's, or the owner is a port of the instance's.
+            let leads = whole.strip_prefix(owner);
+            leads.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+                || cuts
+                    .iter()
+                    .any(|&cut| owner.strip_prefix(&whole[..cut]).is_some_and(|rest| rest.starts_with('.')))
+        })
+    }
+
     /// Sets a value under a path; the last one given counts.
     pub fn set(&mut self, path: impl Into<Name>, value: Value) {
         self.set_at(path.into(), value, Place::default());
@@ -279,6 +294,53 @@ mod tests {
         assert_eq!(find("a", "b.x"), 2);
         assert_eq!(find("b", "z"), -1);
         assert_eq!(find("a", "y"), 5);
+    }
+
+    #[test]
+    fn what_is_an_instances_is_all_that_it_can_find() {
+        let paths = [
+            "x",
+            "port.x",
+            "a.x",
+            "a.port.x",
+            "a.b.x",
+            "a.b.port.x",
+            "a.b[3].x",
+            "a.b[3].port.x",
+            "a.b[3][1].x",
+            "a.b[3][1].port.x",
+            "a.b[3][2].x",
+            "a.b[4].port.x",
+            "a.bc.x",
+            "a.c.x",
+            "b.x",
+        ];
+        let all: Settings = paths.iter().map(|path| (Name::from(*path), Value::Bool(true))).collect();
+        let instance: InstanceName = "a.b[3][1]".parse().unwrap();
+        let of: Settings = all.of(&instance).map(|(path, value)| (path.clone(), value.clone())).collect();
+        let kept: Vec<&str> = of.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(
+            kept,
+            [
+                "x",
+                "a.x",
+                "a.b.x",
+                "a.b.port.x",
+                "a.b[3].x",
+                "a.b[3].port.x",
+                "a.b[3][1].x",
+                "a.b[3][1].port.x"
+            ]
+        );
+        // Looked up one after the other: when the nearest is gone, the next is found in both.
+        let (mut all, mut of) = (all, of);
+        while let Some((found, _)) = of.find_entry(&instance, "x") {
+            let found = found.clone();
+            assert_eq!(all.find_entry(&instance, "x").map(|(path, _)| path), Some(&found));
+            all.values.shift_remove(&found);
+            of.values.shift_remove(&found);
+        }
+        assert_eq!(all.find(&instance, "x"), None);
     }
 
     #[test]

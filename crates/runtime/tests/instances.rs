@@ -79,7 +79,7 @@ impl Stage {
                         })
                         .map(|(operator, name)| Port {
                             name: name.trim_end_matches("[]").into(),
-                            operator: operator.trim().into(),
+                            operator: Operator::from_key(operator.trim()).expect("an operator"),
                             guessed: false,
                         })
                         .collect(),

@@ -3,8 +3,8 @@
 //! An instance may join at any time, once. Its ports must be those that the description connects: a port misspelt
 //! in the program is found here, before anybody waits for it.
 
+use titin_model::Operator;
 use titin_transport::LinkId;
-
 use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
 
 use super::{Fault, Joined, Manager, Process, Seat};
@@ -157,7 +157,7 @@ impl Manager {
         let planned = &self.plan.instances[id];
         let described = planned.ports.iter().map(|port| PortDeclaration {
             name: port.name.clone(),
-            operator: port.operator.clone(),
+            operator: port.operator.key().into(),
             vector: self.ends[id].iter().any(|&end| {
                 let end = self.near(end);
                 end.port == port.name && end.slot.is_some()
@@ -166,7 +166,7 @@ impl Manager {
         let mut ports: Vec<PortDeclaration> = declared.map_or_else(|| described.collect(), <[_]>::to_vec);
         let takes_settings = self.ends[id].iter().any(|&end| self.near(end).port == SETTINGS_IN);
         if takes_settings && !ports.iter().any(|port| port.name == SETTINGS_IN) {
-            let (name, operator) = (SETTINGS_IN.into(), "f_init".into());
+            let (name, operator) = (SETTINGS_IN.into(), Operator::FInit.key().into());
             ports.push(PortDeclaration { name, operator, vector: false });
         }
         let wires = self.ends[id].iter().map(|&end| self.wire(end, &ports)).collect();
@@ -258,15 +258,19 @@ fn check_ports<'a>(
     let (name, component) = (&planned.name, &planned.component);
     for port in declared {
         let Some(known) = planned.ports.iter().find(|known| known.name == port.name) else { continue };
-        let same = port.operator == known.operator
-            || known.guessed && receives(&port.operator) == receives(&known.operator);
+        let Some(operator) = Operator::from_key(&port.operator) else {
+            return Err(format!(
+                "{name} declares its port {} as {}, which is no operator: it is f_init, o_i, s or o_f",
+                port.name, port.operator
+            ));
+        };
+        let same =
+            operator == known.operator || known.guessed && operator.receives() == known.operator.receives();
         if !same {
             return Err(format!(
                 "{name} declares its port {} as {}, but in the description it is {} of {component}: change the one \
                  or the other",
-                port.name,
-                prose(&port.operator),
-                prose(&known.operator)
+                port.name, operator, known.operator
             ));
         }
     }
@@ -290,13 +294,4 @@ fn check_ports<'a>(
         }
     }
     Ok(())
-}
-
-fn receives(operator: &str) -> bool {
-    matches!(operator, "f_init" | "s")
-}
-
-/// An operator as it is written in prose.
-fn prose(operator: &str) -> String {
-    operator.to_uppercase()
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use titin_model::Operator;
 use titin_transport::LinkId;
 use titin_wire::EndpointId;
 use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
@@ -56,7 +57,8 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
                 Some((port, slot)) => (port, Some(slot.trim_end_matches(']').parse().unwrap())),
                 None => (port, None),
             };
-            ports[at].push(Port { name: port.into(), operator: operator.into(), guessed: false });
+            let operator = Operator::from_key(operator).unwrap();
+            ports[at].push(Port { name: port.into(), operator, guessed: false });
             End { instance: InstanceId(at as u32), port: port.into(), slot }
         });
         let (from, to) = (ends.next().unwrap(), ends.next().unwrap());
