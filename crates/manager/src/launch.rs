@@ -364,9 +364,13 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
     Ok(out)
 }
 
-/// A word as a shell reads it back unchanged.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+/// A word as a shell reads it back unchanged; in quotes only where it needs them.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 #[cfg(test)]
@@ -404,6 +408,16 @@ mod tests {
 
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
         launch.set.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_change_them() {
+        assert_eq!(quote("/opt/titin-0.1/lib"), "/opt/titin-0.1/lib");
+        for word in ["", "a b", "it's", "$HOME", "a\\b", "*", "~", "micro[3]", "a;b", "ü\n"] {
+            let output =
+                Command::new("sh").args(["-c", &format!("printf %s {}", quote(word))]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anchor;
 pub mod compile;
 mod cores;
 pub mod directory;

@@ -21,6 +21,7 @@ use titin_wire::{RunId, Secret};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Action, Event, Level, Record, Signal};
 use crate::guard::{Guard, News};
+use crate::launch::quote;
 use crate::log::{Log, stamp};
 use crate::placement::{Placement, place};
 use crate::plan::{InstanceId, Plan};
@@ -607,12 +608,8 @@ impl Handler for Ears {
 
 /// The lines that start a program by hand in this run.
 pub fn exports(connection: &Path, instance: &str) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    format!(
-        "export TITIN_MANAGER={}\nexport TITIN_INSTANCE={}\n",
-        quoted(&connection.to_string_lossy()),
-        quoted(instance)
-    )
+    let connection = quote(&connection.to_string_lossy());
+    format!("export TITIN_MANAGER={connection}\nexport TITIN_INSTANCE={}\n", quote(instance))
 }
 
 #[cfg(test)]

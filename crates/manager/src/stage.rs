@@ -92,7 +92,7 @@ pub fn stage_in(
 }
 
 /// The files that a name stands for. Of several with one name, that in the first folder counts.
-fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, StageError> {
+pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, StageError> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in folders.iter().flat_map(|folder| matches(folder, name)) {
         if !found.iter().any(|before| before.file_name() == path.file_name()) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use titin_manager::launch::quote;
 
 use crate::terminal::{complain, print};
 
@@ -15,7 +16,8 @@ const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
 /// Prints what a Makefile needs to compile programs with titin: flags, source files, directories
 ///
-/// Several options are answered in one line, in the order of this list. C, C++:
+/// Several options are answered in one line, in the order of this list; where paths have letters that a shell would take for its own, each
+/// word is quoted, as a Makefile's `$(shell titin config ...)` needs it, or `eval` in a shell. One directory alone is never quoted. C, C++:
 /// `cc $(titin config --cflags) program.c $(titin config --libs)`. Fortran compiles the module's source beside the
 /// program: `gfortran $(titin config --fortran) program.f90 $(titin config --libs)`. CMake:
 /// `find_package(titin)` with `-Dtitin_DIR=$(titin config --cmake-dir)`.
@@ -65,20 +67,32 @@ impl Config {
     }
 
     fn answer(&self, prefix: &Path) -> String {
-        let include = quoted(&prefix.join("include"));
-        let lib = quoted(&prefix.join("lib"));
-        let mut words = Vec::new();
-        let mut add = |wanted: bool, text: String| words.extend(wanted.then_some(text));
-        add(self.cflags, format!("-I{include}"));
-        add(self.fortran, fortran(prefix));
-        add(self.libs && !self.archive, format!("-L{lib} -Wl,-rpath,{lib} -ltitin"));
-        add(self.archive, format!("{lib}/libtitin.a {SYSTEM_LIBRARIES}"));
-        add(self.prefix, quoted(prefix));
-        add(self.include_dir, include);
-        add(self.lib_dir, lib.clone());
-        add(self.cmake_dir, format!("{lib}/cmake/titin"));
-        add(self.pkg_config_dir, format!("{lib}/pkgconfig"));
-        words.join(" ")
+        let lib = prefix.join("lib");
+        let rpath = quote(&format!("-Wl,-rpath,{}", lib.to_string_lossy()));
+        let flags = [
+            (self.cflags, option("-I", &prefix.join("include"))),
+            (self.fortran, fortran(prefix)),
+            (self.libs && !self.archive, format!("{} {rpath} -ltitin", option("-L", &lib))),
+            (self.archive, format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a")))),
+        ];
+        let folders = [
+            (self.prefix, prefix.to_path_buf()),
+            (self.include_dir, prefix.join("include")),
+            (self.lib_dir, lib.clone()),
+            (self.cmake_dir, lib.join("cmake/titin")),
+            (self.pkg_config_dir, lib.join("pkgconfig")),
+        ];
+        let flags: Vec<String> =
+            flags.into_iter().filter_map(|(wanted, text)| wanted.then_some(text)).collect();
+        let folders: Vec<PathBuf> =
+            folders.into_iter().filter_map(|(wanted, path)| wanted.then_some(path)).collect();
+        match (&flags[..], &folders[..]) {
+            // Asked for alone it is what `"$(titin config --prefix)"` stands for.
+            ([], [alone]) => alone.display().to_string(),
+            _ => {
+                flags.into_iter().chain(folders.iter().map(|path| quoted(path))).collect::<Vec<_>>().join(" ")
+            }
+        }
     }
 }
 
@@ -136,9 +150,13 @@ fn fortran(prefix: &Path) -> String {
     names.split_whitespace().map(|name| quoted(&folder.join(name))).collect::<Vec<_>>().join(" ")
 }
 
+fn option(flag: &str, path: &Path) -> String {
+    quote(&format!("{flag}{}", path.to_string_lossy()))
+}
+
 /// A path as a shell reads it.
 fn quoted(path: &Path) -> String {
-    path.display().to_string().replace(' ', "\\ ")
+    quote(&path.to_string_lossy())
 }
 
 #[cfg(test)]
@@ -185,12 +203,32 @@ mod tests {
     }
 
     #[test]
+    fn words_are_quoted_for_a_makefile_and_a_directory_alone_is_not() {
+        let config = |option: &str| {
+            #[derive(clap::Parser)]
+            struct Command {
+                #[command(flatten)]
+                config: Config,
+            }
+            let words = std::iter::once("titin").chain(option.split(' '));
+            <Command as clap::Parser>::parse_from(words).config
+        };
+        let prefix = Path::new("/opt/it's $5");
+        assert_eq!(config("--cflags").answer(prefix), r"'-I/opt/it'\''s $5/include'");
+        assert_eq!(config("--prefix").answer(prefix), "/opt/it's $5");
+        assert_eq!(
+            config("--cflags --libs").answer(Path::new("/opt/titin")),
+            "-I/opt/titin/include -L/opt/titin/lib -Wl,-rpath,/opt/titin/lib -ltitin"
+        );
+    }
+
+    #[test]
     fn modules_are_listed_before_what_uses_them() {
         let root = tempfile::tempdir().unwrap();
         let prefix = installed(root.path(), "a b");
         std::fs::create_dir_all(prefix.join("fortran")).unwrap();
         std::fs::write(prefix.join("fortran/sources.txt"), "titin_c.f90\ntitin.f90\n").unwrap();
-        let folder = quoted(&prefix.join("fortran"));
-        assert_eq!(fortran(&prefix), format!("{folder}/titin_c.f90 {folder}/titin.f90"));
+        let folder = prefix.join("fortran").display().to_string();
+        assert_eq!(fortran(&prefix), format!("'{folder}/titin_c.f90' '{folder}/titin.f90'"));
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+use titin_manager::anchor::anchored;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::event::signal_name;
 use titin_manager::session::{Ending, Interrupter, Session, Setup};
@@ -107,7 +108,7 @@ impl Common {
         let host = (!choices.hosted.is_empty())
             .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
             .flatten();
-        let configuration = description.to_ymmsl();
+        let configuration = anchored(description, &folders).to_ymmsl();
         let setup = Setup { plan, configuration, folders, run_directory: self.run_dir.clone(), titin, host };
         let session = match Session::open(setup) {
             Ok(session) => session,

@@ -147,7 +147,10 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
         && !matches!(standing.phase, Phase::Done | Phase::Failed)
         && messages > 0.0
     {
-        text.push_str(&format!(" {FAINT}{messages:.0} messages/s, {}/s{FAINT:#}", bytes_in_words(bytes)));
+        text.push_str(&format!(
+            " {FAINT}{messages:.0} messages/s, {}/s{FAINT:#}",
+            crate::table::bytes(bytes as u64)
+        ));
     }
     text
 }
@@ -157,18 +160,6 @@ fn bar(part: f64) -> String {
     let part = part.clamp(0.0, 1.0);
     let full = (part * WIDTH as f64) as usize;
     format!(" {}{FAINT}{}{FAINT:#} {:3.0} %", "━".repeat(full), "─".repeat(WIDTH - full), part * 100.0)
-}
-
-fn bytes_in_words(bytes: f64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB"];
-    let step = units.iter().scan(bytes, |left, unit| {
-        let found = (*left, *unit);
-        *left /= 1000.0;
-        Some(found)
-    });
-    let (number, unit) =
-        step.clone().find(|(number, _)| *number < 1000.0).or(step.last()).unwrap_or((bytes, "B"));
-    format!("{number:.1} {unit}")
 }
 
 #[cfg(test)]
@@ -192,17 +183,10 @@ mod tests {
             end: Some(10.0),
         };
         let text = strip_str(&message(&standing, Some((1234.0, 5_600_000.0)))).to_string();
-        assert_eq!(text, "running  t = 2.500000   ━━━━━───────────────  25 % 1234 messages/s, 5.6 MB/s");
+        assert_eq!(text, "running  t = 2.500000   ━━━━━───────────────  25 % 1234 messages/s, 5.60 MB/s");
         standing.phase = Phase::Done;
         standing.end = None;
         let text = strip_str(&message(&standing, Some((0.0, 0.0)))).to_string();
         assert_eq!(text, "done     t = 2.500000  ");
-    }
-
-    #[test]
-    fn bytes_are_told_in_the_unit_that_fits() {
-        assert_eq!(bytes_in_words(999.0), "999.0 B");
-        assert_eq!(bytes_in_words(2.5e9), "2.5 GB");
-        assert_eq!(bytes_in_words(3e18), "3000000.0 TB");
     }
 }

@@ -23,6 +23,22 @@ fn a_pair_runs_and_leaves_its_files_in_their_places() {
 }
 
 #[test]
+fn what_was_run_can_be_run_again_from_the_run_directory() {
+    let program = |role: &str| format!("{{executable: ./actor, args: [{role}]}}");
+    let stage =
+        Stage::programs(&program("macro"), &program("micro"), "titin: {stage: {macro: {in: [mesh.txt]}}}");
+    std::os::unix::fs::symlink(actor(), stage.path().join("actor")).unwrap();
+    fs::write(stage.path().join("mesh.txt"), "points").unwrap();
+    assert_eq!(stage.run().code(), Some(0));
+    let mut again = Command::new(env!("CARGO_BIN_EXE_titin"));
+    again.args(["run", "configuration.ymmsl", "--run-dir", "again"]).current_dir(stage.run_dir());
+    again.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = finish(Running(again.spawn().expect("titin starts")));
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    assert_eq!(stage.read("again/instances/macro/workdir/mesh.txt"), "points");
+}
+
+#[test]
 fn the_end_is_told_to_machines_too() {
     let done = Stage::pair("macro", "micro", "").run_with(&["run", "--json"]);
     let ending: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");

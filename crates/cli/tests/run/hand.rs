@@ -52,8 +52,8 @@ fn programs_are_started_by_hand_in_either_order() {
         }
         let done = finish(manager);
         assert_eq!(done.code(), Some(0), "{}", done.err);
-        let exports = format!("export TITIN_MANAGER='{}/connection.json'", stage.run_dir().display());
-        assert!(done.err.contains(&exports) && done.err.contains("TITIN_INSTANCE='macro'"), "{}", done.err);
+        let exports = format!("export TITIN_MANAGER={}/connection.json\n", stage.run_dir().display());
+        assert!(done.err.contains(&exports) && done.err.contains("TITIN_INSTANCE=macro"), "{}", done.err);
         stage.assert_nothing_left();
     }
 }
