@@ -10,8 +10,15 @@ int main(void) {
     CHECK(titin_port_find(NULL, "x") == NULL && titin_error_kind() == TITIN_ERROR_USAGE);
     CHECK(titin_open("f_int: a", NULL, &instance) == TITIN_ERROR_USAGE && instance == NULL);
     CHECK(titin_open(NULL, NULL, &instance) == TITIN_ERROR_CONNECTION && strstr(titin_error(), "TITIN_INSTANCE"));
-    /* The error that led to the NULL is what later calls say. */
-    CHECK(titin_close(instance) == TITIN_ERROR_CONNECTION);
+    /* The error that led to the NULL is what later calls tell. */
+    CHECK(titin_close(instance) == TITIN_ERROR_USAGE && strstr(titin_error(), "TITIN_INSTANCE"));
+    /* What a call would have written is there, whatever is wrong. */
+    titin_port *const ports[1] = {NULL};
+    titin_message *none = (titin_message *)&instance;
+    int place = 7, slot = 7, again = 7;
+    CHECK(titin_receive_any(ports, 1, TITIN_WAIT, &place, &slot, &none) == TITIN_ERROR_USAGE);
+    CHECK(none == NULL && place == 0 && slot == TITIN_NO_SLOT);
+    CHECK(titin_reuse(NULL, &again) == TITIN_ERROR_USAGE && again == 0);
     CHECK(titin_test_panic(NULL) == TITIN_ERROR_INTERNAL && strstr(titin_error(), "panics"));
     CHECK(titin_explain(NULL) == TITIN_ERROR_INTERNAL);
     titin_value *deep = titin_new_list();
@@ -39,7 +46,8 @@ int main(void) {
     titin_value_free(text);
     CHECK(titin_dtype_find("float64") == TITIN_F64 && titin_dtype_size(TITIN_C128) == 16 && !titin_dtype_name(0));
     titin_options *options = titin_options_new();
-    CHECK(titin_options_port(options, "1a", TITIN_S) == TITIN_ERROR_USAGE);
+    const char *const unfit[] = {"1a", "a; o_f: b", "a b", "", "[]"};
+    for (int i = 0; i < 5; ++i) CHECK(titin_options_port(options, unfit[i], TITIN_S) == TITIN_ERROR_USAGE);
     CHECK(titin_options_port(options, "a", 9) == TITIN_ERROR_USAGE && titin_options_exceptions(options) == 0);
     titin_options_free(options);
     return 0;

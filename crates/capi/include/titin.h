@@ -25,7 +25,8 @@
  *     NULL on an error. No call unwinds, exits, prints (but titin_explain) or installs a signal handler.
  * Errors stick. A program need not look at each call: the first error stays with the instance; from then on the calls
  *     that send, receive or reuse return it again at once, and titin_close returns it and fails the run with it.
- *     A timeout, a closed port and an interruption do not stick. titin_recover forgets an error that was dealt with.
+ *     A timeout, an interruption and the end of what a port receives do not stick. titin_recover forgets an error that
+ *     was dealt with.
  *     Bindings with exceptions switch this off (titin_options_exceptions).
  * Memory. What a call hands out under `**` or as a plain pointer to an opaque type is the caller's to free with the
  *     function named there. Pointers to const belong to what they were asked from and live as long as that.
@@ -238,7 +239,8 @@ int titin_region_end(titin_instance *instance, titin_region *region);
 int titin_on_interrupt(titin_instance *instance, int (*interrupted)(void *data), void *data);
 
 /* Several instances in one process: opens an instance for each name, runs entry[i](instance, data[i]) in a thread of
- * its own, closes the instance when it returns, and waits for all. The first instance runs in the calling thread.
+ * its own, closes the instance when it returns, and waits for all. The first instance runs in the calling thread. An
+ * entry may call titin_close itself, as its last call on the instance; the instance is still freed by titin_host.
  * An entry returns 0, or anything else to fail the run (titin_set_error says why). `ports` (text as for titin_open)
  * and `data` may be NULL, or hold NULLs. Returns the first error, not its echoes. */
 typedef int (*titin_entry)(titin_instance *instance, void *data);

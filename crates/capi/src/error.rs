@@ -42,14 +42,24 @@ pub(crate) fn keep(error: Error) -> c_int {
     kind
 }
 
+/// What this thread's last error was while something of the user's runs; it comes back when this is dropped, its text
+/// at the same place.
+pub(crate) struct Aside(Option<(Error, CString)>);
+
+/// Sets the last error aside, so that the next one is known to be new.
+pub(crate) fn set_aside() -> Aside {
+    Aside(LAST.take())
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        LAST.set(self.0.take());
+    }
+}
+
 /// The last error of this thread.
 pub(crate) fn last() -> Option<Error> {
     LAST.with_borrow(|last| last.as_ref().map(|(error, _)| error.clone()))
-}
-
-/// Forgets the last error, so that the next one is known to be new.
-pub(crate) fn clear() {
-    LAST.with_borrow_mut(|last| *last = None);
 }
 
 /// Runs a call's body. A panic becomes an error, whose text says where it was.
@@ -79,7 +89,8 @@ pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
 
 /// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
-    last().unwrap_or_else(|| usage(format!("no {what}: NULL was given where {maker} gives one")))
+    let before = last().map(|error| format!("; the last error before was: {error}"));
+    usage(format!("no {what}: NULL was given where {maker} gives one{}", before.unwrap_or_default()))
 }
 
 pub(crate) fn usage(text: impl Into<String>) -> Error {

@@ -113,7 +113,7 @@ fn run(
     };
     let mut output = Output { names, ..Output::default() };
     let input = Message::mapped(mapped).into_raw();
-    crate::error::clear();
+    let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has its own.
     unsafe { titin_message_free(input) };

@@ -18,6 +18,8 @@ pub struct Handle {
     pub(crate) name: CString,
     pub(crate) workdir: CString,
     pub(crate) scale: Value,
+    /// Whether `titin_host` frees it, and not `titin_close`.
+    pub(crate) hosted: bool,
     texts: Mutex<HashSet<CString>>,
 }
 
@@ -56,11 +58,17 @@ impl Shared {
     }
 
     pub(crate) fn stick(&self, error: Error) -> c_int {
-        let passing = matches!(error.kind, Kind::Timeout | Kind::PortClosed | Kind::Interrupted);
-        if self.sticky && !passing {
-            self.stuck().get_or_insert_with(|| error.clone());
+        if !matches!(error.kind, Kind::Timeout | Kind::PortClosed | Kind::Interrupted) {
+            self.hold(&error);
         }
         keep(error)
+    }
+
+    /// Keeps an error that the program may not look at, if it is the first one.
+    pub(crate) fn hold(&self, error: &Error) {
+        if self.sticky {
+            self.stuck().get_or_insert_with(|| error.clone());
+        }
     }
 }
 
@@ -89,9 +97,16 @@ impl Handle {
             name: c_text(shared.instance.name()),
             workdir: c_text(&workdir.to_string_lossy()),
             scale,
+            hosted: false,
             texts: Mutex::default(),
             shared,
         })
+    }
+
+    /// The same, to be freed by `titin_host`.
+    pub(crate) fn hosted(mut self) -> Self {
+        self.hosted = true;
+        self
     }
 
     /// Text for C that lives as long as the instance.
@@ -132,7 +147,10 @@ pub(crate) unsafe fn port<'a>(handle: *const Port) -> Result<&'a Port> {
 pub(crate) unsafe fn on_instance(handle: *const Handle, body: impl FnOnce(&Handle) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
     match unsafe { instance(handle) } {
-        Ok(handle) => handle.shared.run(|| body(handle)),
+        Ok(handle) => handle.shared.run(|| {
+            titin_runtime::not_forked()?;
+            body(handle)
+        }),
         Err(error) => keep(error),
     }
 }

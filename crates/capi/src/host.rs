@@ -1,11 +1,10 @@
 //! Several instances in one process, each in a thread of its own.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use titin_runtime::{Error, Kind, Result};
 
-use crate::error::{caught, clear, last, status, usage};
+use crate::error::{caught, last, set_aside, status, usage};
 use crate::handle::Handle;
 use crate::input;
 use crate::instance::{Pointer, close, open};
@@ -59,21 +58,31 @@ unsafe extern "C" fn titin_host(
     })
 }
 
-/// Runs all, the first in this thread; the first error that is not the consequence of another.
+/// Opens all, then runs them, the first in this thread; the first error that is not the consequence of another.
 fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
-    let Some((first, others)) = guests.split_first() else { return Ok(()) };
-    let door = Door::new(guests.len());
+    let mut handles = Vec::new();
+    for guest in guests {
+        match open(guest.ports, options, Some(guest.name)) {
+            Ok(handle) => handles.push(Box::new(handle.hosted())),
+            Err(error) => {
+                // The others need not wait for it until it is late.
+                handles.iter().for_each(|handle| handle.shared.instance.fail(&error.text));
+                return Err(error);
+            }
+        }
+    }
+    let mut all = guests.iter().zip(handles);
+    let Some((first, handle)) = all.next() else { return Ok(()) };
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = others
-            .iter()
-            .map(|guest| {
+        let threads: Vec<_> = all
+            .map(|(guest, handle)| {
                 std::thread::Builder::new()
                     .name(guest.name.to_owned())
-                    .spawn_scoped(scope, || caught(|| guest.run(options, &door)))
-                    .map_err(|error| door.miss(usage(format!("no thread for {}: {error}", guest.name))))
+                    .spawn_scoped(scope, move || caught(|| guest.run(&handle)))
+                    .map_err(|error| usage(format!("no thread for {}: {error}", guest.name)))
             })
             .collect();
-        let mut outcomes = vec![caught(|| first.run(options, &door))];
+        let mut outcomes = vec![caught(|| first.run(&handle))];
         outcomes.extend(threads.into_iter().map(|thread| thread?.join().expect("panics are caught inside")));
         outcomes
     });
@@ -83,61 +92,10 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Where the instances of a host meet once they are open: the others would wait for one that could not be opened for as
-/// long as the manager, which knows nothing of it, gives to somebody who starts programs by hand.
-struct Door {
-    state: Mutex<Arrivals>,
-    all_came: Condvar,
-}
-
-struct Arrivals {
-    awaited: usize,
-    /// Why the first that will not come is missing.
-    missing: Option<String>,
-}
-
-impl Door {
-    fn new(awaited: usize) -> Self {
-        Door { state: Mutex::new(Arrivals { awaited, missing: None }), all_came: Condvar::new() }
-    }
-
-    /// One has come, or will not.
-    fn arrive(&self, missing: Option<&Error>) -> MutexGuard<'_, Arrivals> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.awaited -= 1;
-        if let Some(error) = missing {
-            state.missing.get_or_insert_with(|| error.text.clone());
-        }
-        self.all_came.notify_all();
-        state
-    }
-
-    /// This one will not come.
-    fn miss(&self, error: Error) -> Error {
-        drop(self.arrive(Some(&error)));
-        error
-    }
-
-    /// This one has come, and waits for all others. Why one of them is missing.
-    fn meet(&self) -> Option<String> {
-        let state = self.arrive(None);
-        let all = self.all_came.wait_while(state, |state| state.awaited > 0);
-        all.unwrap_or_else(PoisonError::into_inner).missing.clone()
-    }
-}
-
 impl Guest<'_> {
-    fn run(&self, options: &Options, door: &Door) -> Result<()> {
-        let opened = caught(|| open(self.ports, options, Some(self.name)));
-        let handle = Box::new(opened.map_err(|error| door.miss(error))?);
-        if let Some(why) = door.meet() {
-            let text = format!("another instance of its process could not be opened: {why}");
-            handle.shared.instance.fail(&text);
-            let _ = close(&handle);
-            return Ok(());
-        }
-        clear();
-        let place = (&raw const *handle).cast_mut();
+    fn run(&self, handle: &Handle) -> Result<()> {
+        let _before = set_aside();
+        let place = std::ptr::from_ref(handle).cast_mut();
         // SAFETY: the caller of `titin_host` promises that the entry may be called with its data.
         let returned = unsafe { (self.entry)(place, self.data.raw()) };
         if returned != 0 {
@@ -151,9 +109,9 @@ impl Guest<'_> {
             } else {
                 handle.shared.instance.fail(&error.text);
             }
-            let _ = close(&handle);
+            let _ = close(handle);
             return Err(error);
         }
-        close(&handle)
+        close(handle)
     }
 }

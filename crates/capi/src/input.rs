@@ -43,6 +43,17 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
     }
 }
 
+/// Writes what stays there if the call fails before it has anything to write.
+///
+/// # Safety
+/// `out` is NULL or may be written to.
+pub(crate) unsafe fn preset<T>(out: *mut T, value: T) {
+    // SAFETY: as the caller promises.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = value;
+    }
+}
+
 /// A place to write to.
 ///
 /// # Safety

@@ -28,12 +28,14 @@ pub(crate) fn open(ports: Option<&str>, options: &Options, name: Option<&str>) -
         wanted = wanted.on_interrupt(move || interrupted.is_yes());
     }
     for (name, operator) in &options.ports {
-        wanted = wanted.port(name, *operator);
+        wanted = wanted.port(name, *operator)?;
     }
     if let Some(ports) = ports {
         wanted = wanted.ports(ports)?;
     }
     let instance = Instance::open(wanted)?;
+    // Programs that this one starts have no business with it. SAFETY: the name ends with a NUL.
+    unsafe { libc::unsetenv(c"TITIN_SECRET".as_ptr()) };
     if let Some(reason) = &options.unchecked {
         instance.skip_checks(reason);
     }
@@ -73,7 +75,8 @@ unsafe extern "C" fn titin_open(
 }
 
 /// # Safety
-/// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted.
+/// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted or
+/// the instance is hosted.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     // SAFETY: as the caller promises.
@@ -82,7 +85,8 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
         Err(error) => return keep(error),
     };
     let outcome = caught(|| close(open));
-    if !outcome.as_ref().is_err_and(|error| error.kind == Kind::Interrupted) {
+    let interrupted = outcome.as_ref().is_err_and(|error| error.kind == Kind::Interrupted);
+    if !interrupted && !open.hosted {
         let _ = caught(|| {
             // SAFETY: made by `titin_open`, and nobody uses it any more. A panic in here must not unwind either.
             drop(unsafe { Box::from_raw(handle) });
@@ -111,12 +115,16 @@ unsafe extern "C" fn titin_fail(handle: *mut Handle, text: *const c_char) -> c_i
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_reuse(handle: *mut Handle, again: *mut c_int) -> c_int {
     // SAFETY: as the caller promises.
-    let (handle, again) =
-        match unsafe { (instance(handle), input::out(again, "whether there is another use")) } {
-            (Ok(handle), Ok(again)) => (handle, again),
-            (Err(error), _) | (_, Err(error)) => return keep(error),
-        };
+    let again = match unsafe { input::out(again, "whether there is another use") } {
+        Ok(again) => again,
+        Err(error) => return keep(error),
+    };
     *again = 0;
+    // SAFETY: as the caller promises.
+    let handle = match unsafe { instance(handle) } {
+        Ok(handle) => handle,
+        Err(error) => return keep(error),
+    };
     handle.shared.run_unless_stuck(|| {
         *again = c_int::from(handle.shared.instance.reuse()?);
         Ok(())

@@ -108,8 +108,8 @@ unsafe extern "C" fn titin_options_port(
     unsafe {
         change(options, |options| {
             let (name, operator) = (input::text(name, "name of the port")?, input::operator(operator)?);
-            // The runtime's reader of port texts judges the name.
-            titin_runtime::Options::default().ports(&format!("{}: {name}", operator.key()))?;
+            // Judged now, where the name stands.
+            titin_runtime::Options::default().port(name, operator)?;
             options.ports.push((name.to_owned(), operator));
             Ok(())
         })

@@ -76,6 +76,12 @@ unsafe extern "C" fn titin_receive_any(
     out: *mut *mut Message,
 ) -> c_int {
     // SAFETY: as the caller promises.
+    unsafe {
+        input::preset(out, std::ptr::null_mut());
+        input::preset(index, 0);
+        input::preset(slot, -1);
+    }
+    // SAFETY: as the caller promises.
     let found = unsafe { input::list(ports, count, "ports") }.and_then(|ports| {
         // SAFETY: as the caller promises.
         let ports: Vec<&Port> = ports.iter().map(|handle| unsafe { port(*handle) }).collect::<Result<_>>()?;
@@ -90,7 +96,6 @@ unsafe extern "C" fn titin_receive_any(
         receive((&raw const *ports[0]).cast_mut(), out, |first| {
             let index = input::out(index, "the port's place")?;
             let slot = input::out(slot, "the slot")?;
-            (*index, *slot) = (0, -1);
             if ports.iter().any(|port| !Arc::ptr_eq(&port.shared, &first.shared)) {
                 return Err(usage("receive_any was given ports of several instances"));
             }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::{Payload, Result};
+use titin_runtime::{Kind, Payload, Result};
 
 use crate::array::Arguments;
 use crate::error::null;
@@ -25,7 +25,13 @@ unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -> Result<()
     // SAFETY: as the caller promises.
     let overlay = unsafe { stamps.settings.as_ref() }.map(Value::to_overlay).transpose()?;
     let next = input::next(stamps.next);
-    port.shared.instance.send(port.id, slot, payload, stamps.timestamp, next, overlay.as_ref())
+    let sent = port.shared.instance.send(port.id, slot, payload, stamps.timestamp, next, overlay.as_ref());
+    // A closed port ends a loop that receives; a message that nobody takes is lost.
+    sent.inspect_err(|error| {
+        if error.kind == Kind::PortClosed {
+            port.shared.hold(error);
+        }
+    })
 }
 
 /// # Safety

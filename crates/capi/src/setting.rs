@@ -166,9 +166,9 @@ unsafe extern "C" fn titin_setting_table(
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
+        input::preset(columns, 0);
         read(handle, name, rows, 0, |_, setting| {
             let columns = input::out(columns, "the number of columns")?;
-            *columns = 0;
             let table = setting.as_table()?;
             let width = table.first().map_or(0, Vec::len);
             if let Some(row) = table.iter().position(|row| row.len() != width) {

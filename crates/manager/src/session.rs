@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
 use serde::Serialize;
 use titin_transport::{Handler, Link, LinkId, Lost, Reactor};
+use titin_wire::Secret;
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::{RunId, Secret};
 
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Action, Event, Level, Record, Signal};
@@ -221,9 +221,11 @@ impl Session {
         let address = reactor
             .listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
             .map_err(system("listen on the loopback network"))?;
-        let (addresses, run) = (vec![address], Some(RunId::random()));
-        let connection =
-            directory.write_connection(&Connection { addresses, run, secret, spans_hosts: false })?;
+        let connection = directory.write_connection(&Connection {
+            addresses: vec![address],
+            secret,
+            spans_hosts: false,
+        })?;
 
         // Should the guard be killed, its programs become children of this process.
         set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;

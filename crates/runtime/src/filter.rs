@@ -162,7 +162,7 @@ pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<
     codings.iter().rev().try_fold(body, |body, (Codec::Zstd, length)| {
         let damaged =
             |why: String| Error::new(Kind::TypeMismatch, format!("a compressed message is damaged: {why}"));
-        // Grow with what is really there: a false length must not reserve memory.
+        // The memory for a false length is asked for, but not touched: pages come with what is really there.
         let mut decoder =
             zstd::stream::read::Decoder::with_buffer(&body[..]).map_err(|e| damaged(e.to_string()))?;
         let honest = zstd::bulk::Decompressor::upper_bound(&body).is_none_or(|bound| bound as u64 >= *length);
@@ -177,7 +177,11 @@ pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<
                 Err(error) => return Err(damaged(error.to_string())),
             }
         }
-        Ok(Arc::new(filling.finish()))
+        match std::io::Read::read(&mut decoder, &mut [0]) {
+            Ok(0) => Ok(Arc::new(filling.finish())),
+            Ok(_) => Err(damaged(format!("it goes on behind {length} bytes"))),
+            Err(error) => Err(damaged(error.to_string())),
+        }
     })
 }
 

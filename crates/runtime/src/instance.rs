@@ -6,19 +6,19 @@ mod report;
 mod send;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 
 use titin_model::{InstanceName, Operator, Settings};
-use titin_transport::{Carrier, Doorbell, InboxOptions, Lost, Window};
+use titin_transport::{Carrier, Doorbell, InboxOptions, Window};
 use titin_wire::control::{Registration, Scale, ToManager, Welcome};
 use titin_wire::settings::{Overlay, Setting};
 
 use crate::filter::Chain;
 use crate::options::Interrupt;
 use crate::port::{End, Inlet, InletState, Outlet, Port};
-use crate::process::{Process, forked, forked_error, host};
+use crate::process::{Process, forked, host, not_forked};
 use crate::profile::{Region, Trace};
 use crate::sel::Loop;
 use crate::{Error, Kind, Options, PortInfo, Result, SettingValue};
@@ -51,7 +51,8 @@ pub(crate) struct Inner {
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
-    pub(crate) overlays: AtomicU32,
+    /// The last overlay that was given a number, and that.
+    numbered: Mutex<(u32, Arc<Overlay>)>,
     scale: Option<Scale>,
     end: Option<f64>,
     pub(crate) trace: Trace,
@@ -62,7 +63,10 @@ pub(crate) struct Inner {
     pub(crate) waiting: Mutex<Option<u64>>,
     caller: OnceLock<ThreadId>,
     pub(crate) threaded: AtomicBool,
-    pub(crate) turn: AtomicU64,
+    /// Sends, of which some are timed.
+    pub(crate) sends: AtomicU64,
+    /// Calls that choose between ports, which take turns.
+    pub(crate) turn: AtomicUsize,
     sending: AtomicU64,
     over: AtomicBool,
     first_error: Mutex<Option<Error>>,
@@ -153,6 +157,11 @@ impl Instance {
                 (true, true) => "the multiplicity of its peers sets it",
             };
             let text = format!("the number of slots of port '{}' cannot be set: {why}", port.name);
+            return Err(Error::new(Kind::Usage, text));
+        }
+        if slots > titin_wire::meta::MAX_SLOTS {
+            let most = titin_wire::meta::MAX_SLOTS;
+            let text = format!("{slots} slots for port '{}', at most {most}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
         port.set_slots(slots);
@@ -253,7 +262,7 @@ impl Instance {
 
     /// Keeps the first error of a program that may not look at what calls return: [`Instance::close`] fails with it.
     pub fn note(&self, error: &Error) {
-        self.inner.first_error.lock().expect("never poisoned").get_or_insert_with(|| error.clone());
+        self.inner.first_error().get_or_insert_with(|| error.clone());
     }
 
     /// Ends the instance's part in the run. Waits until the receivers hold all that was sent, or have finished.
@@ -264,9 +273,9 @@ impl Instance {
     pub fn close(&self) -> Result<()> {
         let inner = &self.inner;
         if forked() || inner.over.load(Ordering::Acquire) {
-            return inner.first_error.lock().expect("never poisoned").clone().map_or(Ok(()), Err);
+            return inner.first_error().clone().map_or(Ok(()), Err);
         }
-        let noted = inner.first_error.lock().expect("never poisoned").clone();
+        let noted = inner.first_error().clone();
         let outcome = noted.map_or_else(|| inner.finish(), Err);
         match &outcome {
             Ok(()) => inner.leave(),
@@ -283,11 +292,15 @@ impl Drop for Instance {
         let inner = &self.inner;
         if !forked() && !inner.over.load(Ordering::Acquire) {
             // A program that unwinds because the run has failed is not the cause of it.
-            let noted = inner.first_error.lock().expect("never poisoned").clone();
+            let noted = inner.first_error().clone();
             let error = noted.or_else(|| inner.check().err()).unwrap_or_else(|| {
                 Error::new(Kind::Closed, "the program let go of the instance without closing it")
             });
             inner.fail(&error);
+        }
+        // The user's filters go with the instance, on this thread: the background thread may hold it for a moment.
+        while !forked() && Arc::strong_count(inner) > 1 {
+            std::thread::yield_now();
         }
     }
 }
@@ -311,6 +324,14 @@ impl Inner {
             let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
             let port: &mut Port = &mut ports[index];
             let place = port.place(wire);
+            if port.resizable && (chain.repeat || chain.pad) {
+                let text = format!(
+                    "port '{}' of {name}: its sender counts the slots at run time, so the filters `repeat` and `pad` \
+                     cannot choose among its messages",
+                    wire.port
+                );
+                return Err(Error::new(Kind::Usage, text));
+            }
             let latest = chain.last;
             let end = End::new(wire, chain);
             let limits = (wire.buffer_messages, wire.buffer_bytes);
@@ -341,7 +362,7 @@ impl Inner {
             cycle: Mutex::new(Loop::new(!options.unchecked)),
             settings,
             overlay: Mutex::default(),
-            overlays: AtomicU32::new(0),
+            numbered: Mutex::default(),
             scale: welcome.scale.clone(),
             end,
             trace: Trace::new(welcome.trace),
@@ -352,7 +373,8 @@ impl Inner {
             waiting: Mutex::default(),
             caller: OnceLock::new(),
             threaded: AtomicBool::new(false),
-            turn: AtomicU64::new(0),
+            sends: AtomicU64::new(0),
+            turn: AtomicUsize::new(0),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_error: Mutex::default(),
@@ -363,8 +385,11 @@ impl Inner {
         self.cycle.lock().expect("nothing panics while the loop's state is locked")
     }
 
+    /// Tells the manager; in a forked child, which has no link to it, nothing.
     pub(crate) fn tell(&self, message: &ToManager) {
-        self.process.tell(message);
+        if !forked() {
+            self.process.tell(message);
+        }
     }
 
     /// The failure that every call of this instance now returns, if there is one.
@@ -372,15 +397,27 @@ impl Inner {
         self.process.check()
     }
 
+    /// Whether calls may still be made.
+    pub(crate) fn alive(&self) -> Result<()> {
+        if !self.over.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let text = match &*self.first_error() {
+            Some(error) => format!("{} has failed: {}", self.name, error.text),
+            None => format!("{} is closed: no call follows close()", self.name),
+        };
+        Err(Error::new(Kind::Closed, text))
+    }
+
+    /// The first error of the instance, if there is one.
+    fn first_error(&self) -> MutexGuard<'_, Option<Error>> {
+        self.first_error.lock().expect("never poisoned")
+    }
+
     /// What every call on a port begins with.
     pub(crate) fn enter(&self) -> Result<()> {
-        if forked() {
-            return Err(forked_error());
-        }
-        if self.over.load(Ordering::Acquire) {
-            let text = format!("{} is closed: no call follows close()", self.name);
-            return Err(Error::new(Kind::Closed, text));
-        }
+        not_forked()?;
+        self.alive()?;
         let me = std::thread::current().id();
         if *self.caller.get_or_init(|| me) != me {
             self.threaded.store(true, Ordering::Relaxed);
@@ -421,9 +458,7 @@ impl Inner {
 
     /// A peer takes no more messages.
     pub(crate) fn peer_finished(&self, peer: &str) {
-        self.outlets()
-            .filter(|outlet| outlet.end.peer == peer)
-            .for_each(|outlet| outlet.window.lose(Lost::Closed));
+        self.outlets().filter(|outlet| outlet.end.peer == peer).for_each(|outlet| outlet.window.close());
         self.bell.ring();
     }
 

@@ -41,7 +41,7 @@ pub use instance::{Instance, Patience, PortId};
 pub use message::{Message, Payload};
 pub use options::Options;
 pub use port::PortInfo;
-pub use process::fork_child;
+pub use process::{fork_child, not_forked};
 pub use profile::Region;
 pub use setting::{SettingValue, overlay_of};
 pub use titin_model::{Operator, SETTINGS_IN, nearest};

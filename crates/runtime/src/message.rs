@@ -43,11 +43,7 @@ impl<'a> Payload<'a> {
                 format!("an array of rank {}, at most {}", layout.shape.len(), titin_wire::meta::MAX_RANK);
             return Err(Error::new(Kind::Usage, text));
         }
-        if !layout.names.is_empty() && layout.names.len() != layout.shape.len() {
-            let text =
-                format!("{} index names for an array of rank {}", layout.names.len(), layout.shape.len());
-            return Err(Error::new(Kind::Usage, text));
-        }
+        layout.check_names().map_err(|error| Error::new(Kind::Usage, error.to_string()))?;
         if layout.bytes() != Some(length) {
             let text = format!("{length} bytes for an array of {:?} {}", layout.shape, layout.dtype.name());
             return Err(Error::new(Kind::Usage, text));
@@ -67,14 +63,18 @@ pub struct Message {
     pub content: Content,
     /// The settings overlay that came with it, if there is one.
     pub settings: Option<Arc<Overlay>>,
+    /// Its number on its conduit.
+    pub(crate) number: u64,
+    /// The number of slots of its sender's port, where that is counted at run time.
+    pub(crate) slots: Option<u32>,
     pub(crate) body: Arc<Buffer>,
 }
 
 impl Message {
     /// A message without data.
     pub(crate) fn nil(timestamp: f64) -> Self {
-        let body = Arc::default();
-        Message { timestamp, next_timestamp: None, content: Content::Nil, settings: None, body }
+        let (content, body) = (Content::Nil, Arc::default());
+        Message { timestamp, next_timestamp: None, content, settings: None, number: 0, slots: None, body }
     }
 
     /// The array and its elements.

@@ -37,14 +37,24 @@ impl Options {
     }
 
     /// Declares a port; `name[]` is a vector port. Without any, the ports are those of the description.
-    pub fn port(mut self, name: &str, operator: Operator) -> Self {
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if the name is no identifier.
+    pub fn port(mut self, name: &str, operator: Operator) -> Result<Self> {
+        let bare = name.strip_suffix("[]").unwrap_or(name);
+        if !titin_model::is_identifier(bare) {
+            let text = format!(
+                "\"{name}\" cannot be the name of a port: it takes a letter or _, then letters, digits and _"
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
         let declaration = PortDeclaration {
-            name: name.strip_suffix("[]").unwrap_or(name).to_owned(),
+            name: bare.to_owned(),
             operator: operator.key().to_owned(),
             vector: name.ends_with("[]"),
         };
         self.ports.get_or_insert_default().push(declaration);
-        self
+        Ok(self)
     }
 
     /// Declares ports as text: `"f_init: a, b; o_f: c"`.
@@ -63,10 +73,7 @@ impl Options {
             let (key, names) = group.split_once(':').ok_or_else(|| wrong(group))?;
             let operator = Operator::from_key(key.trim()).ok_or_else(|| wrong(group))?;
             for name in names.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty()) {
-                if !titin_model::is_identifier(name.strip_suffix("[]").unwrap_or(name)) {
-                    return Err(wrong(group));
-                }
-                self = self.port(name, operator);
+                self = self.port(name, operator).map_err(|_| wrong(group))?;
             }
         }
         Ok(self)

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use titin_transport::{
@@ -39,7 +39,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 static PROCESSES: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
 /// Keeps the mark by which another copy of the runtime would see that this one is there.
-static MARK: OnceLock<std::os::fd::OwnedFd> = OnceLock::new();
+static MARK: OnceLock<descriptors::Held> = OnceLock::new();
 
 /// To be called in the child after a fork; gives the descriptors that the child is to close.
 ///
@@ -47,6 +47,14 @@ static MARK: OnceLock<std::os::fd::OwnedFd> = OnceLock::new();
 pub fn fork_child() -> impl Iterator<Item = i32> {
     FORKED.store(true, Ordering::SeqCst);
     descriptors::take_all()
+}
+
+/// Refuses what only the parent's process can do.
+///
+/// # Errors
+/// [`Kind::Forked`] in a child forked from a process that uses titin.
+pub fn not_forked() -> Result<()> {
+    if forked() { Err(forked_error()) } else { Ok(()) }
 }
 
 /// Whether this process is a child forked from one that uses titin.
@@ -72,6 +80,7 @@ struct State {
     heard: Option<Instant>,
     heartbeat: f64,
     told: Option<Instant>,
+    /// When the background thread last looked.
     beaten: Option<Instant>,
     outbox: Vec<Vec<u8>>,
     instances: HashMap<String, Arc<Inner>>,
@@ -96,9 +105,7 @@ enum Route {
 impl Process {
     /// The process's part in a run: the one that it has, or a new one.
     pub(crate) fn join(connection: &Connection) -> Result<Arc<Self>> {
-        if forked() {
-            return Err(forked_error());
-        }
+        not_forked()?;
         let mut processes = PROCESSES.lock().expect("never poisoned");
         mark()?;
         processes.retain(|process| process.strong_count() > 0);
@@ -130,6 +137,8 @@ impl Process {
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));
         let reactor = Reactor::with_exchange(connection.secret.clone(), handler, exchange).map_err(system)?;
+        // From here on the process stops it when it is dropped, also if what follows fails.
+        process.reactor.set(reactor.clone()).ok().expect("set once");
         let ip = if connection.spans_hosts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let Address::Tcp(_, port) = reactor.listen(IpAddr::V4(ip)).map_err(system)? else {
             unreachable!("a tcp listener has a tcp address")
@@ -140,7 +149,6 @@ impl Process {
         reactor
             .dial(&connection.addresses, Purpose::Control, MANAGER)
             .map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))?;
-        process.reactor.set(reactor).ok().expect("set once");
         Ok(process)
     }
 
@@ -242,7 +250,8 @@ impl Process {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while the process's tables are locked")
+        // A panic in here is told to all by `fail`, which needs the tables once more.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the ends that wait for this peer their carrier, if there is one; else sees to it that there will be.
@@ -472,6 +481,10 @@ impl Handler for Events {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
             }
+            if let Lost::NoMemory(text) = why {
+                // The other end is not to blame, and the message will not come again.
+                return process.fail(Error::new(Kind::NoMemory, text));
+            }
             let endpoint = process.lock().routes.iter().find_map(|(endpoint, route)| match route {
                 Route::Up(up) if up.id() == link.id() => Some(*endpoint),
                 _ => None,
@@ -504,7 +517,7 @@ impl Handler for Events {
     }
 }
 
-pub(crate) fn forked_error() -> Error {
+fn forked_error() -> Error {
     Error::new(
         Kind::Forked,
         "this process was forked from one that uses titin: the instance stays with the parent; open instances after \
@@ -532,7 +545,7 @@ fn mark() -> Result<()> {
         ));
     }
     if let Ok(descriptor) = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC) {
-        let _ = MARK.set(descriptor);
+        let _ = MARK.set(descriptor.into());
     }
     Ok(())
 }

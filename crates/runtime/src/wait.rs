@@ -27,7 +27,8 @@ impl Inner {
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
         let start = Instant::now();
-        let mut reported = None;
+        let (mut silent, mut reported) = (deadline.is_some(), None);
+        let mut asked = start;
         let outcome = loop {
             let rings = self.bell.rings();
             match poll() {
@@ -35,22 +36,27 @@ impl Inner {
                 Ok(Some(found)) => break Ok(found),
                 Err(error) => break Err(error),
             }
-            if let Err(error) = self.check() {
+            if let Err(error) = self.check().and_then(|()| self.alive()) {
                 break Err(error);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 break Err(Error::new(Kind::Timeout, "the time given to the call is over"));
             }
-            let silent = reported.is_some() || deadline.is_some();
             let report = (!silent).then(|| (start + REPORT_AFTER).saturating_duration_since(Instant::now()));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, report, slice].into_iter().flatten().min();
             let wake = self.bell.wait(rings, limit);
-            if wake != Wake::Rung && self.interrupt.get().is_some_and(|interrupted| interrupted()) {
-                break Err(Error::new(Kind::Interrupted, "a signal has interrupted the call"));
+            if let Some(interrupted) = self.interrupt.get()
+                && (wake != Wake::Rung || asked.elapsed() >= SLICE)
+            {
+                asked = Instant::now();
+                if interrupted() {
+                    break Err(Error::new(Kind::Interrupted, "a signal has interrupted the call"));
+                }
             }
             if wake == Wake::Timeout && !silent && start.elapsed() >= REPORT_AFTER {
+                silent = true;
                 self.flush_acknowledgements();
                 reported = self.report(on());
             }
@@ -62,13 +68,13 @@ impl Inner {
         outcome
     }
 
-    /// Tells the manager of a wait; `None` if the instance is called by several threads, one of which may act while
-    /// the others wait.
+    /// Tells the manager of a wait; its number. `None` if that would tell nothing: the instance is called by several
+    /// threads, one of which may act while the others wait.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
-        let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         if self.threaded.load(Ordering::Relaxed) || on.is_empty() {
-            return Some(wait);
+            return None;
         }
+        let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         *self.waiting.lock().expect("never poisoned") = Some(wait);
         self.tell(&ToManager::Waiting { instance: self.name.clone(), wait, on });
         Some(wait)

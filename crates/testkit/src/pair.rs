@@ -161,7 +161,7 @@ impl Outlet {
                 Room::Free(sequence) => return sequence,
                 Room::Full if asked => drop(self.bell.wait(rings, None)),
                 Room::Full => self.carrier.ask(self.conduit, self.window.sent()),
-                Room::Lost(why) => panic!("the receiver is gone: {why}"),
+                Room::Closed => panic!("the receiver takes no more"),
             }
             asked = true;
         }

@@ -47,6 +47,9 @@ pub enum Lost {
     /// It did not prove itself in time.
     #[error("the other end did not complete the handshake in time")]
     Silent,
+    /// There is no memory for a message. The link itself is not to blame.
+    #[error("{0}")]
+    NoMemory(String),
     /// The system reported an error.
     #[error("{0}")]
     System(String),
@@ -56,6 +59,7 @@ impl From<std::io::Error> for Lost {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => Lost::Closed,
+            std::io::ErrorKind::OutOfMemory => Lost::NoMemory(error.to_string()),
             _ => Lost::System(error.to_string()),
         }
     }

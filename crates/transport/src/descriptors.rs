@@ -26,7 +26,7 @@ pub fn take_all() -> impl Iterator<Item = RawFd> {
 
 /// A descriptor that stands in the table as long as it is open.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     /// Taken out only when dropped.
     descriptor: Option<OwnedFd>,
     entry: u64,

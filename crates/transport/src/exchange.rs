@@ -40,7 +40,7 @@ impl Exchange {
         if receives {
             let mut inboxes = self.inboxes.write().expect("never poisoned");
             let Some(inbox) = inboxes.get(&conduit).cloned() else { return };
-            if inbox.ended() || inbox.lost().is_some() {
+            if inbox.ended() {
                 inboxes.remove(&conduit);
             }
             drop(inboxes);

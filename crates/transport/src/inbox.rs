@@ -7,7 +7,7 @@ use titin_wire::frame::{Ack, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use crate::{Buffer, Carrier, Doorbell, Lost};
+use crate::{Buffer, Carrier, Doorbell};
 
 /// A message that has arrived whole.
 #[derive(Debug, Clone)]
@@ -54,7 +54,6 @@ struct State {
     asked: Option<u64>,
     /// The instance is done: whatever arrives is dropped as consumed.
     discards: bool,
-    lost: Option<Lost>,
     options: InboxOptions,
     attached: Option<(Arc<Doorbell>, Arc<dyn Carrier>)>,
 }
@@ -92,7 +91,12 @@ impl Inbox {
             let why = format!("number {number} on conduit {}, expected {expected}", self.conduit);
             return Err(Malformed::new("message", why));
         }
-        state.ack.received = number + 1;
+        state.ack.received = number.checked_add(1).ok_or_else(|| {
+            Malformed::new(
+                "message",
+                format!("there is no number behind {number} on conduit {}", self.conduit),
+            )
+        })?;
         state.asked = state.asked.filter(|waiting| number < *waiting);
         if supersedes || state.options.latest {
             state.supersede_all();
@@ -143,18 +147,7 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// Marks the sender as gone before its end.
-    pub fn lose(&self, lost: Lost) {
-        let mut state = self.lock();
-        if !state.ack.ended {
-            state.lost.get_or_insert(lost);
-        }
-        let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
-        drop(state);
-        bell.inspect(|bell| bell.ring());
-    }
-
-    /// The oldest message, if one is there. What had arrived before an end or a loss can still be taken.
+    /// The oldest message, if one is there. What had arrived before an end can still be taken.
     pub fn take(&self) -> Option<Message> {
         let mut state = self.lock();
         let message = state.queue.pop_front()?;
@@ -196,11 +189,6 @@ impl Inbox {
     /// Whether the sender has ended.
     pub fn ended(&self) -> bool {
         self.lock().ack.ended
-    }
-
-    /// Why the sender is gone, if it went before its end.
-    pub fn lost(&self) -> Option<Lost> {
-        self.lock().lost.clone()
     }
 
     /// Messages that were taken, or dropped by a filter.

@@ -11,7 +11,6 @@ mod reader;
 mod writer;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -44,7 +43,6 @@ impl fmt::Display for LinkId {
 pub struct Link {
     id: LinkId,
     tag: Option<u128>,
-    peer: SocketAddr,
     socket: Held,
     epoll: Weak<Held>,
     turns: Turns<Writer, Left>,
@@ -52,15 +50,9 @@ pub struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(
-        id: LinkId,
-        tag: Option<u128>,
-        peer: SocketAddr,
-        socket: Held,
-        epoll: &Arc<Held>,
-    ) -> Self {
+    pub(crate) fn new(id: LinkId, tag: Option<u128>, socket: Held, epoll: &Arc<Held>) -> Self {
         let turns = Turns::new(Writer::default());
-        Link { id, tag, peer, socket, epoll: Arc::downgrade(epoll), turns, closed: AtomicBool::new(false) }
+        Link { id, tag, socket, epoll: Arc::downgrade(epoll), turns, closed: AtomicBool::new(false) }
     }
 
     /// Its number in this process.
@@ -71,11 +63,6 @@ impl Link {
     /// What [`crate::Reactor::dial`] was told to remember; `None` on the listening side.
     pub fn tag(&self) -> Option<u128> {
         self.tag
-    }
-
-    /// The address at the other end.
-    pub fn peer(&self) -> SocketAddr {
-        self.peer
     }
 
     /// Queues a control message. Never blocks.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::frame::Ack;
 
-use crate::{Doorbell, Lost};
+use crate::Doorbell;
 
 /// Counts what was sent and what the receiver has told about it.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct State {
     sent_bytes: u64,
     ack: Ack,
     raised: u64,
-    lost: Option<Lost>,
+    closed: bool,
 }
 
 /// Whether a message may be sent now.
@@ -31,8 +31,8 @@ pub enum Room {
     Free(u64),
     /// The buffer is full. Whoever means to wait [asks](crate::Carrier::ask), once, and tries again when the bell rings.
     Full,
-    /// The receiver is gone.
-    Lost(Lost),
+    /// The receiver takes no more.
+    Closed,
 }
 
 impl Window {
@@ -45,7 +45,7 @@ impl Window {
             sent_bytes: 0,
             ack: Ack::default(),
             raised: 0,
-            lost: None,
+            closed: false,
         };
         Window { bell, state: Mutex::new(state) }
     }
@@ -53,8 +53,8 @@ impl Window {
     /// Counts a message as sent, if there is room for it; `length` is that of the payload as it travels.
     pub fn claim(&self, length: u64) -> Room {
         let mut state = self.lock();
-        if let Some(lost) = &state.lost {
-            return Room::Lost(lost.clone());
+        if state.closed {
+            return Room::Closed;
         }
         let ahead = state.sent - state.ack.consumed;
         let bytes = state.sent_bytes - state.ack.bytes;
@@ -91,9 +91,9 @@ impl Window {
         self.bell.ring();
     }
 
-    /// Marks the receiver as gone.
-    pub fn lose(&self, lost: Lost) {
-        self.lock().lost.get_or_insert(lost);
+    /// Says that the receiver takes no more.
+    pub fn close(&self) {
+        self.lock().closed = true;
         self.bell.ring();
     }
 
@@ -119,9 +119,9 @@ impl Window {
         state.ack.received == state.sent && state.ack.ended
     }
 
-    /// Why the receiver is gone, if it is.
-    pub fn lost(&self) -> Option<Lost> {
-        self.lock().lost.clone()
+    /// Whether the receiver takes no more.
+    pub fn closed(&self) -> bool {
+        self.lock().closed
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, Malformed, RunId, Secret};
+use crate::{Address, Malformed, Secret};
 
 /// Names the connection file, or the manager's addresses.
 pub const MANAGER: [&str; 2] = ["TITIN_MANAGER", "MUSCLE_MANAGER"];
@@ -23,9 +23,6 @@ pub const SECRET: &str = "TITIN_SECRET";
 pub struct Connection {
     /// Where the manager listens; tried in order.
     pub addresses: Vec<Address>,
-    /// The run, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunId>,
     /// The authority to take part in it.
     pub secret: Secret,
     /// Whether programs must be reachable from other hosts, so that they listen on more than loopback.
@@ -54,8 +51,14 @@ impl Connection {
             .split(',')
             .map(|address| Address::from(format!("tcp:{address}")))
             .collect();
-        Some(Connection { addresses, run: None, secret, spans_hosts: true })
+        let spans_hosts = !addresses.iter().all(is_loopback);
+        Some(Connection { addresses, secret, spans_hosts })
     }
+}
+
+fn is_loopback(address: &Address) -> bool {
+    let Address::Tcp(host, _) = address else { return false };
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -66,7 +69,6 @@ mod tests {
     fn a_connection_file_survives_and_unknown_keys_are_skipped() {
         let connection = Connection {
             addresses: vec![Address::Tcp("127.0.0.1".into(), 4000)],
-            run: Some(RunId::random()),
             secret: Secret::random(),
             spans_hosts: false,
         };
@@ -81,6 +83,8 @@ mod tests {
     fn addresses_may_stand_in_the_environment() {
         let found = Connection::from_addresses("tcp:node1:9000,10.0.0.1:9000", Secret::random()).unwrap();
         assert_eq!(found.addresses[1], Address::Tcp("10.0.0.1".into(), 9000));
+        assert!(found.spans_hosts);
+        assert!(!Connection::from_addresses("tcp:127.0.0.1:9000", Secret::random()).unwrap().spans_hosts);
         assert!(Connection::from_addresses("/run/connection.json", Secret::random()).is_none());
     }
 }

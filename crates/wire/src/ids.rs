@@ -12,26 +12,6 @@ use crate::Malformed;
 #[serde(transparent)]
 pub struct EndpointId(pub u128);
 
-/// One run of a coupled model. Random. Written as 32 hexadecimal digits: JSON readers may take long numbers for real ones.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct RunId(pub u128);
-
-impl From<RunId> for String {
-    fn from(run: RunId) -> String {
-        format!("{:032x}", run.0)
-    }
-}
-
-impl TryFrom<String> for RunId {
-    type Error = Malformed;
-
-    fn try_from(text: String) -> Result<Self, Malformed> {
-        let wrong = |_| Malformed::new("run id", "expected 32 hexadecimal digits");
-        u128::from_str_radix(&text, 16).map(RunId).map_err(wrong)
-    }
-}
-
 impl EndpointId {
     /// A fresh identity.
     pub fn random() -> Self {
@@ -39,29 +19,18 @@ impl EndpointId {
     }
 }
 
-impl RunId {
-    /// A fresh identity.
-    pub fn random() -> Self {
-        RunId(u128::from_le_bytes(random_bytes()))
+/// Shows the first eight hexadecimal digits: enough to tell processes apart in a log.
+impl fmt::Display for EndpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", (self.0 >> 96) as u32)
     }
 }
 
-/// Shows the first eight hexadecimal digits: enough to tell processes apart in a log.
-macro_rules! short_hex {
-    ($($id:ty),*) => {$(
-        impl fmt::Display for $id {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:08x}", (self.0 >> 96) as u32)
-            }
-        }
-        impl fmt::Debug for $id {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}({self})", stringify!($id))
-            }
-        }
-    )*};
+impl fmt::Debug for EndpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EndpointId({self})")
+    }
 }
-short_hex!(EndpointId, RunId);
 
 /// What every process of a run knows and nobody else: the authority to take part.
 ///

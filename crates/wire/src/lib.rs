@@ -26,7 +26,7 @@ pub mod meta;
 pub mod settings;
 pub mod structure;
 
-pub use ids::{Address, EndpointId, RunId, Secret};
+pub use ids::{Address, EndpointId, Secret};
 pub use titin_model::ConduitId;
 
 /// Bytes that do not follow the format: what was being read, and what is wrong with it.

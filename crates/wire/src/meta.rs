@@ -162,6 +162,25 @@ impl Layout {
         self.shape.iter().for_each(|extent| out.extend_from_slice(&extent.to_le_bytes()));
     }
 
+    /// Checks that the index names, if there are any, fit the rank and can be written.
+    ///
+    /// # Errors
+    /// [`Malformed`] if they do not.
+    pub fn check_names(&self) -> Result<(), Malformed> {
+        let (names, rank) = (&self.names, self.shape.len());
+        if !names.is_empty() && names.len() != rank {
+            let why = format!("{} index names for an array of rank {rank}", names.len());
+            return Err(Malformed::new("index names", why));
+        }
+        match names.iter().find(|name| name.len() > usize::from(u16::MAX)) {
+            Some(name) => {
+                let why = format!("one of {} bytes, at most {}", name.len(), u16::MAX);
+                Err(Malformed::new("index names", why))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Appends the index names.
     pub(crate) fn write_names(&self, out: &mut Vec<u8>) {
         for name in &self.names {
@@ -213,6 +232,9 @@ impl Layout {
         Ok(())
     }
 }
+
+/// The most slots of a port.
+pub const MAX_SLOTS: u32 = 1 << 20;
 
 /// A codec that was applied to a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,7 +333,13 @@ impl Meta {
                 },
                 STRUCTURE if value.first() == Some(&1) => meta.content = Content::Structure,
                 STRUCTURE => return Err(Malformed::new("structure", "unknown version of its encoding")),
-                SLOT => meta.slot = Some((word(value, 0)?, word(value, 4)?)),
+                SLOT => {
+                    let (slot, slots) = (word(value, 0)?, word(value, 4)?);
+                    if slot >= slots || slots > MAX_SLOTS {
+                        return Err(Malformed::new("slot", format!("{slot} of {slots}")));
+                    }
+                    meta.slot = Some((slot, slots));
+                }
                 OVERLAY => meta.overlay = word(value, 0)?,
                 DEFINITION => {
                     meta.overlay = word(value, 0)?;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use rmp::Marker;
 
 use crate::meta::Layout;
-use crate::{Malformed, padded};
+use crate::{ALIGNMENT, Malformed, padded};
 
 /// Deepest nesting of a structure.
 pub const MAX_DEPTH: usize = 100;
@@ -154,7 +154,7 @@ fn write_value<'a, B: AsRef<[u8]>>(
     let counted = |length: usize| u32::try_from(length).map_err(|_| wrong("more than 2^32 entries"));
     let place = |segments: &mut Segments<'a>, bytes: &'a [u8]| {
         let end = segments.last().map_or(base, |(offset, bytes)| offset + bytes.len() as u64);
-        let offset = end.next_multiple_of(crate::ALIGNMENT as u64);
+        let offset = end.next_multiple_of(ALIGNMENT as u64);
         segments.push((offset, bytes));
         offset
     };
@@ -180,6 +180,7 @@ fn write_value<'a, B: AsRef<[u8]>>(
             if layout.bytes() != Some(bytes.len() as u64) {
                 return Err(wrong(format!("an array of {:?} in {} bytes", layout.shape, bytes.len())));
             }
+            layout.check_names()?;
             let offset = place(segments, bytes);
             let mut ext = offset.to_le_bytes().to_vec();
             layout.write(&mut ext);
@@ -265,9 +266,10 @@ fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>,
     let span = |length: u64| {
         let start = usize::try_from(u64::from_le_bytes(*offset)).ok()?;
         let end = start.checked_add(usize::try_from(length).ok()?)?;
-        (end <= payload).then_some(start..end)
+        // Callers make typed pointers of what is there.
+        (end <= payload && start.is_multiple_of(ALIGNMENT)).then_some(start..end)
     };
-    let outside = || wrong("an array or bytes beyond the payload");
+    let outside = || wrong("an array or bytes beyond the payload, or not aligned in it");
     match ext.typeid {
         ARRAY => {
             let (mut layout, names) = Layout::read(data)?;
@@ -308,7 +310,7 @@ mod tests {
             Value::Text(v) => Value::Text(v),
             Value::Bytes(span) => Value::Bytes(payload[span].to_vec()),
             Value::Array(layout, span) => {
-                assert_eq!(span.start % crate::ALIGNMENT, 0);
+                assert_eq!(span.start % ALIGNMENT, 0);
                 Value::Array(layout, payload[span].to_vec())
             }
             Value::List(values) => Value::List(values.into_iter().map(|v| resolve(v, payload)).collect()),

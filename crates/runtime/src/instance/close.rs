@@ -1,26 +1,32 @@
 //! How an instance ends: in good order, with a failure of its own, or with the run's.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use titin_model::Operator;
 use titin_wire::control::ToManager;
 
 use super::Inner;
+use crate::port::{End, Inlet, Port};
+use crate::process::forked;
 use crate::{Error, Kind, Result};
 
 impl Inner {
+    /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
     pub(super) fn finish(&self) -> Result<()> {
         self.check()?;
-        self.all_taken()?;
-        self.inlets().for_each(|(_, inlet)| inlet.inbox.discard());
+        if let Some(text) = self.cycle().untaken() {
+            return Err(Error::new(Kind::CallOrder, text));
+        }
         for outlet in self.outlets() {
             if let Some(carrier) = self.carrier(outlet)? {
                 carrier.end(outlet.end.conduit, outlet.window.sent());
             }
         }
+        self.take_leave()?;
         for outlet in self.outlets() {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            self.wait(None, on, || match outlet.window.settled() || outlet.window.lost().is_some() {
+            self.wait(None, on, || match outlet.window.settled() || outlet.window.closed() {
                 true => Ok(Some(())),
                 false => self.reachable(&outlet.end).map(|()| None),
             })?;
@@ -31,54 +37,82 @@ impl Inner {
         self.wait(None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
     }
 
-    /// Refuses to close while messages wait that the program never took.
-    fn all_taken(&self) -> Result<()> {
-        if !self.cycle().checked() {
-            return Ok(());
-        }
-        let wrong = |text: String| Err(Error::new(Kind::CallOrder, text));
-        if let Some(text) = self.cycle().untaken() {
-            return wrong(text);
-        }
-        for (port, inlet) in self.inlets() {
-            let state = inlet.state.lock().expect("never poisoned");
-            let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
-            let chooses = inlet.end.chain.last || inlet.end.chain.repeat || inlet.end.chain.pad;
-            let waiting = stashed + inlet.inbox.waiting();
-            if waiting > 0 && !chooses {
-                let todo = match port.operator {
-                    Operator::FInit => "call reuse() until it returns false, and receive in every use",
-                    _ => "receive as often as the sender sends, or put the filter `last` on the conduit",
-                };
-                return wrong(format!(
-                    "{waiting} message{} from {} on {} port '{}' never taken; {todo}",
-                    if waiting == 1 { " was" } else { "s were" },
-                    inlet.end.other(),
-                    port.operator,
-                    inlet.end.label
-                ));
+    /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came
+    /// through a filter that chooses among messages, and what is sent to a program that is not checked, is dropped.
+    fn take_leave(&self) -> Result<()> {
+        let checked = self.cycle().checked();
+        let chooses = |end: &End| end.chain.last || end.chain.repeat || end.chain.pad;
+        let (dropped, awaited): (Vec<_>, Vec<_>) =
+            self.inlets().partition(|(_, inlet)| !checked || chooses(&inlet.end));
+        dropped.iter().for_each(|(_, inlet)| inlet.inbox.discard());
+        let over = |inlet: &Inlet| inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
+        let on = || {
+            let open = awaited.iter().filter(|(_, inlet)| !over(inlet));
+            open.map(|(_, inlet)| self.wait_on(&inlet.end, None, Some(&inlet.inbox))).collect()
+        };
+        let start = Instant::now();
+        self.wait(None, on, || {
+            let mut open = false;
+            for (port, inlet) in &awaited {
+                Self::all_taken(port, inlet)?;
+                if !over(inlet) {
+                    open = true;
+                    self.reachable(&inlet.end)?;
+                }
             }
+            Ok((!open).then_some(()))
+        })?;
+        if let Some((_, inlet)) = awaited.first() {
+            inlet.end.meter.waited(start.elapsed());
         }
         Ok(())
     }
 
+    fn all_taken(port: &Port, inlet: &Inlet) -> Result<()> {
+        let state = inlet.state.lock().expect("never poisoned");
+        let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
+        let waiting = stashed + inlet.inbox.waiting();
+        if waiting == 0 {
+            return Ok(());
+        }
+        let todo = match port.operator {
+            Operator::FInit => "call reuse() until it returns false, and receive in every use",
+            _ => "receive as often as the sender sends, or put the filter `last` on the conduit",
+        };
+        let text = format!(
+            "{waiting} message{} from {} on {} port '{}' never taken; {todo}",
+            if waiting == 1 { " was" } else { "s were" },
+            inlet.end.other(),
+            port.operator,
+            inlet.end.label
+        );
+        Err(Error::new(Kind::CallOrder, text))
+    }
+
     pub(super) fn fail(&self, error: &Error) {
+        if self.over.load(Ordering::Acquire) {
+            return;
+        }
+        self.first_error().get_or_insert_with(|| error.clone());
         if self.over.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.note_failure(error);
         self.tell(&ToManager::Profile(self.profile()));
         let text = error.text.clone();
         self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
-        self.process.dismiss(self);
-    }
-
-    fn note_failure(&self, error: &Error) {
-        self.first_error.lock().expect("never poisoned").get_or_insert_with(|| error.clone());
+        self.part();
     }
 
     pub(super) fn leave(&self) {
         self.over.store(true, Ordering::Release);
-        self.process.dismiss(self);
+        self.part();
+    }
+
+    /// Lets the process forget the instance, and wakes its other threads.
+    fn part(&self) {
+        if !forked() {
+            self.process.dismiss(self);
+        }
+        self.bell.ring();
     }
 }

@@ -34,7 +34,8 @@ struct Source<'a> {
     number: usize,
     port: &'a Port,
     inlet: &'a Inlet,
-    slot: u32,
+    /// `None` for whatever slot comes, of a port whose slots the sender counts.
+    slot: Option<u32>,
 }
 
 impl Instance {
@@ -53,24 +54,26 @@ impl Instance {
         if let Some(text) = inner.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)));
         }
-        let sources = inner.sources(|port| port.operator == Operator::FInit);
-        let leading: Vec<_> = sources.iter().copied().filter(|s| !s.follows()).collect();
+        let (following, mut leading): (Vec<_>, Vec<_>) = inner.f_init().partition(Source::follows);
         let first = !inner.cycle().used();
         if leading.is_empty() && !first {
             return Ok(false);
         }
-        let Some(now) = inner.all_or_none(&leading)? else { return Ok(false) };
-        for source in sources.iter().filter(|source| source.follows()) {
-            let message = inner.await_message(source, Patience::Forever, now)?;
-            source.inlet.lock().put_back(source.slot, message);
+        let Some(now) = inner.all_or_none(&mut leading)? else { return Ok(false) };
+        for source in &following {
+            let (slot, message) = inner.await_message(source, Patience::Forever, now)?;
+            source.inlet.lock().put_back(slot, message);
         }
+        let sources: Vec<_> = following.into_iter().chain(leading).collect();
         let overlay = inner.merge_overlays(&sources)?;
-        let numbered = inner.number(overlay);
+        let numbered = inner.number(overlay)?;
         *inner.overlay.lock().expect("never poisoned") = numbered;
         let waiting = sources.iter().filter(|source| source.port.name != SETTINGS_IN);
-        let ends =
-            waiting.map(|s| ((s.number, s.slot), s.port.label(s.port.vector.then_some(s.slot)))).collect();
-        inner.cycle().reuse(ends);
+        let ends = waiting.map(|s| {
+            let slot = s.slot.unwrap_or(0);
+            ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
+        });
+        inner.cycle().reuse(ends.collect());
         Ok(true)
     }
 
@@ -86,8 +89,8 @@ impl Instance {
         let source = inner.source(port, slot)?;
         let _busy = source.port.enter()?;
         let now = inner.cycle().now();
-        let message = inner.await_message(&source, patience, now)?;
-        inner.took(&source, &message)?;
+        let (slot, message) = inner.await_message(&source, patience, now)?;
+        inner.took(&source, slot, &message)?;
         Ok(message)
     }
 
@@ -101,8 +104,8 @@ impl Instance {
         let source = inner.source(port, slot)?;
         let _busy = source.port.enter()?;
         let now = inner.cycle().now();
-        let Some(message) = inner.poll(&source, now)? else { return Ok(None) };
-        inner.took(&source, &message)?;
+        let Some((slot, message)) = inner.poll(&source, now)? else { return Ok(None) };
+        inner.took(&source, slot, &message)?;
         Ok(Some(message))
     }
 
@@ -114,28 +117,32 @@ impl Instance {
     pub fn receive_any(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
-        let mut sources = Vec::new();
-        let mut busy = Vec::new();
-        for port in ports {
-            let slots = inner.ports[port.0].slots();
-            let vector = inner.ports[port.0].vector;
-            for slot in 0..slots {
-                sources.push(inner.source(*port, vector.then_some(slot))?);
+        let (mut sources, mut busy) = (Vec::new(), Vec::new());
+        for &PortId(number) in ports {
+            let port = &inner.ports[number];
+            busy.push(port.enter()?);
+            if port.resizable && !port.operator.sends() {
+                sources.extend(inner.ends_of(number).map(|source| Source { slot: None, ..source }));
+                continue;
             }
-            busy.push(inner.ports[port.0].enter()?);
+            for slot in 0..port.slots() {
+                sources.push(inner.source(PortId(number), port.vector.then_some(slot))?);
+            }
         }
         if sources.is_empty() {
             return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
         }
         let now = inner.cycle().now();
-        let turn = inner.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        let turn = inner.turn.load(Ordering::Relaxed);
+        let names =
+            || sources.iter().map(|source| source.inlet.end.label.as_str()).collect::<Vec<_>>().join(", ");
         let on = || sources.iter().map(|source| source.wait_on(inner)).collect();
         let poll = || {
             let mut open = false;
             for step in 0..sources.len() {
                 let index = (turn + step) % sources.len();
                 match inner.poll(&sources[index], now) {
-                    Ok(Some(message)) => return Ok(Some((index, message))),
+                    Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
                     Ok(None) => open = true,
                     Err(error) if error.kind == Kind::PortClosed => {}
                     Err(error) => return Err(error),
@@ -144,13 +151,22 @@ impl Instance {
             if open {
                 return Ok(None);
             }
-            let names: Vec<&str> = sources.iter().map(|source| source.inlet.end.label.as_str()).collect();
-            Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names.join(", "))))
+            Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names())))
         };
-        let (index, message) = inner.wait(patience.deadline(), on, poll)?;
+        let start = (Instant::now(), inner.trace.now());
+        let (index, slot, message) = inner.wait(patience.deadline(), on, poll).map_err(|mut error| {
+            if error.kind == Kind::Timeout {
+                error.text =
+                    format!("{}: no message on any of the ports {} in the time given", inner.name, names());
+            }
+            error
+        })?;
+        // The one behind is asked first next time.
+        inner.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
-        inner.took(source, &message)?;
-        Ok((PortId(source.number), source.slot, message))
+        inner.waited(source, slot, start, &message);
+        inner.took(source, slot, &message)?;
+        Ok((PortId(source.number), slot, message))
     }
 }
 
@@ -185,21 +201,30 @@ impl InletState {
     fn put_back(&mut self, slot: u32, message: Message) {
         self.stash.entry(slot).or_default().push_front(message);
     }
+
+    /// Takes a message that was put aside, for this slot or for any; its slot.
+    fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
+        let slot = match slot {
+            Some(slot) => slot,
+            None => *self.stash.iter().filter(|(_, queue)| !queue.is_empty()).map(|(slot, _)| slot).min()?,
+        };
+        Some((slot, self.stash.get_mut(&slot)?.pop_front()?))
+    }
 }
 
 impl Inner {
-    /// The connected receiving ends of these ports, all slots.
-    fn sources(&self, which: impl Fn(&Port) -> bool) -> Vec<Source<'_>> {
-        let mut found = Vec::new();
-        for (number, port) in self.ports.iter().enumerate().filter(|(_, port)| which(port)) {
-            for (place, inlet) in port.inlets.iter().enumerate() {
-                let Some(inlet) = inlet else { continue };
-                let slots =
-                    if port.resizable { 0..port.slots().max(1) } else { place as u32..place as u32 + 1 };
-                found.extend(slots.map(|slot| Source { number, port, inlet, slot }));
-            }
-        }
-        found
+    /// The connected ends of the F_INIT ports; of a port whose slots the sender counts only the first slot.
+    fn f_init(&self) -> impl Iterator<Item = Source<'_>> {
+        let ports = self.ports.iter().enumerate().filter(|(_, port)| port.operator == Operator::FInit);
+        ports.flat_map(|(number, _)| self.ends_of(number))
+    }
+
+    /// The connected receiving ends of a port; of one whose slots the sender counts only the first slot.
+    fn ends_of(&self, number: usize) -> impl Iterator<Item = Source<'_>> {
+        let port = &self.ports[number];
+        let inlets =
+            port.inlets.iter().enumerate().filter_map(|(place, inlet)| Some((place, inlet.as_ref()?)));
+        inlets.map(move |(place, inlet)| Source { number, port, inlet, slot: Some(place as u32) })
     }
 
     fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
@@ -220,18 +245,25 @@ impl Inner {
             );
             Error::new(Kind::Usage, text)
         })?;
-        Ok(Source { number, port, inlet, slot })
+        Ok(Source { number, port, inlet, slot: Some(slot) })
     }
 
     /// Waits until each of the ends has a message or is closed. The latest time of the messages if all have one (with
-    /// none of them: no time), `None` if all are closed. The messages are put back.
-    fn all_or_none(&self, sources: &[Source<'_>]) -> Result<Option<Option<f64>>> {
+    /// none of them: no time), `None` if all are closed. The messages are put back. Where the sender counts the slots,
+    /// the message for the first one says how many there are, and the others join the ends.
+    fn all_or_none<'a>(&'a self, sources: &mut Vec<Source<'a>>) -> Result<Option<Option<f64>>> {
         let (mut now, mut closed) = (None::<f64>, Vec::new());
-        for source in sources {
-            match self.await_message(source, Patience::Forever, None) {
-                Ok(message) => {
+        let mut next = 0;
+        while let Some(&source) = sources.get(next) {
+            next += 1;
+            match self.await_message(&source, Patience::Forever, None) {
+                Ok((slot, message)) => {
                     now = Some(now.map_or(message.timestamp, |now| now.max(message.timestamp)));
-                    source.inlet.lock().put_back(source.slot, message);
+                    if slot == 0 {
+                        let others = 1..message.slots.unwrap_or(1);
+                        sources.extend(others.map(|slot| Source { slot: Some(slot), ..source }));
+                    }
+                    source.inlet.lock().put_back(slot, message);
                 }
                 Err(error) if error.kind == Kind::PortClosed => closed.push(source.inlet.end.label.as_str()),
                 Err(error) => return Err(error),
@@ -261,13 +293,14 @@ impl Inner {
         let mut merged: BTreeMap<String, (Setting, String)> = BTreeMap::new();
         for source in sources {
             let mut state = source.inlet.lock();
-            let Some(message) = state.stash.get(&source.slot).and_then(|queue| queue.front()) else {
+            let slot = source.slot.unwrap_or(0);
+            let Some(message) = state.stash.get(&slot).and_then(|queue| queue.front()) else {
                 continue;
             };
             let mut overlay = message.settings.as_deref().cloned().unwrap_or_default();
             if source.port.name == SETTINGS_IN {
                 overlay.extend(settings_of(message)?);
-                state.stash.get_mut(&source.slot).and_then(|queue| queue.pop_front());
+                state.stash.get_mut(&slot).and_then(|queue| queue.pop_front());
             }
             let from = source.inlet.end.other();
             for (name, value) in overlay {
@@ -287,44 +320,50 @@ impl Inner {
         Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
     }
 
-    fn await_message(&self, source: &Source<'_>, patience: Patience, now: Option<f64>) -> Result<Message> {
-        if let Some(message) = self.poll(source, now)? {
-            return Ok(message);
+    fn await_message(
+        &self,
+        source: &Source<'_>,
+        patience: Patience,
+        now: Option<f64>,
+    ) -> Result<(u32, Message)> {
+        if let Some(found) = self.poll(source, now)? {
+            return Ok(found);
         }
         let start = (Instant::now(), self.trace.now());
         let outcome =
             self.wait(patience.deadline(), || vec![source.wait_on(self)], || self.poll(source, now));
-        source.inlet.end.meter.waited(start.0.elapsed());
-        if let (true, Ok(message)) = (self.trace.on, &outcome) {
-            let (end, stop) = (&source.inlet.end, self.trace.now());
-            let size = (source.inlet.inbox.consumed().saturating_sub(1), message.body.len() as u64);
-            self.row(traced(
-                "RECEIVE_WAIT",
-                source.port,
-                source.slot,
-                end,
-                start.1,
-                stop,
-                size,
-                message.timestamp,
-            ));
-        }
-        outcome.map_err(|mut error| {
-            if error.kind == Kind::Timeout {
-                error.text = format!(
-                    "{}: no message from {} on port '{}' in the time given",
-                    self.name,
-                    source.inlet.end.other(),
-                    source.inlet.end.label
-                );
+        match outcome {
+            Ok((slot, message)) => {
+                self.waited(source, slot, start, &message);
+                Ok((slot, message))
             }
-            error
-        })
+            Err(mut error) => {
+                let end = &source.inlet.end;
+                end.meter.waited(start.0.elapsed());
+                if error.kind == Kind::Timeout {
+                    let (from, port) = (end.other(), &end.label);
+                    error.text =
+                        format!("{}: no message from {from} on port '{port}' in the time given", self.name);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Counts a wait that a message has ended.
+    fn waited(&self, source: &Source<'_>, slot: u32, start: (Instant, i64), message: &Message) {
+        let end = &source.inlet.end;
+        end.meter.waited(start.0.elapsed());
+        if self.trace.on {
+            let size = (message.number, message.body.len() as u64);
+            let stop = self.trace.now();
+            self.row(traced("RECEIVE_WAIT", source.port, slot, end, start.1, stop, size, message.timestamp));
+        }
     }
 
     /// Notes that the program has a message now.
-    fn took(&self, source: &Source<'_>, message: &Message) -> Result<()> {
-        let Source { number, port, slot, .. } = *source;
+    fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
+        let Source { number, port, .. } = *source;
         // What `repeat` gives again and `pad` makes up has no time of its own.
         let timestamp = if source.follows() {
             self.cycle().now().unwrap_or(message.timestamp)
@@ -338,28 +377,43 @@ impl Inner {
         self.at(timestamp);
         if self.trace.on {
             let at = self.trace.now();
-            let size = (source.inlet.inbox.consumed().saturating_sub(1), message.body.len() as u64);
+            let size = (message.number, message.body.len() as u64);
             self.row(traced("RECEIVE", port, slot, &source.inlet.end, at, at, size, message.timestamp));
         }
         Ok(())
     }
 
-    /// Looks for a message for this end and takes it. `now` is the time of the use, by which `repeat` and `pad` choose.
-    fn poll(&self, source: &Source<'_>, now: Option<f64>) -> Result<Option<Message>> {
+    /// Looks for a message for this end and takes it; its slot. `now` is the time of the use, by which `repeat` and `pad`
+    /// choose.
+    fn poll(&self, source: &Source<'_>, now: Option<f64>) -> Result<Option<(u32, Message)>> {
         let Source { port, inlet, slot, .. } = *source;
         let mut state = inlet.lock();
-        if let Some(message) = state.stash.get_mut(&slot).and_then(|queue| queue.pop_front()) {
-            return Ok(Some(message));
+        let found = |slot: u32, message: Message| {
+            if let Some(slots) = message.slots {
+                port.set_slots(slots);
+            }
+            Ok(Some((slot, message)))
+        };
+        if let Some((slot, message)) = state.unstash(slot) {
+            return found(slot, message);
         }
         if source.follows() {
-            return self.poll_following(inlet, &mut state, now);
+            let message = self.poll_following(inlet, &mut state, now)?;
+            return Ok(message.map(|message| (slot.unwrap_or(0), message)));
         }
         while inlet.due() {
             let Some(arrived) = inlet.inbox.take() else { break };
-            let for_slot = if port.resizable { self.resize(port, &arrived) } else { slot };
-            let message = self.unpack(inlet, &mut state, arrived)?;
-            if for_slot == slot {
-                return Ok(Some(message));
+            let counted = arrived.meta.slot.filter(|_| port.resizable);
+            let mut message = self.unpack(inlet, &mut state, arrived)?;
+            let for_slot = match counted {
+                Some((for_slot, slots)) => {
+                    message.slots = Some(slots);
+                    for_slot
+                }
+                None => slot.unwrap_or(0),
+            };
+            if slot.is_none_or(|slot| slot == for_slot) {
+                return found(for_slot, message);
             }
             state.stash.entry(for_slot).or_default().push_back(message);
         }
@@ -376,13 +430,6 @@ impl Inner {
             self.reachable(&inlet.end)?;
         }
         Ok(None)
-    }
-
-    /// Takes the number of slots from a message of a port whose slots the sender counts; the message's slot.
-    fn resize(&self, port: &Port, arrived: &Arrived) -> u32 {
-        let (slot, slots) = arrived.meta.slot.unwrap_or((0, 1));
-        port.set_slots(slots);
-        slot
     }
 
     /// `repeat` and `pad`: what the sender has sent for times up to `now`. With its next timestamp the sender says until
@@ -446,7 +493,7 @@ impl Inner {
             (mapped, _) = chain.apply(mapped)?;
         }
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
-        Ok(Message { timestamp, next_timestamp, content, settings, body })
+        Ok(Message { timestamp, next_timestamp, content, settings, number: head.sequence, slots: None, body })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use titin_transport::Window;
+use titin_transport::{Inbox, Window};
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
 
@@ -20,9 +20,8 @@ impl Inner {
                 .find(|outlet| outlet.end.conduit == *conduit)
                 .map(|outlet| outlet.window.sent());
             let taken = || {
-                self.inlets()
-                    .find(|(_, inlet)| inlet.end.conduit == *conduit)
-                    .map(|(_, i)| i.inbox.consumed())
+                let found = self.inlets().find(|(_, inlet)| inlet.end.conduit == *conduit);
+                found.map(|(_, inlet)| seen(&inlet.end, &inlet.inbox))
             };
             sent.or_else(taken).map(|count| (*conduit, count))
         };
@@ -30,12 +29,7 @@ impl Inner {
     }
 
     /// What a wait for this end looks like to the manager.
-    pub(crate) fn wait_on(
-        &self,
-        end: &End,
-        window: Option<&Window>,
-        inbox: Option<&titin_transport::Inbox>,
-    ) -> WaitOn {
+    pub(crate) fn wait_on(&self, end: &End, window: Option<&Window>, inbox: Option<&Inbox>) -> WaitOn {
         let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
         WaitOn {
             conduit: end.conduit,
@@ -43,7 +37,7 @@ impl Inner {
             peer: end.peer.clone(),
             peer_port: end.peer_port.clone(),
             sends: window.is_some(),
-            count: window.map(Window::sent).or(inbox.map(|inbox| inbox.consumed())).unwrap_or(0),
+            count: window.map(Window::sent).or(inbox.map(|inbox| seen(end, inbox))).unwrap_or(0),
             ahead,
             ahead_bytes,
         }
@@ -139,6 +133,11 @@ impl Inner {
             regions: self.trace.regions(),
         }
     }
+}
+
+/// How many messages on a conduit were taken, or looked at and left: behind `last` one that announces a next one is.
+fn seen(end: &End, inbox: &Inbox) -> u64 {
+    if end.chain.last { inbox.received() } else { inbox.consumed() }
 }
 
 /// A row of the trace without a port.

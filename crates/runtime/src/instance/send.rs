@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Buffer, Carrier, Outgoing, Room};
+use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room};
 use titin_wire::control::Event;
 use titin_wire::frame::Head;
 use titin_wire::meta::Meta;
@@ -18,6 +18,9 @@ use crate::{Error, Kind, Payload, Result};
 
 /// One call in so many is timed: a clock costs a tenth of a small message.
 const SAMPLE: u64 = 64;
+
+/// The most that an overlay may take of a message's metadata.
+const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
 
 impl Instance {
     /// Sends a message. Returns when the caller may change the payload's memory; waits only while the conduit's buffer
@@ -66,9 +69,9 @@ impl Instance {
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
         let overlay = match settings {
             None => inner.overlay.lock().expect("never poisoned").clone(),
-            Some(overlay) => inner.number(overlay.clone()),
+            Some(overlay) => inner.number(overlay.clone())?,
         };
-        let turn = inner.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let turn = inner.sends.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let times = match turn {
             _ if inner.trace.on => Some(1),
@@ -104,17 +107,26 @@ struct Message<'a> {
 }
 
 impl Inner {
-    /// An overlay with a number of its own.
-    pub(crate) fn number(&self, overlay: Overlay) -> (u32, Arc<Overlay>) {
+    /// An overlay with its number, by which receivers know it once they have seen it.
+    pub(crate) fn number(&self, overlay: Overlay) -> Result<(u32, Arc<Overlay>)> {
         if overlay.is_empty() {
-            return (0, Arc::default());
+            return Ok((0, Arc::default()));
         }
-        let mut current = self.overlay.lock().expect("never poisoned").clone();
-        if *current.1 != overlay {
-            let number = self.overlays.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-            current = (number, Arc::new(overlay));
+        let current = self.overlay.lock().expect("never poisoned").clone();
+        if *current.1 == overlay {
+            return Ok(current);
         }
-        current
+        let mut numbered = self.numbered.lock().expect("never poisoned");
+        if *numbered.1 != overlay {
+            let length = encode_overlay(&overlay).len();
+            if length > MAX_OVERLAY {
+                let text =
+                    format!("a settings overlay of {length} bytes, at most {MAX_OVERLAY}; send it as data");
+                return Err(Error::new(Kind::Usage, text));
+            }
+            *numbered = (numbered.0 + 1, Arc::new(overlay));
+        }
+        Ok(numbered.clone())
     }
 
     /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
@@ -196,11 +208,18 @@ impl Inner {
         };
         let mut outgoing = Outgoing::new(head, &meta, parts);
         outgoing.supersedes = outlet.end.chain.last;
-        if let (None, Some(copy)) = (&mapped, &message.copy) {
+        if let Some(copy) = mapped.as_ref().or(message.copy.as_ref()) {
             outgoing.share(copy.clone());
         }
         match carrier.send(&outgoing) {
             Ok(sent) => outlet.end.meter.count(length, sent.copied),
+            Err(Lost::NoMemory(text)) => {
+                // The conduit lacks a message now, so there is no going on.
+                let text = format!("{}: port '{}': {text}", self.name, outlet.end.label);
+                let error = Error::new(Kind::NoMemory, text);
+                self.fail(&error);
+                return Err(error);
+            }
             Err(_) => {
                 // The link is gone. The manager says why, unless the receiver had finished.
                 let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
@@ -262,7 +281,7 @@ impl Inner {
         let claimed = self.wait(None, on, || match outlet.window.claim(length) {
             Room::Free(sequence) => Ok(Some(Some(sequence))),
             Room::Full => self.reachable(&outlet.end).map(|()| None),
-            Room::Lost(_) => Ok(Some(None)),
+            Room::Closed => Ok(Some(None)),
         });
         outlet.end.meter.waited(start.elapsed());
         claimed

@@ -141,7 +141,6 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         [&[0x81, 0xa4][..], b"Done", &[0x82, 0xa8], b"instance", &[0xa1, b'a', 0xa1, b'x'], &[0x91; 5000]];
     let connection = Connection {
         addresses: vec![Address::Tcp("node1".into(), 4000)],
-        run: None,
         secret: secret(),
         spans_hosts: true,
     };

@@ -21,7 +21,6 @@ const DIAL_TIME: Duration = Duration::from_secs(10);
 pub(super) struct Pending {
     pub(super) socket: Held,
     pub(super) deadline: Instant,
-    peer: SocketAddr,
     /// What we wanted when we dialled; `None` for a stranger that has come to a listener.
     dialled: Option<Dialled>,
     /// The handshake, once connected, and bytes that came behind it.
@@ -33,6 +32,8 @@ pub(super) struct Dialled {
     purpose: Purpose,
     tag: u128,
     untried: VecDeque<SocketAddr>,
+    /// The one that is being tried.
+    trying: Option<SocketAddr>,
     failures: Vec<(SocketAddr, Lost)>,
 }
 
@@ -46,7 +47,7 @@ pub(super) enum Step {
 
 impl Dialled {
     pub(super) fn new(addresses: Vec<SocketAddr>, purpose: Purpose, tag: u128) -> Self {
-        Dialled { purpose, tag, untried: addresses.into(), failures: Vec::new() }
+        Dialled { purpose, tag, untried: addresses.into(), trying: None, failures: Vec::new() }
     }
 
     /// Begins to connect to the next address that can be tried.
@@ -58,7 +59,8 @@ impl Dialled {
             match connect(peer) {
                 Ok(socket) => {
                     let deadline = Instant::now() + DIAL_TIME;
-                    return Ok(Pending { socket, deadline, peer, dialled: Some(self), shake: None });
+                    self.trying = Some(peer);
+                    return Ok(Pending { socket, deadline, dialled: Some(self), shake: None });
                 }
                 Err(error) => self.failures.push((peer, error.into())),
             }
@@ -81,11 +83,8 @@ impl Pending {
     /// A stranger that has come to a listener.
     pub(super) fn accepted(socket: Held, secret: &Secret, deadline: Instant) -> Self {
         prepare(&socket);
-        let peer =
-            net::getpeername(&socket).ok().flatten().and_then(|address| SocketAddr::try_from(address).ok());
-        let peer = peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
         let shake = Some((Handshake::listen(secret.clone()), Vec::new()));
-        Pending { socket, deadline, peer, dialled: None, shake }
+        Pending { socket, deadline, dialled: None, shake }
     }
 
     /// Whether it has come to us.
@@ -96,7 +95,7 @@ impl Pending {
     /// Gives this socket up. What was dialled goes on with its next address, if it was dialled.
     pub(super) fn give_up(self, why: Lost) -> Option<Dialled> {
         let mut dialled = self.dialled?;
-        dialled.failures.push((self.peer, why));
+        dialled.failures.extend(dialled.trying.take().map(|peer| (peer, why)));
         Some(dialled)
     }
 
@@ -132,7 +131,7 @@ impl Pending {
     pub(super) fn open(self, id: LinkId, epoll: &Arc<Held>) -> (Arc<Link>, Reader) {
         let ahead = self.shake.map(|(_, ahead)| ahead).unwrap_or_default();
         let tag = self.dialled.map(|dialled| dialled.tag);
-        (Arc::new(Link::new(id, tag, self.peer, self.socket, epoll)), Reader::new(&ahead))
+        (Arc::new(Link::new(id, tag, self.socket, epoll)), Reader::new(&ahead))
     }
 }
 

@@ -50,17 +50,49 @@ pub(super) struct Writer {
 /// A message, or what is left of one, in memory of our own; or the end of a conduit.
 enum Kept {
     Message {
-        head: Head,
-        supersedes: bool,
-        /// Metadata of a message that has not begun.
+        cut: Cut,
         meta: Vec<u8>,
         body: Buffer,
-        at: usize,
         /// Where in the message `body` begins.
-        offset: u64,
-        begun: bool,
+        start: u64,
     },
     End([u8; HEADER]),
+}
+
+/// Cuts a message into frames.
+#[derive(Debug, Clone)]
+struct Cut {
+    head: Head,
+    supersedes: bool,
+    total: u64,
+    offset: u64,
+    begun: bool,
+}
+
+impl Cut {
+    fn new(message: &Outgoing<'_>) -> Self {
+        let Outgoing { head, supersedes, .. } = *message;
+        Cut { head, supersedes, total: message.length(), offset: 0, begun: false }
+    }
+
+    /// The next frame: its header, the metadata that follow it, and how many bytes of payload.
+    fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
+        let piece = (self.total - self.offset).min(PIECE as u64);
+        let Cut { head, supersedes, total, offset, begun } = *self;
+        let (frame, meta) = if begun {
+            let Head { conduit, sequence, .. } = head;
+            (Frame::More { conduit, sequence, body: piece, offset }, &[][..])
+        } else {
+            (Frame::Data { head, meta: meta.len() as u32, body: piece, total, supersedes }, meta)
+        };
+        self.begun = true;
+        self.offset += piece;
+        (Header::from(&frame).encode(), meta, piece)
+    }
+
+    fn is_done(&self) -> bool {
+        self.begun && self.offset == self.total
+    }
 }
 
 /// How far one step of a message came.
@@ -162,10 +194,10 @@ impl Writer {
         let kept = pieces.rest()?;
         let messages = self.messages(pieces.conduit());
         if pieces.message.supersedes {
-            messages.retain(|message| matches!(message, Kept::Message { begun: true, .. }));
+            messages.retain(|message| matches!(message, Kept::Message { cut, .. } if cut.begun));
         }
         messages.push_back(kept);
-        Ok(pieces.total - pieces.offset)
+        Ok(pieces.cut.total - pieces.cut.offset)
     }
 
     fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<Kept> {
@@ -180,30 +212,20 @@ impl Writer {
 impl Kept {
     /// Appends the next frame to `out`; true if it was the last one.
     fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
-        let (head, supersedes, meta, body, at, offset, begun) = match self {
-            Kept::Message { head, supersedes, meta, body, at, offset, begun } => {
-                (*head, *supersedes, meta, body, at, *offset, begun)
+        match self {
+            Kept::Message { cut, meta, body, start } => {
+                let at = (cut.offset - *start) as usize;
+                let (header, meta, piece) = cut.next(meta);
+                out.extend_from_slice(&header);
+                out.extend_from_slice(meta);
+                out.extend_from_slice(&body[at..at + piece as usize]);
+                cut.is_done()
             }
             Kept::End(frame) => {
                 out.extend_from_slice(frame);
-                return true;
+                true
             }
-        };
-        let piece = (body.len() - *at).min(PIECE);
-        let (frame, meta) = if std::mem::replace(begun, true) {
-            let Head { conduit, sequence, .. } = head;
-            let offset = offset + *at as u64;
-            (Frame::More { conduit, sequence, body: piece as u64, offset }, &[][..])
-        } else {
-            let (meta, length) = (&meta[..], meta.len() as u32);
-            let total = body.len() as u64;
-            (Frame::Data { head, meta: length, body: piece as u64, total, supersedes }, meta)
-        };
-        out.extend_from_slice(&Header::from(&frame).encode());
-        out.extend_from_slice(meta);
-        out.extend_from_slice(&body[*at..*at + piece]);
-        *at += piece;
-        *at == body.len()
+        }
     }
 }
 
@@ -211,14 +233,12 @@ impl Kept {
 pub(super) struct Pieces<'a> {
     message: &'a Outgoing<'a>,
     meta: Vec<u8>,
-    total: u64,
-    offset: u64,
-    begun: bool,
+    cut: Cut,
 }
 
 impl<'a> Pieces<'a> {
     pub(super) fn new(message: &'a Outgoing<'a>) -> Self {
-        Pieces { message, meta: message.meta.encode(), total: message.length(), offset: 0, begun: false }
+        Pieces { message, meta: message.meta.encode(), cut: Cut::new(message) }
     }
 
     pub(super) fn conduit(&self) -> ConduitId {
@@ -234,21 +254,11 @@ impl<'a> Pieces<'a> {
         patience: Duration,
         copied: &mut u64,
     ) -> Result<Outcome, Lost> {
-        let piece = (self.total - self.offset).min(PIECE as u64);
-        let (frame, meta) = if self.begun {
-            let Head { conduit, sequence, .. } = self.message.head;
-            (Frame::More { conduit, sequence, body: piece, offset: self.offset }, &[][..])
-        } else {
-            let Outgoing { head, supersedes, .. } = *self.message;
-            let meta = self.meta.len() as u32;
-            (Frame::Data { head, meta, body: piece, total: self.total, supersedes }, &self.meta[..])
-        };
-        let header = Header::from(&frame).encode();
+        let offset = self.cut.offset;
+        let (header, meta, piece) = self.cut.next(&self.meta);
         let mut slices = Vec::with_capacity(2 + self.message.parts.len());
         slices.extend([IoSlice::new(&header), IoSlice::new(meta)]);
-        slice_parts(self.message.parts, self.offset, piece, &mut slices);
-        self.begun = true;
-        self.offset += piece;
+        slice_parts(self.message.parts, offset, piece, &mut slices);
 
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
@@ -264,7 +274,7 @@ impl<'a> Pieces<'a> {
                 count => IoSlice::advance_slices(&mut rest, count),
             }
         }
-        Ok(match (writer.partial.is_empty(), self.offset == self.total) {
+        Ok(match (writer.partial.is_empty(), self.cut.is_done()) {
             (_, true) => Outcome::Done,
             (true, false) => Outcome::More,
             (false, false) => Outcome::Stalled,
@@ -273,17 +283,10 @@ impl<'a> Pieces<'a> {
 
     /// A copy of what has not been handed to the writer yet.
     fn rest(&self) -> Result<Kept, Lost> {
-        let mut slices = Vec::new();
-        slice_parts(self.message.parts, self.offset, self.total - self.offset, &mut slices);
-        Ok(Kept::Message {
-            head: self.message.head,
-            supersedes: self.message.supersedes,
-            meta: if self.begun { Vec::new() } else { self.meta.clone() },
-            body: Buffer::gather(&slices)?,
-            at: 0,
-            offset: self.offset,
-            begun: self.begun,
-        })
+        let (start, mut slices) = (self.cut.offset, Vec::new());
+        slice_parts(self.message.parts, start, self.cut.total - start, &mut slices);
+        let body = Buffer::gather(&slices)?;
+        Ok(Kept::Message { cut: self.cut.clone(), meta: self.meta.clone(), body, start })
     }
 }
 

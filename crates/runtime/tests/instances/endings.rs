@@ -1,0 +1,160 @@
+//! How runs end: in good order, in a deadlock, with a failure.
+
+use titin_runtime::*;
+
+use crate::stage::{Role, Stage};
+
+#[test]
+fn a_failure_reaches_those_who_wait() {
+    let stage = Stage::open(&[("a", "o_f: out"), ("b", "f_init: in")], &["a.out b.in"]);
+    let a = stage.join("a");
+    let b = stage.join("b");
+    let b = std::thread::spawn(move || {
+        let error = b.reuse().unwrap_err();
+        assert_eq!(b.close().unwrap_err().kind, Kind::PeerLost);
+        error
+    });
+    a.fail("the mesh is tangled");
+    let error = b.join().unwrap();
+    assert_eq!(error.kind, Kind::PeerLost);
+    assert!(error.text.contains("because of a: reported an error: the mesh is tangled"), "{error}");
+}
+
+#[test]
+fn a_circle_of_receives_is_a_deadlock() {
+    let stage =
+        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let role = || -> Role {
+        Box::new(|instance| {
+            assert!(instance.reuse()?);
+            instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+        })
+    };
+    for result in stage.play(vec![("a", role()), ("b", role())]) {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind, Kind::Deadlock, "{error}");
+        assert!(error.text.contains("a waits to receive message 1 on in, for b.out"), "{error}");
+    }
+}
+
+#[test]
+fn a_full_buffer_in_a_circle_is_raised() {
+    let stage =
+        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let role = || -> Role {
+        Box::new(|instance| {
+            assert!(instance.reuse()?);
+            for step in 0..20 {
+                instance.send(instance.port("out")?, None, &Payload::nil(), step.into(), None, None)?;
+            }
+            for _ in 0..20 {
+                instance.receive(instance.port("in")?, None, Patience::Forever)?;
+            }
+            Ok(())
+        })
+    };
+    assert_eq!(stage.play(vec![("a", role()), ("b", role())]), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn messages_never_taken_are_an_error_at_the_end() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let send = |instance: &Instance, count: i32| {
+        assert!(instance.reuse()?);
+        (0..count).try_for_each(|step| {
+            instance.send(instance.port("out")?, None, &Payload::nil(), step.into(), None, None)
+        })
+    };
+    let results = stage.play(vec![
+        ("a", Box::new(move |instance| send(instance, 3))),
+        (
+            "b",
+            Box::new(|instance| {
+                assert!(instance.reuse()?);
+                let port = instance.port("in")?;
+                let (from, slot, message) = instance.receive_any(&[port], Patience::Forever)?;
+                assert_eq!((from, slot, message.timestamp), (port, 0, 0.0));
+                instance.receive(port, None, Patience::Forever).map(drop)?;
+                while instance.try_receive(port, None)?.is_none() {
+                    std::thread::yield_now();
+                }
+                let closed = instance.receive(port, None, Patience::Forever).unwrap_err();
+                assert_eq!(closed.kind, Kind::PortClosed);
+                Ok(())
+            }),
+        ),
+    ]);
+    assert_eq!(results, [Ok(()), Ok(())]);
+
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "f_init: in")], &["a.out b.in"]);
+    let results = stage.play(vec![
+        ("a", Box::new(move |instance| send(instance, 1))),
+        ("b", Box::new(|instance| instance.reuse().map(drop))),
+    ]);
+    let error = results[1].clone().unwrap_err();
+    assert_eq!(error.kind, Kind::CallOrder);
+    assert!(error.text.contains("F_INIT port 'in' was not taken"), "{error}");
+}
+
+/// Also of those that have not come yet when the receiver closes: whether it is an error does not depend on speed.
+#[test]
+fn messages_that_come_after_the_last_receive_are_an_error_too() {
+    let stage =
+        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let results = stage.play(vec![
+        (
+            "a",
+            Box::new(|instance| {
+                assert!(instance.reuse()?);
+                // Whoever closes says so to its receivers first: b is in close() by now, or soon.
+                let closed = instance.receive(instance.port("in")?, None, Patience::Forever).unwrap_err();
+                assert_eq!(closed.kind, Kind::PortClosed);
+                instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)
+            }),
+        ),
+        ("b", Box::new(|instance| instance.reuse().map(drop))),
+    ]);
+    let error = results[1].clone().unwrap_err();
+    assert_eq!(error.kind, Kind::CallOrder);
+    assert!(error.text.contains("1 message was from a.out on S port 'in' never taken"), "{error}");
+}
+
+#[test]
+fn a_circle_behind_last_is_a_deadlock_too() {
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")],
+        &["a.out last b.in", "b.out a.in"],
+    );
+    let a: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        // It announces another, so it is not the last, and b goes on waiting.
+        instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, Some(1.0), None)?;
+        instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+    });
+    let b: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+    });
+    for result in stage.play(vec![("a", a), ("b", b)]) {
+        assert_eq!(result.unwrap_err().kind, Kind::Deadlock);
+    }
+}
+
+#[test]
+fn a_failure_wakes_the_other_threads_of_its_own_instance() {
+    let stage = Stage::open(&[("a", "o_f: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (_a, b) = (stage.join("a"), stage.join("b"));
+    assert!(b.reuse().unwrap());
+    let into = b.port("in").unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| b.receive(into, None, Patience::Forever).unwrap_err());
+        // Until it is in its call, the port is free.
+        while b.try_receive(into, None).is_ok() {
+            std::thread::yield_now();
+        }
+        b.fail("the ice is too thin");
+        let error = waiting.join().unwrap();
+        assert!(error.text.contains("the ice is too thin"), "{error}");
+    });
+    assert!(b.close().unwrap_err().text.contains("the ice is too thin"));
+}

@@ -1,0 +1,358 @@
+//! What is sent is received, where it belongs.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+
+use titin_runtime::*;
+
+use crate::stage::{Role, Stage, declared, doubles, first};
+
+#[test]
+fn macro_and_micro() {
+    let stage = Stage::open(
+        &[("macro", "o_i: out; s: in"), ("micro", "f_init: in; o_f: out")],
+        &["macro.out zstd micro.in", "micro.out half macro.in"],
+    );
+    let results = stage.play(vec![
+        (
+            "macro",
+            Box::new(|instance| {
+                let (out, into) = (instance.port("out")?, instance.port("in")?);
+                assert!(instance.reuse()?);
+                for step in 0..10 {
+                    let (layout, bytes) = doubles(&[f64::from(step), 1.0]);
+                    instance.send(out, None, &Payload::array(&layout, &bytes), step.into(), None, None)?;
+                    let answer = instance.receive(into, None, Patience::Forever)?;
+                    assert_eq!(first(&answer), f64::from(step));
+                }
+                assert!(!instance.reuse()?);
+                Ok(())
+            }),
+        ),
+        (
+            "micro",
+            Box::new(|instance| {
+                let (into, out) = (instance.port("in")?, instance.port("out")?);
+                let mut uses = 0;
+                while instance.reuse()? {
+                    uses += 1;
+                    let k = instance.setting("k")?.as_f64()?;
+                    let message = instance.receive(into, None, Patience::Forever)?;
+                    let (layout, bytes) = doubles(&[k * first(&message)]);
+                    instance.send(
+                        out,
+                        None,
+                        &Payload::array(&layout, &bytes),
+                        message.timestamp,
+                        None,
+                        None,
+                    )?;
+                }
+                assert_eq!(uses, 10);
+                Ok(())
+            }),
+        ),
+    ]);
+    assert_eq!(results, [Ok(()), Ok(())]);
+}
+
+#[test]
+fn last_repeat_and_pad_follow_next_timestamps() {
+    let stage = Stage::open(
+        &[
+            ("init", "o_f: shape"),
+            ("fast", "o_i: out note; o_f: end"),
+            ("slow", "f_init: shape end last note"),
+        ],
+        &[
+            "init.shape repeat slow.shape",
+            "fast.out last slow.last",
+            "fast.note pad slow.note",
+            "fast.end slow.end",
+        ],
+    );
+    let results = stage.play(vec![
+        (
+            "init",
+            Box::new(|instance| {
+                assert!(instance.reuse()?);
+                let (layout, bytes) = doubles(&[7.0]);
+                instance.send(
+                    instance.port("shape")?,
+                    None,
+                    &Payload::array(&layout, &bytes),
+                    0.0,
+                    None,
+                    None,
+                )
+            }),
+        ),
+        (
+            "fast",
+            Box::new(|instance| {
+                assert!(instance.reuse()?);
+                for step in 0..1000 {
+                    let (layout, bytes) = doubles(&[f64::from(step)]);
+                    let next = (step < 999).then(|| f64::from(step) + 1.0);
+                    instance.send(
+                        instance.port("out")?,
+                        None,
+                        &Payload::array(&layout, &bytes),
+                        step.into(),
+                        next,
+                        None,
+                    )?;
+                }
+                instance.send(instance.port("end")?, None, &Payload::nil(), 999.0, None, None)
+            }),
+        ),
+        (
+            "slow",
+            Box::new(|instance| {
+                let mut uses = 0;
+                while instance.reuse()? {
+                    uses += 1;
+                    let shape = instance.receive(instance.port("shape")?, None, Patience::Forever)?;
+                    assert_eq!(first(&shape), 7.0);
+                    let last = instance.receive(instance.port("last")?, None, Patience::Forever)?;
+                    assert_eq!(first(&last), 999.0);
+                    instance.receive(instance.port("end")?, None, Patience::Forever)?;
+                    let note = instance.receive(instance.port("note")?, None, Patience::Forever)?;
+                    assert_eq!(note.content, Content::Nil);
+                }
+                assert_eq!(uses, 1);
+                Ok(())
+            }),
+        ),
+    ]);
+    assert_eq!(results, [Ok(()), Ok(()), Ok(())]);
+}
+
+#[test]
+fn vector_ports_have_a_slot_for_each_peer_and_any_of_them_can_be_received() {
+    let stage = Stage::open(
+        &[
+            ("driver", "o_i: out[]; s: in[]"),
+            ("w[0]", "f_init: in; o_f: out"),
+            ("w[1]", "f_init: in; o_f: out"),
+        ],
+        &["driver.out[0] w[0].in", "driver.out[1] w[1].in", "w[0].out driver.in[0]", "w[1].out driver.in[1]"],
+    );
+    let worker = || -> Role {
+        Box::new(|instance| {
+            while instance.reuse()? {
+                let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
+                let overlay = instance.overlay();
+                assert_eq!(overlay.get("k"), Some(&Setting::Float(message.timestamp)));
+                assert_eq!(instance.setting("k")?.as_f64()?, message.timestamp);
+                instance.send(instance.port("out")?, None, &Payload::nil(), message.timestamp, None, None)?;
+            }
+            Ok(())
+        })
+    };
+    let driver: Role = Box::new(|instance| {
+        let (out, into) = (instance.port("out")?, instance.port("in")?);
+        assert_eq!(instance.info(out).slots, 2);
+        assert_eq!(instance.send(out, None, &Payload::nil(), 0.0, None, None).unwrap_err().kind, Kind::Usage);
+        assert!(instance.reuse()?);
+        for slot in [0, 1] {
+            let overlay = Overlay::from([("k".to_owned(), Setting::Float(f64::from(slot) + 10.0))]);
+            let time = f64::from(slot) + 10.0;
+            instance.send(out, Some(slot), &Payload::nil(), time, None, Some(&overlay))?;
+        }
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            let (port, slot, message) = instance.receive_any(&[into], Patience::Forever)?;
+            assert_eq!(port, into);
+            assert_eq!(message.timestamp, f64::from(slot) + 10.0);
+            assert_eq!(message.settings.unwrap()["k"], Setting::Float(message.timestamp));
+            seen.push(slot);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1]);
+        Ok(())
+    });
+    let results = stage.play(vec![("driver", driver), ("w[0]", worker()), ("w[1]", worker())]);
+    assert_eq!(results, [Ok(()), Ok(()), Ok(())]);
+}
+
+#[test]
+fn slots_counted_at_run_time_reach_the_receiver() {
+    let stage = Stage::open(&[("a", "o_f: out"), ("b", "f_init: in")], &["a.out b.in"]);
+    let manager = stage.manager.clone();
+    let b = std::thread::spawn(move || {
+        let b = declared(&manager, "b", "f_init: in[]")?;
+        let port = b.port("in")?;
+        assert!(b.info(port).resizable);
+        while b.reuse()? {
+            assert_eq!(b.info(port).slots, 3);
+            for slot in [2, 0, 1] {
+                assert_eq!(b.receive(port, Some(slot), Patience::Forever)?.timestamp, f64::from(slot));
+            }
+        }
+        b.close()
+    });
+    let a = declared(&stage.manager, "a", "o_f: out[]").unwrap();
+    let port = a.port("out").unwrap();
+    let early = a.send(port, Some(0), &Payload::nil(), 0.0, None, None).unwrap_err();
+    assert!(early.text.contains("set their number first"), "{early}");
+    a.set_slots(port, 3).unwrap();
+    assert!(a.reuse().unwrap());
+    for slot in 0..3 {
+        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None).unwrap();
+    }
+    assert_eq!(a.close(), Ok(()));
+    assert_eq!(b.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn overlays_that_contradict_each_other_are_named() {
+    let stage = Stage::open(
+        &[("a", "o_f: out"), ("b", "o_f: out"), ("c", "f_init: left right")],
+        &["a.out c.left", "b.out c.right"],
+    );
+    let sender = |k: f64| -> Role {
+        Box::new(move |instance| {
+            assert!(instance.reuse()?);
+            let overlay = Overlay::from([("k".to_owned(), Setting::Float(k))]);
+            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, Some(&overlay))
+        })
+    };
+    let receiver: Role = Box::new(|instance| instance.reuse().map(drop));
+    let results = stage.play(vec![("a", sender(1.0)), ("b", sender(2.0)), ("c", receiver)]);
+    let error = results[2].clone().unwrap_err();
+    assert_eq!(error.kind, Kind::Setting);
+    assert!(
+        error.text.contains("a.out") && error.text.contains("b.out") && error.text.contains("'k'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn views_outlive_the_instance_and_patience_ends() {
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "f_init: in; o_f: out")],
+        &["a.out b.in", "b.out a.in"],
+    );
+    let (sender, receiver) = channel();
+    let a: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let into = instance.port("in")?;
+        assert!(instance.try_receive(into, None)?.is_none());
+        let late =
+            instance.receive(into, None, Patience::For(std::time::Duration::from_millis(5))).unwrap_err();
+        assert_eq!(late.kind, Kind::Timeout);
+        assert!(late.text.contains("b.out"), "{late}");
+        let (layout, mut bytes) = doubles(&[1.0; 1000]);
+        instance.send(instance.port("out")?, None, &Payload::array(&layout, &bytes), 0.0, None, None)?;
+        bytes.fill(0);
+        instance.receive(into, None, Patience::Forever).map(drop)
+    });
+    let b: Role = Box::new(move |instance| {
+        while instance.reuse()? {
+            let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
+            sender.send(message).unwrap();
+            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)?;
+        }
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", a), ("b", b)]), [Ok(()), Ok(())]);
+    let message = receiver.recv().unwrap();
+    assert!(message.array().unwrap().1.chunks_exact(8).all(|bytes| bytes == 1.0f64.to_le_bytes()));
+}
+
+/// How many slots there are may change from use to use.
+#[test]
+fn each_use_has_the_slots_that_its_messages_say() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "f_init: in")], &["a.out b.in"]);
+    let manager = stage.manager.clone();
+    let b = std::thread::spawn(move || {
+        let b = declared(&manager, "b", "f_init: in[]")?;
+        let port = b.port("in")?;
+        let mut counts = Vec::new();
+        while b.reuse()? {
+            counts.push(b.info(port).slots);
+            for slot in 0..b.info(port).slots {
+                b.receive(port, Some(slot), Patience::Forever)?;
+            }
+        }
+        b.close().map(|()| counts)
+    });
+    let a = declared(&stage.manager, "a", "o_i: out[]").unwrap();
+    let port = a.port("out").unwrap();
+    assert!(a.reuse().unwrap());
+    for (time, slots) in [(0.0, 3), (1.0, 2), (2.0, 4)] {
+        a.set_slots(port, slots).unwrap();
+        for slot in (0..slots).rev() {
+            a.send(port, Some(slot), &Payload::nil(), time, None, None).unwrap();
+        }
+    }
+    assert!(a.set_slots(port, u32::MAX).unwrap_err().text.contains("at most"));
+    assert_eq!(a.close(), Ok(()));
+    assert_eq!(b.join().unwrap(), Ok(vec![3, 2, 4]));
+}
+
+#[test]
+fn any_slot_can_be_received_before_their_number_is_known() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let manager = stage.manager.clone();
+    let b = std::thread::spawn(move || {
+        let b = declared(&manager, "b", "s: in[]")?;
+        let port = b.port("in")?;
+        assert!(b.reuse()?);
+        let mut slots = Vec::new();
+        while let Ok((_, slot, message)) = b.receive_any(&[port], Patience::Forever) {
+            assert_eq!(message.timestamp, f64::from(slot));
+            slots.push(slot);
+        }
+        b.close().map(|()| slots)
+    });
+    let a = declared(&stage.manager, "a", "o_i: out[]").unwrap();
+    let port = a.port("out").unwrap();
+    assert!(a.reuse().unwrap());
+    a.set_slots(port, 3).unwrap();
+    for slot in [2, 0, 1] {
+        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None).unwrap();
+    }
+    assert_eq!(a.close(), Ok(()));
+    assert_eq!(b.join().unwrap(), Ok(vec![2, 0, 1]));
+}
+
+#[test]
+fn ports_take_turns_whatever_the_program_does_between() {
+    let stage = Stage::open(
+        &[("a", "o_i: out"), ("b", "o_i: out"), ("c", "o_i: note; s: left right"), ("d", "s: in")],
+        &["a.out c.left", "b.out c.right", "c.note d.in"],
+    );
+    let all_sent = Arc::new(Barrier::new(3));
+    let sender = || -> Role {
+        let all_sent = all_sent.clone();
+        Box::new(move |instance| {
+            assert!(instance.reuse()?);
+            for time in 0..4 {
+                instance.send(instance.port("out")?, None, &Payload::nil(), time.into(), None, None)?;
+            }
+            all_sent.wait();
+            Ok(())
+        })
+    };
+    let here = all_sent.clone();
+    let chooser: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        let ports = [instance.port("left")?, instance.port("right")?];
+        here.wait();
+        for count in 0..8 {
+            let (port, _, message) = instance.receive_any(&ports, Patience::Forever)?;
+            assert_eq!((port, message.timestamp), (ports[count % 2], (count / 2) as f64));
+            instance.send(instance.port("note")?, None, &Payload::nil(), count as f64, None, None)?;
+        }
+        Ok(())
+    });
+    let reader: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        while instance.receive(instance.port("in")?, None, Patience::Forever).is_ok() {}
+        Ok(())
+    });
+    let results = stage.play(vec![("a", sender()), ("b", sender()), ("c", chooser), ("d", reader)]);
+    assert_eq!(results, [Ok(()), Ok(()), Ok(()), Ok(())]);
+}

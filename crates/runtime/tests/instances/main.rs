@@ -1,0 +1,5 @@
+//! Instances of one process under the real state machine of the manager.
+
+mod endings;
+mod exchange;
+mod stage;

@@ -1,0 +1,184 @@
+//! A run within the test, and what plays on it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
+
+use titin_manager::event::{Action, Event};
+use titin_manager::plan::{Conduit, End, InstanceId, PerInstance, Plan, Planned, Port, Start};
+use titin_manager::state::Manager;
+use titin_model::{Filter, FilterKind};
+use titin_runtime::*;
+use titin_testkit::Watchdog;
+use titin_transport::{Handler, Link, Lost, Reactor};
+use titin_wire::Secret;
+use titin_wire::connection::Connection;
+use titin_wire::control;
+use titin_wire::handshake::Agreement;
+
+struct Ears(Sender<(Event, Option<Arc<Link>>)>);
+
+impl Handler for Ears {
+    fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        let _ = self.0.send((Event::Opened(link.id()), Some(link.clone())));
+    }
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        let _ = self.0.send((Event::Said(link.id(), Box::new(control::decode(body).unwrap())), None));
+    }
+    fn lost(&self, link: &Arc<Link>, why: Lost) {
+        let _ = self.0.send((Event::Lost(link.id(), why.to_string()), None));
+    }
+}
+
+/// What an instance does.
+pub type Role = Box<dyn Fn(&Instance) -> Result<()> + Send>;
+
+/// A manager for hosted instances; the path of its connection file.
+pub struct Stage {
+    pub manager: String,
+    _folder: tempfile::TempDir,
+    _watchdog: Watchdog,
+}
+
+impl Stage {
+    /// Conduits as `a.out last b.in`; ports as "a: o_i: out; s: in".
+    pub fn open(instances: &[(&str, &str)], conduits: &[&str]) -> Stage {
+        let secret = Secret::random();
+        let (sender, receiver) = channel();
+        let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender))).unwrap();
+        let address = reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("connection.json");
+        let connection = Connection { addresses: vec![address], secret, spans_hosts: false };
+        std::fs::write(&path, connection.to_json()).unwrap();
+
+        let find =
+            |name: &str| InstanceId(instances.iter().position(|(other, _)| *other == name).unwrap() as u32);
+        let end = |text: &str| {
+            // `a.port[3]` is a slot of a vector port that follows from multiplicities.
+            let (instance, port) = text.split_once('.').unwrap();
+            let (port, slot) = port.split_once('[').map_or((port, None), |(port, slot)| (port, Some(slot)));
+            let slot = slot.map(|slot| slot.trim_end_matches(']').parse().unwrap());
+            End { instance: find(instance), port: port.to_owned(), slot }
+        };
+        let plan = Plan {
+            model: "test".into(),
+            instances: instances
+                .iter()
+                .map(|(name, ports)| Planned {
+                    name: (*name).into(),
+                    component: (*name).into(),
+                    start: Start::Hosted,
+                    cores: 1,
+                    ports: ports
+                        .split(';')
+                        .filter_map(|group| group.split_once(':'))
+                        .flat_map(|(operator, names)| {
+                            names.split_whitespace().map(move |name| (operator, name))
+                        })
+                        .map(|(operator, name)| Port {
+                            name: name.trim_end_matches("[]").into(),
+                            operator: Operator::from_key(operator.trim()).expect("an operator"),
+                            guessed: false,
+                        })
+                        .collect(),
+                    settings: BTreeMap::from([("k".into(), Setting::Float(2.0))]),
+                    ..Planned::default()
+                })
+                .collect(),
+            conduits: conduits
+                .iter()
+                .map(|text| {
+                    let words: Vec<&str> = text.split_whitespace().collect();
+                    let filters = words[1..words.len() - 1].iter().map(|word| Filter {
+                        kind: match *word {
+                            "last" => FilterKind::Last,
+                            "repeat" => FilterKind::Repeat,
+                            "pad" => FilterKind::Pad,
+                            "zstd" => FilterKind::Zstd(None),
+                            "half" => FilterKind::Scale { a: 0.5, b: 0.0 },
+                            other => panic!("{other}"),
+                        },
+                        side: None,
+                    });
+                    Conduit {
+                        from: end(words[0]),
+                        to: end(words[words.len() - 1]),
+                        filters: filters.collect(),
+                        buffer_messages: 4,
+                        buffer_bytes: 1 << 20,
+                        medium: None,
+                    }
+                })
+                .collect(),
+            ..Plan::default()
+        };
+        let crowded = PerInstance::make(plan.instances.len(), |_| false);
+        std::thread::spawn(move || {
+            let start = Instant::now();
+            let mut manager = Manager::new(Arc::new(plan), "here", crowded);
+            let mut links = BTreeMap::new();
+            let mut actions = manager.begin(start.elapsed());
+            loop {
+                for action in actions.drain(..) {
+                    match action {
+                        Action::Tell(link, message) => {
+                            let link: &Arc<Link> = &links[&link];
+                            link.tell(&control::encode(&message));
+                        }
+                        Action::Finish => return reactor.stop(),
+                        Action::Record(record) => eprintln!("{record:?}"),
+                        _ => {}
+                    }
+                }
+                let wait = manager.deadline().saturating_sub(start.elapsed());
+                let event = match receiver.recv_timeout(wait) {
+                    Ok((event, link)) => {
+                        if let Some(link) = link {
+                            links.insert(link.id(), link);
+                        }
+                        event
+                    }
+                    Err(_) => Event::Tick,
+                };
+                actions = manager.handle(start.elapsed(), event);
+            }
+        });
+        Stage { manager: path.to_str().unwrap().to_owned(), _folder: folder, _watchdog: Watchdog::start() }
+    }
+
+    pub fn join(&self, name: &str) -> Instance {
+        Instance::open(Options::default().instance(name).manager(&self.manager)).unwrap()
+    }
+
+    /// Runs each instance on a thread of its own.
+    pub fn play(&self, roles: Vec<(&'static str, Role)>) -> Vec<Result<()>> {
+        let threads: Vec<_> = roles
+            .into_iter()
+            .map(|(name, role)| {
+                let manager = self.manager.clone();
+                std::thread::spawn(move || {
+                    let instance = Instance::open(Options::default().instance(name).manager(manager))?;
+                    role(&instance).inspect_err(|error| instance.note(error)).and(instance.close())
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
+/// Opens an instance that declares its ports.
+pub fn declared(manager: &str, name: &str, ports: &str) -> Result<Instance> {
+    Instance::open(Options::default().instance(name).manager(manager).ports(ports)?)
+}
+
+pub fn doubles(values: &[f64]) -> (Layout, Vec<u8>) {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    (Layout::new(Dtype::Float64, Order::C, [values.len() as u64]), bytes)
+}
+
+pub fn first(message: &Message) -> f64 {
+    f64::from_le_bytes(message.array().unwrap().1[..8].try_into().unwrap())
+}
