@@ -31,11 +31,15 @@ demo: build  ## the main example: a lattice Boltzmann cavity, whole and in coupl
 
 test: test-rust test-python  ## every test of every language
 
-test-rust: setup
+test-rust: setup test-packages
 	cargo test --workspace --locked --profile $(PROFILE)
 
-test-python: build
-	$(PYTHON) -m pytest tests -n $(JOBS)
+test-python: build test-packages
+	$(PYTHON) -m pytest tests -n $(JOBS) -rs
+
+# What tests start beside titin, and nothing else needs.
+test-packages:
+	tools/packages.sh mpirun:openmpi-bin script:bsdutils pgrep:procps unshare:util-linux
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences
 
@@ -76,4 +80,4 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python check check-rust check-orders check-python check-tree bench fuzz clean clean-stage
+.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench fuzz clean clean-stage

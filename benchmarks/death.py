@@ -111,12 +111,11 @@ def main(quick: bool) -> list[Record]:
     """
     question = "From the kill -9 of an instance to the last error of the others"
     records = []
-    for count, kills, beside in [(2, 100, 10), (50, 100, 3)]:
-        if quick:
-            kills, beside = 10, 3
+    for count in [2, 50]:
+        kills, beside = (10, 3) if quick else (100, 15)
         ours: Callable[[], float] = lambda n=count: titin(n)  # type: ignore[misc]
         pairs = alternate(beside, ours, lambda: muscle3(2))
-        theirs = sorted(b for _, b in pairs)[len(pairs) // 2]
-        pairs += [(ours(), theirs) for _ in range(kills - beside)]
-        records.append(compare(question, f"{count} instances", pairs, rival="MUSCLE3 0.11, 2 instances", unit="s"))
+        alone = [ours() for _ in range(kills - beside)]
+        case, rival = f"{count} instances", "MUSCLE3 0.11, 2 instances"
+        records.append(compare(question, case, pairs, alone=alone, rival=rival, unit="s", limit=0.1))
     return records

@@ -2,7 +2,9 @@
 
 A figure without its rival beside it is not a result. Each round times titin and then the rival (the order swaps every
 round), so that what else the machine does falls on both. The ratio is the median of the rounds' ratios, with its 95 %
-interval from order statistics (no assumption about the distribution).
+interval from order statistics (no assumption about the distribution). Where a slow rival has fewer rounds, the ratio is
+that of the medians, and its interval spans what the two intervals allow. Below six rounds no order statistic reaches
+95 %, and the whole range stands in the interval's place.
 """
 
 from __future__ import annotations
@@ -65,13 +67,17 @@ class Record:
     rival: float
     unit: str
     ratio: float
+    #: What the ratio is to reach.
     target: float | None
     rounds: int
+    rival_rounds: int = 0
+    #: What titin's own figure is to reach, where the target is no ratio.
+    limit: float | None = None
     spread: dict[str, list[float]] = field(default_factory=dict)
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the median, from order statistics."""
+    """The 95 % interval of the median, from order statistics; the range of fewer than six samples."""
     ordered = sorted(samples)
     count = len(ordered)
     reach = int(math.floor((count - 1.96 * math.sqrt(count)) / 2))
@@ -86,12 +92,20 @@ def compare(
     *,
     rival: str,
     unit: str,
+    alone: Sequence[float] = (),
     size: int | None = None,
     target: float | None = None,
+    limit: float | None = None,
 ) -> Record:
-    """Makes a record of rounds, each titin's figure and the rival's."""
-    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
-    ratios = [a / b for a, b in pairs]
+    """Makes a record of rounds, each titin's figure and the rival's; ``alone`` are titin's with none beside them."""
+    ours, theirs = [a for a, _ in pairs] + list(alone), [b for _, b in pairs]
+    if alone:
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        (low, high), (least, most) = interval(ours), interval(theirs)
+        reach = (low / most, high / least)
+    else:
+        ratios = [a / b for a, b in pairs]
+        ratio, reach = statistics.median(ratios), interval(ratios)
     return Record(
         question,
         case,
@@ -100,14 +114,12 @@ def compare(
         rival,
         statistics.median(theirs),
         unit,
-        statistics.median(ratios),
+        ratio,
         target,
-        len(pairs),
-        {
-            "titin": list(interval(ours)),
-            "rival": list(interval(theirs)),
-            "ratio": list(interval(ratios)),
-        },
+        len(ours),
+        len(theirs),
+        limit,
+        {"titin": list(interval(ours)), "rival": list(interval(theirs)), "ratio": list(reach)},
     )
 
 
@@ -192,11 +204,18 @@ def save(name: str, records: Sequence[Record]) -> None:
 def describe(record: Record) -> str:
     """A record on one line."""
     low, high = record.spread["ratio"]
-    target = f", target {record.target:g}" if record.target is not None else ""
+    target = f", target {aim(record)}" if aim(record) else ""
     return (
         f"{record.case}: titin {record.titin:.4g} {record.unit}, {record.rival_name} "
         f"{record.rival:.4g} {record.unit}, ratio {record.ratio:.3g} [{low:.3g}, {high:.3g}]{target}"
     )
+
+
+def aim(record: Record) -> str:
+    """What a record is to reach, in words: a ratio, or titin's own figure."""
+    if record.limit is not None:
+        return f"{record.limit:g} {record.unit}"
+    return "" if record.target is None else f"{record.target:g}"
 
 
 def table() -> None:
@@ -215,10 +234,12 @@ def table() -> None:
         ]
         for record in records:
             low, high = record.spread["ratio"]
-            target = "" if record.target is None else f"{record.target:g}"
+            rounds = str(record.rounds)
+            if record.rival_rounds not in (0, record.rounds):
+                rounds += f" and {record.rival_rounds}"
             lines.append(
                 f"| {record.case} | {record.titin:.4g} {record.unit} | {record.rival:.4g} {record.unit} "
-                f"| {record.rival_name} | {record.ratio:.3g} [{low:.3g}, {high:.3g}] | {target} | {record.rounds} |"
+                f"| {record.rival_name} | {record.ratio:.3g} [{low:.3g}, {high:.3g}] | {aim(record)} | {rounds} |"
             )
     before, rest = text.split(begin, 1)
     after = rest.split(end, 1)[1]

@@ -5,25 +5,9 @@ set -euo pipefail
 venv=$1
 cd "$(dirname "$0")/.."
 
-# Commands, each with the Debian package it comes in.
-packages=(gcc:gcc g++:g++ gfortran:gfortran make:make cmake:cmake pkg-config:pkg-config python3:python3 objdump:binutils)
-missing=()
-for pair in "${packages[@]}"; do
-    command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
-done
-[ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
-python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
-if [ ${#missing[@]} -gt 0 ]; then
-    as_root=()
-    if [ "$(id -u)" != 0 ]; then as_root=(sudo -n); fi
-    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true 2>/dev/null; then
-        echo "setup: these are missing, please install them: ${missing[*]}" >&2
-        exit 1
-    fi
-    echo "setup: installing ${missing[*]}"
-    "${as_root[@]}" apt-get update -q
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
-fi
+tools/packages.sh gcc:gcc g++:g++ gfortran:gfortran make:make cmake:cmake pkg-config:pkg-config python3:python3 \
+    objdump:binutils /usr/include/stdio.h:libc6-dev
+python3 -c 'import ensurepip, venv' 2>/dev/null || tools/packages.sh ensurepip:python3-venv
 
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     echo "setup: titin needs Python 3.11 or newer; python3 is $(python3 --version)" >&2

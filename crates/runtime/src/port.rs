@@ -81,7 +81,7 @@ pub(crate) struct InletState {
     pub(crate) overlay: (u32, Arc<Overlay>),
     /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
     pub(crate) stash: HashMap<u32, VecDeque<Message>>,
-    /// What `repeat` gives again, and since when it is superseded.
+    /// What `repeat` gives again.
     pub(crate) latest: Option<Message>,
 }
 

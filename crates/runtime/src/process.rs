@@ -29,6 +29,9 @@ const MANAGER: u128 = 0;
 /// How often progress is reported while instances are open.
 const TICK: Duration = Duration::from_millis(500);
 
+/// How long the manager may take to answer a registration. It answers at once, whoever else has come.
+const ANSWER: Duration = Duration::from_secs(60);
+
 /// How long the manager is given to explain why a link to a peer broke.
 const EXPLANATION: Duration = Duration::from_secs(2);
 
@@ -167,13 +170,20 @@ impl Process {
             return Err(Error::new(Kind::Usage, text));
         }
         self.tell(&ToManager::Register(registration));
+        let asked = Instant::now();
         loop {
             let rings = self.bell.rings();
             if let Some(answer) = self.lock().answers.remove(&name) {
                 return answer;
             }
             self.check()?;
-            let wake = self.bell.wait(rings, interrupted.map(|_| SLICE));
+            let Some(left) = ANSWER.checked_sub(asked.elapsed()) else {
+                let text = format!(
+                    "the run's manager has not answered {name} within {ANSWER:?}: it hangs, or is stopped"
+                );
+                return Err(Error::new(Kind::Connection, text));
+            };
+            let wake = self.bell.wait(rings, Some(interrupted.map_or(left, |_| SLICE.min(left))));
             if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
                 // The manager may have let it in meanwhile, or do so yet.
                 let text = "a signal has interrupted it while it joined the run".to_owned();

@@ -158,7 +158,7 @@ impl Reactor {
 
     /// Connects to the first of these addresses that answers as a titin of this run, trying one after the other. Waits
     /// for no answer: [`Handler::opened`] is called with a link that bears the tag, or [`Handler::unreachable`]. Only
-    /// host names are looked up at once, so that the background thread need not.
+    /// host names are looked up here, on the caller's thread.
     ///
     /// # Errors
     /// [`Lost::Unreachable`] if none of the addresses is one that this release can dial.

@@ -203,8 +203,6 @@ pub struct Welcome {
     /// User's filters by name.
     #[serde(default)]
     pub filters: std::collections::BTreeMap<String, UserFilter>,
-    /// Seconds for peers to appear before an instance that needs them gives up.
-    pub patience: f64,
     /// Seconds between signs of life; the link is lost after three without one.
     pub heartbeat: f64,
     /// Whether to send event rows.
@@ -367,7 +365,7 @@ pub struct ConduitProfile {
     pub port: String,
     /// Whether I send.
     pub sends: bool,
-    /// The medium in use, and why.
+    /// The medium in use.
     pub medium: String,
     /// Messages.
     pub messages: u64,

@@ -178,7 +178,6 @@ impl Manager {
             settings: planned.settings.clone(),
             scale: planned.scale.clone(),
             filters: self.plan.filters.clone(),
-            patience: terms.patience.as_secs_f64(),
             heartbeat: self.beat().as_secs_f64(),
             trace: terms.trace,
             crowded: self.crowded[id],
