@@ -88,7 +88,8 @@ fn programs_are_started_by_scripts_and_in_other_sessions() {
 #[test]
 fn mpirun_starts_a_program_whose_root_takes_part() {
     if Command::new("mpirun").arg("--version").output().is_err() {
-        eprintln!("there is no mpirun here");
+        assert!(std::env::var_os("CI").is_none(), "there is no mpirun here; make test-rust installs one");
+        eprintln!("not tried: there is no mpirun here");
         return;
     }
     let actor = actor();
