@@ -1,0 +1,47 @@
+//! The time of a run.
+
+use std::time::{Duration, Instant};
+
+/// The time that a run has taken, without that in which this process was stopped: nobody was late or silent then.
+pub(super) struct Clock {
+    begun: Instant,
+    stopped: Duration,
+}
+
+impl Clock {
+    /// Waking up so much too late comes from having been stopped.
+    const LATE: Duration = Duration::from_secs(1);
+
+    pub(super) fn new(begun: Instant) -> Self {
+        Clock { begun, stopped: Duration::ZERO }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.stopped)
+    }
+
+    /// Takes notice of when a sleep was to end that has ended now.
+    pub(super) fn woken(&mut self, until: Duration) {
+        let late = self.now().saturating_sub(until);
+        if late > Self::LATE {
+            self.stopped += late;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_leaves_out_the_time_in_which_we_were_stopped() {
+        let begun = Instant::now().checked_sub(Duration::from_secs(100)).expect("the machine is older");
+        let mut clock = Clock { begun, stopped: Duration::ZERO };
+        // Woken in time, or nearly.
+        clock.woken(Duration::from_secs(100));
+        assert!(clock.now() >= Duration::from_secs(100));
+        // To be woken after 10 s, that is 90 s ago.
+        clock.woken(Duration::from_secs(10));
+        assert!((10.0..11.0).contains(&clock.now().as_secs_f64()), "{:?}", clock.now());
+    }
+}

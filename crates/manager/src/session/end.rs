@@ -1,0 +1,173 @@
+//! How a run ends: nothing of it is left but its directory, and that is complete.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{Incoming, Session, View};
+use crate::event::{Event, Level, Record};
+use crate::plan::InstanceId;
+use crate::profile::Summary;
+use crate::report::Story;
+use crate::stage::{self, Problem};
+use crate::state::{Manager, Outcome, Phase, Standing};
+use crate::tree;
+
+/// For the guard to end what is left.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// From SIGTERM to SIGKILL for orphans of a guard that has died.
+const ORPHANS: Duration = Duration::from_secs(2);
+
+/// How a run ended.
+#[derive(Debug, Serialize)]
+pub struct Ending {
+    /// "done", "failed" or "interrupted".
+    pub outcome: &'static str,
+    /// What there is to say about a failure.
+    pub story: Option<Story>,
+    /// The model.
+    pub model: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// How each instance ended.
+    pub instances: Vec<InstanceEnd>,
+}
+
+/// How an instance ended.
+#[derive(Debug, Serialize)]
+pub struct InstanceEnd {
+    /// Its name.
+    pub name: String,
+    /// Its phase, in a word.
+    pub phase: &'static str,
+    /// How its process ended, in words.
+    pub process: Option<String>,
+    /// Its last simulated time.
+    pub simulated: Option<f64>,
+    /// Messages that it sent.
+    pub messages: u64,
+    /// Payload bytes that it sent.
+    pub bytes: u64,
+}
+
+impl Session {
+    /// Ends the programs that a dead guard has left to this process.
+    pub(super) fn end_orphans(&mut self, view: &mut dyn View) {
+        self.guard_lives = false;
+        let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
+        self.tell_of_rest(left.iter().map(ToString::to_string).collect(), &[], view);
+        self.tell_of_rest(Vec::new(), &stuck.iter().map(ToString::to_string).collect::<Vec<_>>(), view);
+        self.connection.forget();
+    }
+
+    fn tell_of_rest(&mut self, left: Vec<String>, stuck: &[String], view: &mut dyn View) {
+        if !left.is_empty() {
+            self.say(Level::Info, format!("ended what programs had left behind: {}", left.join(", ")), view);
+        }
+        if !stuck.is_empty() {
+            self.say(
+                Level::Error,
+                format!("cannot be ended, not even by SIGKILL: {}", stuck.join(", ")),
+                view,
+            );
+        }
+    }
+
+    /// Has the guard end what is left, and writes what is to be kept.
+    pub(super) fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
+        self.dismiss_guard(view);
+        self.connection.forget();
+        let mut troubles = self.stage_out(view);
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let (outcome, mut story) = match manager.outcome() {
+            Some(Outcome::Failed(failure)) => {
+                let directory = self.directory.path();
+                let folder = |name: &str| self.directory.instance(name);
+                let story = Story::tell(manager, failure, directory, folder, &self.titin);
+                (if story.interrupted { "interrupted" } else { "failed" }, Some(story))
+            }
+            _ => ("done", None),
+        };
+        let raised = manager.raised().map(|(conduit, times, messages)| (conduit, (times, messages)));
+        let told = story.as_ref().map_or(outcome.to_owned(), |story| story.cause.clone());
+        let summary = Summary { seconds, outcome: told, raised: raised.collect() };
+        if let Some(story) = &story {
+            let _ = self.log.write_text(&format!("\n{}", story.page(false)));
+        }
+        let instances = self.plan.instances.ids().zip(manager.standings());
+        let instances = instances.map(|(id, standing)| instance_end(manager, id, standing)).collect();
+        let (model, directory) = (self.plan.model.clone(), self.directory.path().to_owned());
+        self.reactor.stop();
+        troubles.extend(self.recorder.finish(summary).map_err(|error| error.to_string()).err());
+        troubles.extend(self.log_trouble);
+        let mut outcome = outcome;
+        if story.is_none() && !troubles.is_empty() {
+            outcome = "failed";
+            let text =
+                format!("all instances are done, but the end could not be written: {}", troubles.join("\n"));
+            story = Some(Story::of_manager(&model, seconds, text, &directory));
+        }
+        Ending { outcome, story, model, seconds, directory, instances }
+    }
+
+    /// Has the guard end what is left, and waits until it has gone.
+    fn dismiss_guard(&mut self, view: &mut dyn View) {
+        self.guard.finish();
+        let until = Instant::now() + SWEEP;
+        while self.guard_lives {
+            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(left, &stuck, view),
+                Ok(Incoming::GuardLeft) | Err(_) => self.guard_lives = false,
+                Ok(Incoming::Event(Event::GuardLost(_))) => self.end_orphans(view),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Keeps the results; returns why some are lost.
+    fn stage_out(&mut self, view: &mut dyn View) -> Vec<String> {
+        let mut lost = Vec::new();
+        for id in self.plan.instances.ids() {
+            let planned = &self.plan.instances[id];
+            if planned.stage_out.is_empty() {
+                continue;
+            }
+            let workdir = self.directory.instance(&planned.name).join("workdir");
+            let results = self.directory.results(&planned.name);
+            for problem in stage::stage_out(&planned.stage_out, &workdir, &results) {
+                let (level, text) = match problem {
+                    Problem::Missing(text) => (Level::Warning, text),
+                    Problem::Lost(text) => {
+                        lost.push(text.clone());
+                        (Level::Error, text)
+                    }
+                };
+                let record = Record { level, instance: Some(id), time: None, simulated: None, text };
+                self.record(&record, view);
+            }
+        }
+        lost
+    }
+}
+
+fn instance_end(manager: &Manager, id: InstanceId, standing: Standing) -> InstanceEnd {
+    // What was cut short by another's failure is not done, and has not failed by itself.
+    let phase = match standing.phase {
+        Phase::Done => "done",
+        Phase::Failed => "failed",
+        _ => "ended",
+    };
+    let position = standing.position;
+    InstanceEnd {
+        name: standing.name,
+        phase,
+        process: manager.exit(id).map(|exit| exit.to_string()),
+        simulated: position.as_ref().and_then(|position| position.simulated),
+        messages: position.as_ref().map_or(0, |position| position.messages),
+        bytes: position.as_ref().map_or(0, |position| position.bytes),
+    }
+}
