@@ -4,10 +4,10 @@
 
 mod commands;
 mod draw;
-mod profile;
 mod sources;
 mod table;
 mod terminal;
+mod timeline;
 mod view;
 
 use std::process::ExitCode;

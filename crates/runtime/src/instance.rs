@@ -12,7 +12,7 @@ use std::thread::ThreadId;
 
 use titin_model::{InstanceName, Operator, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Window};
-use titin_wire::control::{Registration, Scale, ToManager, Welcome};
+use titin_wire::control::{Event, Registration, Scale, ToManager, Welcome};
 use titin_wire::settings::{Overlay, Setting};
 
 use crate::filter::Chain;
@@ -251,7 +251,7 @@ impl Instance {
         let stop = inner.trace.now();
         inner.trace.region(&region.name, (stop - region.start) as f64 * 1e-9);
         if inner.trace.on {
-            inner.row(event(&region.name, region.start, stop));
+            inner.row(Event { region: true, ..event(&region.name, region.start, stop) });
         }
     }
 

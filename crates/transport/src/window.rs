@@ -20,7 +20,6 @@ struct State {
     sent: u64,
     sent_bytes: u64,
     ack: Ack,
-    raised: u64,
     closed: bool,
 }
 
@@ -44,7 +43,6 @@ impl Window {
             sent: 0,
             sent_bytes: 0,
             ack: Ack::default(),
-            raised: 0,
             closed: false,
         };
         Window { bell, state: Mutex::new(state) }
@@ -86,7 +84,6 @@ impl Window {
         let mut state = self.lock();
         state.messages = state.messages.max(messages);
         state.bytes = state.bytes.max(bytes);
-        state.raised += 1;
         drop(state);
         self.bell.ring();
     }
@@ -106,11 +103,6 @@ impl Window {
     pub fn ahead(&self) -> (u64, u64) {
         let state = self.lock();
         (state.sent - state.ack.consumed, state.sent_bytes.saturating_sub(state.ack.bytes))
-    }
-
-    /// How often the limit was raised.
-    pub fn raised(&self) -> u64 {
-        self.lock().raised
     }
 
     /// Whether the receiving process holds, or has held, all that was sent, and its end.
@@ -168,7 +160,6 @@ mod tests {
         assert_eq!(window.claim(1), Room::Full);
         window.raise(2, 5);
         assert_eq!(window.claim(1), Room::Free(1));
-        assert_eq!(window.raised(), 1);
     }
 
     #[test]

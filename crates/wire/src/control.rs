@@ -375,8 +375,6 @@ pub struct ConduitProfile {
     pub copied: u64,
     /// Seconds of waiting.
     pub waiting: f64,
-    /// How often the buffer was raised.
-    pub raised: u64,
 }
 
 /// One row of a trace.
@@ -384,6 +382,9 @@ pub struct ConduitProfile {
 pub struct Event {
     /// Name as in MUSCLE3's event types: "SEND", "RECEIVE", "RECEIVE_WAIT", ...; or a region's name.
     pub kind: String,
+    /// Whether it is a region of the user's own, which may be called like anything.
+    #[serde(default)]
+    pub region: bool,
     /// Nanoseconds since the Unix epoch.
     pub start: i64,
     /// Nanoseconds since the Unix epoch.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use titin_manager::profile::{Conduit, Database, Instance, Profile, Region};
 
 use crate::draw;
-use crate::profile::{Conduit, Database, Instance, Profile, Region, timeline};
 use crate::table::{Column, bytes, percent, seconds, table};
 use crate::terminal::{self, BOLD, FAINT, complain, harmless, print};
+use crate::timeline;
 
 /// The rows of a table, unless all are asked for.
 const MOST_ROWS: usize = 40;

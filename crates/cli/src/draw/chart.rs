@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::coupling::shorten;
 use super::svg::{Anchor, Ink, SMALL, Style, Svg, text_width};
-use crate::profile::{Class, Database, Profile};
 use crate::table;
+use titin_manager::profile::{Class, Database, Profile};
 
 const WIDTH: i32 = 760;
 const BORDER: i32 = 20;
@@ -82,12 +82,12 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
         add(row, COMPUTE, span.0, span.1);
     }
     database.events(|event| {
-        let kind = match event.class() {
+        let kind = match event.class {
             Class::Send => SEND,
             Class::Wait => WAIT,
-            Class::Receive if event.kind != "RECEIVE" => RECEIVE,
-            Class::Set => SET,
-            _ => return,
+            Class::TakeIn => RECEIVE,
+            Class::SetUp | Class::TakeDown => SET,
+            Class::Receive | Class::Region => return,
         };
         if let Some(row) = rows.get(&event.instance) {
             add(*row, kind, event.start, event.stop);

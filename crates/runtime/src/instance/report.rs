@@ -111,14 +111,10 @@ impl Inner {
                 bytes: end.meter.bytes.load(Ordering::Relaxed),
                 copied: end.meter.copied.load(Ordering::Relaxed),
                 waiting: end.meter.waiting(),
-                raised: 0,
             }
         };
         let mut conduits = Vec::new();
         self.ends(|end, receives| conduits.push(report(end, receives)));
-        for (profile, outlet) in conduits.iter_mut().filter(|profile| profile.sends).zip(self.outlets()) {
-            profile.raised = outlet.window.raised();
-        }
         let sum =
             |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
         Profile {
@@ -144,6 +140,7 @@ fn seen(end: &End, inbox: &Inbox) -> u64 {
 pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
     Event {
         kind: kind.to_owned(),
+        region: false,
         start,
         stop,
         port: None,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Class, Database, Event, Instance, Profile};
+use titin_manager::profile::{Class, Database, Event, Instance, Profile};
 
 /// Writes the timeline. The outer error is the profile's, the inner one that of writing.
 pub(crate) fn write(
@@ -19,7 +19,7 @@ pub(crate) fn write(
     let mut origin = i64::MAX;
     database.events(|event| {
         origin = origin.min(event.start);
-        match (event.message(), event.class()) {
+        match (message(&event), event.class) {
             (Some(message), Class::Send) => drop(sent.insert(message)),
             (Some(message), Class::Receive) => drop(received.insert(message)),
             _ => {}
@@ -37,8 +37,8 @@ pub(crate) fn write(
     }
     database.events(|event| {
         stream.event(&slice(&event, origin));
-        let linked = event.message().filter(|message| sent.contains(message) && received.contains(message));
-        if let (Some((conduit, number)), class @ (Class::Send | Class::Receive)) = (linked, event.class()) {
+        let linked = message(&event).filter(|message| sent.contains(message) && received.contains(message));
+        if let (Some((conduit, number)), class @ (Class::Send | Class::Receive)) = (linked, event.class) {
             stream.event(&link(&event, origin, class, conduit, number));
         }
     })?;
@@ -46,11 +46,9 @@ pub(crate) fn write(
     Ok(stream.error.map_or(Ok(()), Err))
 }
 
-impl Event {
-    /// Which message it is about: a conduit, and a number on it.
-    fn message(&self) -> Option<(i64, i64)> {
-        self.conduit.zip(self.number)
-    }
+/// Which message an event is about: a conduit, and a number on it.
+fn message(event: &Event) -> Option<(i64, i64)> {
+    event.conduit.zip(event.number)
 }
 
 /// Microseconds since the first event.
@@ -59,11 +57,11 @@ fn since(origin: i64, time: i64) -> f64 {
 }
 
 fn slice(event: &Event, origin: i64) -> Value {
-    let (word, category) = match event.class() {
+    let (word, category) = match event.class {
         Class::Send => ("send", "send"),
         Class::Wait => ("wait", "wait"),
-        Class::Receive => ("receive", "receive"),
-        Class::Set => (event.kind.as_str(), "run"),
+        Class::Receive | Class::TakeIn => ("receive", "receive"),
+        Class::SetUp | Class::TakeDown => (event.kind.as_str(), "run"),
         Class::Region => (event.kind.as_str(), "region"),
     };
     let name = event.port.as_ref().map_or(word.to_owned(), |port| format!("{word} {port}"));

@@ -1,129 +1,131 @@
-//! `performance.sqlite` of a run: our own tables where they are, else as far as MUSCLE3's (format 1.1) go.
-
-pub(crate) mod timeline;
+//! Reading a profile: our own tables where they are, else as far as MUSCLE3's (format 1.1) go.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use serde::Serialize;
 
+use super::{Class, EVENT_TYPES, REGION};
+
 /// What a run's profile says.
 #[derive(Debug, Serialize)]
-pub(crate) struct Profile {
+pub struct Profile {
     /// `None` if another system has written it.
-    pub(crate) run: Option<Run>,
-    pub(crate) instances: Vec<Instance>,
-    pub(crate) conduits: Vec<Conduit>,
-    pub(crate) regions: Vec<Region>,
+    pub run: Option<Run>,
+    /// Where the time of each went.
+    pub instances: Vec<Instance>,
+    /// What went through each.
+    pub conduits: Vec<Conduit>,
+    /// The users' own.
+    pub regions: Vec<Region>,
     /// Whether there is a row for each message.
-    pub(crate) traced: bool,
+    pub traced: bool,
 }
 
+/// The run as a whole.
 #[derive(Debug, Serialize)]
-pub(crate) struct Run {
-    pub(crate) model: String,
-    pub(crate) host: String,
-    pub(crate) seconds: f64,
-    pub(crate) outcome: String,
+pub struct Run {
+    /// The model.
+    pub model: String,
+    /// The host of the manager.
+    pub host: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// "done", or what it failed by.
+    pub outcome: String,
 }
 
 /// Where the time of an instance went, in seconds.
 #[derive(Debug, Serialize)]
-pub(crate) struct Instance {
+pub struct Instance {
+    /// Its number in the file.
     #[serde(skip)]
-    pub(crate) oid: i64,
-    pub(crate) name: String,
-    pub(crate) cores: Vec<i64>,
+    pub oid: i64,
+    /// As users write it.
+    pub name: String,
+    /// Those that it was given.
+    pub cores: Vec<i64>,
     /// Since the Unix epoch.
-    pub(crate) start: f64,
-    pub(crate) total: f64,
-    pub(crate) compute: f64,
+    pub start: f64,
+    /// From the first to the last.
+    pub total: f64,
+    /// What is left for its own work.
+    pub compute: f64,
     /// Waiting to receive.
-    pub(crate) waiting: f64,
+    pub waiting: f64,
     /// Taking in messages that have come; only MUSCLE3 tells this apart.
-    pub(crate) receiving: f64,
+    pub receiving: f64,
     /// Sending; with the time blocked.
-    pub(crate) sending: f64,
+    pub sending: f64,
     /// Waiting for room to send.
-    pub(crate) blocked: f64,
+    pub blocked: f64,
 }
 
 /// What went through a conduit.
 #[derive(Debug, Serialize)]
-pub(crate) struct Conduit {
-    pub(crate) from: String,
-    pub(crate) to: String,
-    pub(crate) medium: String,
-    pub(crate) messages: i64,
-    pub(crate) bytes: i64,
+pub struct Conduit {
+    /// The sender's port.
+    pub from: String,
+    /// The receiver's port.
+    pub to: String,
+    /// The medium.
+    pub medium: String,
+    /// Messages.
+    pub messages: i64,
+    /// Payload bytes.
+    pub bytes: i64,
     /// Bytes that were copied on the way out and in.
-    pub(crate) copied: i64,
+    pub copied: i64,
     /// Seconds in which the sender waited for room.
-    pub(crate) sender_waited: f64,
+    pub sender_waited: f64,
     /// Seconds in which the receiver waited for messages.
-    pub(crate) receiver_waited: f64,
+    pub receiver_waited: f64,
     /// The most messages that the buffer came to hold.
-    pub(crate) buffer: i64,
+    pub buffer: i64,
     /// How often it was raised.
-    pub(crate) raised: i64,
+    pub raised: i64,
 }
 
 /// A region of the user's own.
 #[derive(Debug, Serialize)]
-pub(crate) struct Region {
-    pub(crate) instance: String,
-    pub(crate) name: String,
-    pub(crate) uses: i64,
-    pub(crate) seconds: f64,
+pub struct Region {
+    /// Whose it is.
+    pub instance: String,
+    /// Its name.
+    pub name: String,
+    /// How often it was entered.
+    pub uses: i64,
+    /// The time in it.
+    pub seconds: f64,
 }
 
 /// A row of a trace.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub struct Event {
     /// The instance's `oid`.
-    pub(crate) instance: i64,
+    pub instance: i64,
+    /// What the instance does.
+    pub class: Class,
     /// `SEND` and the like, or the name of a region.
-    pub(crate) kind: String,
+    pub kind: String,
     /// Nanoseconds since the Unix epoch.
-    pub(crate) start: i64,
-    pub(crate) stop: i64,
+    pub start: i64,
+    /// The same, at its end.
+    pub stop: i64,
     /// With its slot.
-    pub(crate) port: Option<String>,
-    pub(crate) conduit: Option<i64>,
-    pub(crate) number: Option<i64>,
-    pub(crate) bytes: Option<i64>,
+    pub port: Option<String>,
+    /// The conduit's number.
+    pub conduit: Option<i64>,
+    /// The message's number on it.
+    pub number: Option<i64>,
+    /// Payload bytes.
+    pub bytes: Option<i64>,
     /// Simulated time.
-    pub(crate) timestamp: Option<f64>,
-}
-
-impl Event {
-    pub(crate) fn class(&self) -> Class {
-        match self.kind.as_str() {
-            "SEND" => Class::Send,
-            "RECEIVE_WAIT" => Class::Wait,
-            "RECEIVE" | "RECEIVE_TRANSFER" | "RECEIVE_DECODE" => Class::Receive,
-            "REGISTER" | "CONNECT" | "SHUTDOWN_WAIT" | "DISCONNECT_WAIT" | "SHUTDOWN" | "DEREGISTER" => {
-                Class::Set
-            }
-            _ => Class::Region,
-        }
-    }
-}
-
-/// What an instance is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    Send,
-    Wait,
-    Receive,
-    /// Setting up and taking down.
-    Set,
-    /// A region of the user's own.
-    Region,
+    pub timestamp: Option<f64>,
 }
 
 /// An open profile.
-pub(crate) struct Database {
+pub struct Database {
     connection: Connection,
     path: PathBuf,
     /// Whether our own tables are there.
@@ -132,7 +134,10 @@ pub(crate) struct Database {
 
 impl Database {
     /// Opens the profile of a run directory, or a profile itself.
-    pub(crate) fn open(given: &Path) -> Result<Database, String> {
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read; in words.
+    pub fn open(given: &Path) -> Result<Database, String> {
         let path = if given.is_dir() { given.join("performance.sqlite") } else { given.to_path_buf() };
         if !path.exists() {
             let why = if given.is_dir() {
@@ -173,7 +178,10 @@ impl Database {
     }
 
     /// Everything but the rows of a trace.
-    pub(crate) fn profile(&self) -> Result<Profile, String> {
+    ///
+    /// # Errors
+    /// If it cannot be read; in words.
+    pub fn profile(&self) -> Result<Profile, String> {
         let read = || -> rusqlite::Result<Profile> {
             let rows: i64 =
                 self.connection.query_row("SELECT EXISTS (SELECT 1 FROM events)", [], |row| row.get(0))?;
@@ -248,18 +256,22 @@ impl Database {
 
     /// MUSCLE3 writes a row for each event. As for its own tool, an instance's time is from being connected to shutting down.
     fn other_instances(&self) -> rusqlite::Result<Vec<Instance>> {
-        let of = |what: &str, kinds: &str| format!("{what}(CASE WHEN t.name IN ({kinds}) THEN");
-        let sum = |kinds: &str| format!("COALESCE({} e.stop_time - e.start_time END), 0)", of("SUM", kinds));
+        let of = |what: &str, class: Class| {
+            let kinds =
+                EVENT_TYPES.iter().filter(|(.., of)| *of == class).map(|(name, ..)| format!("'{name}'"));
+            format!("{what}(CASE WHEN t.name IN ({}) THEN", kinds.collect::<Vec<_>>().join(", "))
+        };
+        let sum = |class| format!("COALESCE({} e.stop_time - e.start_time END), 0)", of("SUM", class));
         let sql = format!(
             "SELECT i.oid, i.name, COALESCE({} e.stop_time END), MIN(e.start_time), 0), \
              COALESCE({} e.start_time END), MAX(e.stop_time), 0), {}, {}, {} \
              FROM instances i LEFT JOIN events e ON e.instance_oid = i.oid \
              LEFT JOIN event_types t ON t.oid = e.event_type_oid GROUP BY i.oid ORDER BY i.oid",
-            of("MAX", "'REGISTER', 'CONNECT'"),
-            of("MIN", "'SHUTDOWN_WAIT', 'DISCONNECT_WAIT', 'SHUTDOWN', 'DEREGISTER'"),
-            sum("'RECEIVE_WAIT'"),
-            sum("'RECEIVE_TRANSFER', 'RECEIVE_DECODE'"),
-            sum("'SEND'")
+            of("MAX", Class::SetUp),
+            of("MIN", Class::TakeDown),
+            sum(Class::Wait),
+            sum(Class::TakeIn),
+            sum(Class::Send)
         );
         self.list(&sql, [], |row| {
             let nanoseconds = |column: usize| row.get::<_, i64>(column);
@@ -314,7 +326,10 @@ impl Database {
     }
 
     /// The rows of a trace, in the order in which they began.
-    pub(crate) fn events(&self, mut each: impl FnMut(Event)) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// If they cannot be read; in words.
+    pub fn events(&self, mut each: impl FnMut(Event)) -> Result<(), String> {
         let conduit = if self.own { "e.conduit_oid" } else { "NULL" };
         let sql = format!(
             "SELECT e.instance_oid, t.name, e.start_time, e.stop_time, e.port_name, e.slot, {conduit}, \
@@ -327,9 +342,11 @@ impl Database {
             while let Some(row) = rows.next()? {
                 let port: Option<String> = row.get(4)?;
                 let slot: Option<i64> = row.get(5)?;
+                let (class, kind) = classify(row.get(1)?);
                 each(Event {
                     instance: row.get(0)?,
-                    kind: row.get(1)?,
+                    class,
+                    kind,
                     start: row.get(2)?,
                     stop: row.get(3)?,
                     port: port.map(|port| slot.map_or(port.clone(), |slot| format!("{port}[{slot}]"))),
@@ -351,4 +368,13 @@ impl Database {
             Ok(Region { instance: row.get(0)?, name: row.get(1)?, uses: row.get(2)?, seconds: row.get(3)? })
         })
     }
+}
+
+/// What an event type of this name stands for.
+fn classify(name: String) -> (Class, String) {
+    if let Some(region) = name.strip_prefix(REGION) {
+        return (Class::Region, region.to_owned());
+    }
+    let known = EVENT_TYPES.iter().find(|(known, ..)| *known == name);
+    (known.map_or(Class::Region, |(.., class)| *class), name)
 }
