@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use titin_model::{Call, Description, Program, ProgramKind};
 
+use crate::compile::beside;
 use crate::stage::locate;
 
 /// The description with paths that can be followed from anywhere. `folders` are those of its files.
@@ -17,7 +18,7 @@ pub fn anchored(mut description: Description, folders: &[PathBuf]) -> Descriptio
     }
     for filter in description.extras.filters.values_mut() {
         if let Call::Library { path, .. } = &mut filter.call
-            && let Some(found) = folders.iter().map(|folder| folder.join(&*path)).find(|path| path.exists())
+            && let Some(found) = beside(path, folders)
         {
             *path = found.to_string_lossy().into_owned();
         }
