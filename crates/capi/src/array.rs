@@ -11,7 +11,7 @@ use crate::value::Value;
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
-const MAX_RANK: c_int = 32;
+const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 
 /// An array in the caller's memory.
 pub(crate) struct Described {
@@ -191,14 +191,8 @@ pub(crate) fn shown(dtype: Dtype, shape: &[u64]) -> String {
 
 /// Stride in bytes of a dimension of a contiguous array; 0 if there is no such dimension.
 pub(crate) fn stride(layout: &Layout, dimension: c_int) -> i64 {
-    let Some(index) = usize::try_from(dimension).ok().filter(|index| *index < layout.shape.len()) else {
-        return 0;
-    };
-    let inner = match layout.order {
-        Order::C => &layout.shape[index + 1..],
-        Order::Fortran => &layout.shape[..index],
-    };
-    inner.iter().fold(layout.dtype.size() as i64, |bytes, extent| bytes.wrapping_mul(*extent as i64))
+    let strides = strided::contiguous(&layout.shape, layout.dtype.size(), layout.order);
+    usize::try_from(dimension).ok().and_then(|index| strides.get(index).copied()).unwrap_or(0) as i64
 }
 
 /// Extent of a dimension; 0 if there is no such dimension.
