@@ -3,14 +3,14 @@
 //! A conduit may lead to several receivers by itself (multicast). The duplicator is for what that cannot do: it has
 //! ports, so each copy may have its filters, and a vector port's slots get a copy each.
 
-use titin_runtime::Instance;
+use titin_runtime::{BuiltIn, Instance};
 
 use crate::mapper::{self, to_all};
 use crate::settings::Settings;
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    Settings::new(instance, &[])?;
+    Settings::new(instance, BuiltIn::Duplicator)?;
     mapper::run(instance, |instance, out, taken, stamp| match taken {
         [one] => to_all(instance, out, &crate::data::view(&one.message)?, stamp),
         several => {

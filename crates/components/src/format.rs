@@ -100,7 +100,7 @@ pub(crate) trait Writer {
 }
 
 impl Format {
-    const ENDINGS: [(&str, Format); 5] = [
+    pub(crate) const ENDINGS: [(&str, Format); 5] = [
         ("npy", Format::Npy),
         ("csv", Format::Csv),
         ("jsonl", Format::Lines),

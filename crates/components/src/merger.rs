@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use titin_runtime::{Instance, Kind, Operator, Overlay, Patience};
+use titin_runtime::{BuiltIn, Instance, Kind, Operator, Overlay, Patience};
 
 use crate::array;
 use crate::data::{Stamp, View, describe, merge_overlays, view};
@@ -29,7 +29,7 @@ pub(crate) enum How {
     FirstCome,
 }
 
-const WORDS: [(&str, How); 5] = [
+pub(crate) const WORDS: [(&str, How); 5] = [
     ("concatenate", How::Concatenate),
     ("stack", How::Stack),
     ("list", How::List),
@@ -38,13 +38,13 @@ const WORDS: [(&str, How); 5] = [
 ];
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    let settings = Settings::new(instance, &["how", "axis"])?;
+    let settings = Settings::new(instance, BuiltIn::Merger)?;
     let how = settings.word("", "how", &WORDS)?.unwrap_or(How::Concatenate);
     if matches!(how, How::ByTime | How::FirstCome) {
         return pass_on(instance, how);
     }
     mapper::run(instance, |instance, out, taken, stamp| {
-        let settings = Settings::new(instance, &["how", "axis"])?;
+        let settings = Settings::new(instance, BuiltIn::Merger)?;
         let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
         let views = views(taken)?;
         if how == How::List {

@@ -1,11 +1,14 @@
 //! What the settings of a component say, for all of it or for one port: `file`, or `rain.file` for the port `rain`.
 
-use titin_runtime::{Dtype, Instance, SettingValue};
+use titin_runtime::{BuiltIn, Dtype, Instance, SettingValue};
 
 use crate::data::Stamp;
 use crate::format::{Form, Format, Reading};
 use crate::places::has_step;
 use crate::{Error, Result};
+
+const FORMS: [(&str, Form); 3] = [("array", Form::Array), ("map", Form::Map), ("table", Form::Table)];
+const DELIMITERS: [(&str, u8); 5] = [(",", b','), (";", b';'), ("tab", b'\t'), ("\t", b'\t'), ("|", b'|')];
 
 /// Settings of one component, by port.
 #[derive(Clone, Copy)]
@@ -17,8 +20,9 @@ impl<'a> Settings<'a> {
     /// Those of this instance.
     ///
     /// # Errors
-    /// Names a setting under the component's own path that is none of `known`.
-    pub(crate) fn new(instance: &'a Instance, known: &[&str]) -> Result<Self> {
+    /// Names a setting under the component's own path that it does not read.
+    pub(crate) fn new(instance: &'a Instance, component: BuiltIn) -> Result<Self> {
+        let known: Vec<&str> = component.settings().iter().map(|(name, _)| *name).collect();
         let name = instance.name();
         let component = name.split_once('[').map_or(name, |(component, _)| component);
         let ports = instance.ports();
@@ -92,8 +96,6 @@ impl<'a> Settings<'a> {
     pub(crate) fn reading(&self, port: &str, file: &str) -> Result<Reading> {
         let columns = self.text(port, "columns")?.unwrap_or_default();
         let words: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
-        let forms = [("array", Form::Array), ("map", Form::Map), ("table", Form::Table)];
-        let delimiters = [(",", b','), (";", b';'), ("tab", b'\t'), ("\t", b'\t'), ("|", b'|')];
         let default = Reading::default();
         Ok(Reading {
             format: self.format(port, file)?,
@@ -105,9 +107,9 @@ impl<'a> Settings<'a> {
                 .map(|name| name.trim().to_owned())
                 .filter(|name| !name.is_empty())
                 .collect(),
-            form: self.word(port, "form", &forms)?.unwrap_or_default(),
+            form: self.word(port, "form", &FORMS)?.unwrap_or_default(),
             dtype: self.word(port, "dtype", &words)?.unwrap_or(default.dtype),
-            delimiter: self.word(port, "delimiter", &delimiters)?.unwrap_or(default.delimiter),
+            delimiter: self.word(port, "delimiter", &DELIMITERS)?.unwrap_or(default.delimiter),
         })
     }
 
@@ -126,5 +128,32 @@ pub(crate) fn stamp(message: &titin_runtime::Message) -> Stamp {
         timestamp: message.timestamp,
         next: message.next_timestamp,
         settings: message.settings.as_deref().cloned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{merger, splitter};
+    use titin_runtime::Takes;
+
+    /// What is looked for here and what `titin check` accepts are the same words.
+    #[test]
+    fn words_are_those_that_descriptions_are_checked_against() {
+        let checked = |component: BuiltIn, name: &str| {
+            let found = component.settings().iter().find(|(known, _)| *known == name);
+            let Some((_, Takes::Word(words))) = found else { panic!("{name} takes no words") };
+            words.to_vec()
+        };
+        fn names<'a, T>(words: &[(&'a str, T)]) -> Vec<&'a str> {
+            words.iter().map(|(word, _)| *word).collect()
+        }
+        assert_eq!(checked(BuiltIn::Source, "form"), names(&FORMS));
+        assert_eq!(checked(BuiltIn::Source, "delimiter"), names(&DELIMITERS));
+        assert_eq!(checked(BuiltIn::Source, "dtype"), Dtype::ALL.map(Dtype::name));
+        assert_eq!(checked(BuiltIn::Source, "format"), names(&Format::ENDINGS));
+        assert_eq!(checked(BuiltIn::Sink, "format"), names(&Format::ENDINGS));
+        assert_eq!(checked(BuiltIn::Merger, "how"), names(&merger::WORDS));
+        assert_eq!(checked(BuiltIn::Splitter, "how"), names(&splitter::WORDS));
     }
 }

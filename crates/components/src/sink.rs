@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use titin_runtime::{Instance, Kind, Message, Operator, Patience};
+use titin_runtime::{BuiltIn, Instance, Kind, Message, Operator, Patience};
 
 use crate::data::{Stamp, View, view};
 use crate::error::At;
@@ -16,8 +16,6 @@ use crate::mapper::{Port, connected, ends, round};
 use crate::places::{Purpose, fill, has_slot, has_step};
 use crate::settings::{Settings, stamp};
 use crate::{Error, Result};
-
-const KNOWN: [&str; 2] = ["file", "format"];
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     let name = instance.name();
@@ -95,7 +93,7 @@ impl Sink<'_> {
     }
 
     fn keep(&mut self, port: &str, slot: Option<u32>, message: &Message) -> Result<()> {
-        let settings = Settings::new(self.instance, &KNOWN)?;
+        let settings = Settings::new(self.instance, BuiltIn::Sink)?;
         let (pattern, format) = wanted(&settings, port, slot)?;
         let purpose = Purpose { instance: self.instance.name(), port, slot };
         let name = fill(&pattern, purpose)?;

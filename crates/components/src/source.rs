@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 
-use titin_runtime::{Instance, Operator, Setting};
+use titin_runtime::{BuiltIn, Instance, Operator, Setting};
 
 use crate::data::send;
 use crate::feed::{Fed, Feed, Plan, Repeat};
@@ -17,23 +17,6 @@ use crate::mapper::{End, Port, connected, ends, round};
 use crate::places::{Purpose, fill, has_slot, locate};
 use crate::settings::Settings;
 use crate::{Error, Result};
-
-const KNOWN: [&str; 14] = [
-    "file",
-    "format",
-    "dt",
-    "t0",
-    "t_max",
-    "repeat",
-    "period",
-    "time_axis",
-    "time_column",
-    "columns",
-    "form",
-    "dtype",
-    "delimiter",
-    "slots",
-];
 
 pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
     let receiving = [Operator::FInit, Operator::S].map(|operator| connected(instance, operator));
@@ -132,7 +115,7 @@ fn plans(
     ports: &[Port],
     steps: bool,
 ) -> Result<Vec<(Vec<End>, Plan)>> {
-    let settings = Settings::new(instance, &KNOWN)?;
+    let settings = Settings::new(instance, BuiltIn::Source)?;
     let mut plans = Vec::new();
     for port in ports {
         let name = &port.info.name;

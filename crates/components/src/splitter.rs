@@ -4,7 +4,7 @@
 //! `axis`, without that axis) or `list` (the entries of a list). Pieces go to the out ports and slots in the order of
 //! the description.
 
-use titin_runtime::{Instance, Layout};
+use titin_runtime::{BuiltIn, Instance, Layout};
 
 use crate::array;
 use crate::data::{View, describe, send, view};
@@ -13,16 +13,14 @@ use crate::merger::How;
 use crate::settings::Settings;
 use crate::{Error, Result};
 
-const WORDS: [(&str, How); 3] =
+pub(crate) const WORDS: [(&str, How); 3] =
     [("concatenate", How::Concatenate), ("stack", How::Stack), ("list", How::List)];
-
-const KNOWN: [&str; 3] = ["how", "axis", "sizes"];
 
 /// A piece of a message.
 type Piece<'a> = View<'a>;
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    Settings::new(instance, &KNOWN)?;
+    Settings::new(instance, BuiltIn::Splitter)?;
     mapper::run(instance, |instance, out, taken, stamp| {
         let name = instance.name();
         let [one] = taken else {
@@ -32,7 +30,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
             );
             return Err(Error::Setting(text));
         };
-        let settings = Settings::new(instance, &KNOWN)?;
+        let settings = Settings::new(instance, BuiltIn::Splitter)?;
         let how = settings.word("", "how", &WORDS)?.unwrap_or(How::Concatenate);
         let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
         let sizes = settings.find("", "sizes")?.map(|value| value.as_ints()).transpose()?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use crate::built_in::BuiltIn;
 use crate::extras::Extras;
 use crate::filter::Filter;
 use crate::names::Name;
@@ -204,43 +205,6 @@ pub enum ProgramKind {
     Manual,
     /// One of titin's own.
     BuiltIn(BuiltIn),
-}
-
-/// The components that come with titin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BuiltIn {
-    /// Sends what files hold.
-    Source,
-    /// Writes to files what it receives.
-    Sink,
-    /// Sends each message on to several ports.
-    Duplicator,
-    /// Several messages to one.
-    Merger,
-    /// One message to several.
-    Splitter,
-}
-
-impl BuiltIn {
-    /// All of them.
-    pub const ALL: [BuiltIn; 5] =
-        [BuiltIn::Source, BuiltIn::Sink, BuiltIn::Duplicator, BuiltIn::Merger, BuiltIn::Splitter];
-
-    /// As an implementation in a description: `titin.source`.
-    pub fn name(self) -> &'static str {
-        match self {
-            BuiltIn::Source => "titin.source",
-            BuiltIn::Sink => "titin.sink",
-            BuiltIn::Duplicator => "titin.duplicator",
-            BuiltIn::Merger => "titin.merger",
-            BuiltIn::Splitter => "titin.splitter",
-        }
-    }
-
-    /// The one with this [`name`](BuiltIn::name).
-    pub fn from_name(name: &str) -> Option<BuiltIn> {
-        BuiltIn::ALL.into_iter().find(|b| b.name() == name)
-    }
 }
 
 /// The environment that a program begins with.

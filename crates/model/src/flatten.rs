@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::description::{
-    BuiltIn, Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind,
-};
+use crate::built_in::BuiltIn;
+use crate::description::{Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind};
 use crate::extras::Buffer;
 use crate::filter::Filter;
 use crate::merge::SETTINGS_IN;

@@ -8,7 +8,7 @@ mod python;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
-use crate::description::BuiltIn;
+use crate::built_in::BuiltIn;
 use crate::load::{LoadOptions, read_file};
 use crate::names::Name;
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};

@@ -43,6 +43,7 @@
 
 #![forbid(unsafe_code)]
 
+mod built_in;
 mod check;
 mod description;
 mod dump;
@@ -63,10 +64,11 @@ mod settings;
 mod timelines;
 mod yaml;
 
+pub use built_in::{BuiltIn, Takes};
 pub use description::{
-    BaseEnv, BuiltIn, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End,
-    ExecutionModel, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program, ProgramKind, Resources,
-    Resume, SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End, ExecutionModel,
+    KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program, ProgramKind, Resources, Resume,
+    SupportedSetting,
 };
 pub use extras::{
     Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,

@@ -246,6 +246,8 @@ fn find(name: &str) -> Result<(f64, f64, Dimension), UnitError> {
     let hint = nearest(name, known.filter(|n| n.len() > 1)).map(|n| format!("did you mean \"{n}\"?"));
     let text = if matches!(name, "°C" | "degC" | "C°" | "°F" | "degF") {
         format!("\"{name}\" has an offset and cannot be converted by a factor; give the temperature in K")
+    } else if matches!(name, "month" | "months" | "mon" | "mo") {
+        format!("\"{name}\" has no fixed length; give the time in days")
     } else {
         format!("\"{name}\" is not a unit that titin knows")
     };
@@ -268,22 +270,51 @@ const UNITS: &[Row] = &[
     (&["min", "mins", "minute", "minutes"], 60.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
     (&["h", "hr", "hrs", "hour", "hours"], 3600.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
     (&["d", "day", "days"], 86_400.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["week", "weeks"], 604_800.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["yr", "year", "years", "a"], 31_557_600.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["kyr"], 31_557_600e3, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["Myr"], 31_557_600e6, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["Gyr"], 31_557_600e9, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["week", "weeks", "wk", "wks"], 604_800.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (
+        &["yr", "yrs", "year", "years", "y", "a", "julian_year", "julian_years"],
+        31_557_600.0,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (&["decade", "decades"], 31_557_600e1, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["century", "centuries"], 31_557_600e2, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    // Not by prefixes: `ha` is a hectare, and `Pa` a pascal.
+    (&["kyr", "ky", "ka", "millennium", "millennia"], 31_557_600e3, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["Myr", "My", "Ma"], 31_557_600e6, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (&["Gyr", "Gy", "Ga"], 31_557_600e9, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
     // Length.
     (&["m", "meter", "meters", "metre", "metres"], 1.0, 1.0, [1, 0, 0, 0, 0, 0, 0], Yes),
     (&["micron", "microns"], 1.0, 1e6, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["angstrom", "angstroms", "Å"], 1.0, 1e10, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["au", "AU"], 149_597_870_700.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
+    (
+        &["angstrom", "angstroms", "Angstrom", "Å", "ångström", "Ångström"],
+        1.0,
+        1e10,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["au", "AU", "astronomical_unit", "astronomical_units"],
+        149_597_870_700.0,
+        1.0,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
     (&["pc", "parsec", "parsecs"], 3.085_677_581_491_367e16, 1.0, [1, 0, 0, 0, 0, 0, 0], Yes),
-    (&["ly"], 9_460_730_472_580_800.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["inch", "inches"], 254.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
+    (
+        &["ly", "lightyear", "lightyears", "light_year", "light_years"],
+        9_460_730_472_580_800.0,
+        1.0,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (&["inch", "inches", "in"], 254.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
     (&["ft", "foot", "feet"], 3048.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["mile", "miles"], 1_609_344.0, 1e3, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["nmi"], 1852.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["yd", "yard", "yards"], 9144.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["fathom", "fathoms"], 18_288.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["mile", "miles", "mi"], 1_609_344.0, 1e3, [1, 0, 0, 0, 0, 0, 0], No),
+    (&["nmi", "nautical_mile", "nautical_miles"], 1852.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
     // Area, volume, speed.
     (&["ha", "hectare", "hectares"], 1e4, 1.0, [2, 0, 0, 0, 0, 0, 0], No),
     (&["L", "l", "liter", "liters", "litre", "litres"], 1.0, 1e3, [3, 0, 0, 0, 0, 0, 0], Yes),
@@ -353,12 +384,29 @@ mod tests {
             ("90 min", 5400.0),
             ("1.5 weeks", 907_200.0),
             ("20 nanoseconds", 2e-8),
+            ("3 msec", 0.003),
+            ("2 wk", 1_209_600.0),
+            ("1 y", 31_557_600.0),
+            ("2 yrs", 63_115_200.0),
+            ("1 ka", 31_557_600e3),
+            ("1 My", 31_557_600e6),
+            ("1 century", 31_557_600e2),
         ] {
             assert_eq!((si(text), parse(text).unwrap().dimension), (seconds, Dimension::TIME), "{text}");
         }
-        for (text, metres) in
-            [("2.5 km", 2500.0), ("10 um", 1e-5), ("3 mm", 0.003), ("1 ft", 0.3048), ("7 m", 7.0)]
-        {
+        for (text, metres) in [
+            ("2.5 km", 2500.0),
+            ("10 um", 1e-5),
+            ("3 mm", 0.003),
+            ("1 ft", 0.3048),
+            ("7 m", 7.0),
+            ("1 in", 0.0254),
+            ("1 mi", 1609.344),
+            ("2 yd", 1.8288),
+            ("1 Ångström", 1e-10),
+            ("3 micrometers", 3e-6),
+            ("2 nautical_miles", 3704.0),
+        ] {
             assert_eq!((si(text), parse(text).unwrap().dimension), (metres, Dimension::LENGTH), "{text}");
         }
     }
@@ -380,6 +428,20 @@ mod tests {
     }
 
     #[test]
+    fn a_name_means_one_unit() {
+        let names: Vec<&str> = UNITS.iter().flat_map(|row| row.0.iter().copied()).collect();
+        let distinct: std::collections::HashSet<&str> = names.iter().copied().collect();
+        assert_eq!(names.len(), distinct.len());
+        // A name goes before what a prefix and another name would make of it. This one, and no other, could be read so.
+        let also = names.iter().filter(|name| {
+            let prefixes = PREFIXES.iter().flat_map(|(prefixes, ..)| *prefixes);
+            let mut rests = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
+            rests.any(|rest| UNITS.iter().any(|row| row.4 == Yes && row.0.contains(&rest)))
+        });
+        assert_eq!(also.copied().collect::<Vec<_>>(), ["ft"]);
+    }
+
+    #[test]
     fn reading_in_a_unit() {
         let hour = parse("90 min").unwrap();
         assert_eq!(hour.in_unit("h"), Ok(1.5));
@@ -397,6 +459,7 @@ mod tests {
             ("10 mss", "not a unit"),
             ("10 secnds", "did you mean"),
             ("20 degC", "offset"),
+            ("2 months", "in days"),
             ("1 m/", "ends with"),
             ("1 /s", "not a unit"),
             ("1 m^99", "power"),

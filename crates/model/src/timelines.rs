@@ -8,7 +8,8 @@ mod report;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use crate::description::{BuiltIn, Model, Port};
+use crate::built_in::BuiltIn;
+use crate::description::{Model, Port};
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::network::Network;

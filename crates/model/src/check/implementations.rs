@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::{Found, deeper, walk};
-use crate::description::{BuiltIn, Component, Description, ExecutionModel, Model, Need, Ports, ProgramKind};
+use crate::built_in::BuiltIn;
+use crate::description::{Component, Description, ExecutionModel, Model, Need, Ports, ProgramKind};
 use crate::flatten::DEEPEST;
 use crate::load::Start;
 use crate::names::{InstanceName, Name, Reference};

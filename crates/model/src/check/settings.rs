@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Found, walk};
+use crate::built_in::{BuiltIn, Takes};
 use crate::description::{Description, Model, SupportedSetting};
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
-use crate::settings::SettingType;
+use crate::settings::{SettingType, Settings, Value};
 
 /// Settings that MUSCLE3 and titin read themselves.
 const SPECIAL: [&str; 5] = [
@@ -57,6 +58,11 @@ struct Readers<'a> {
     known: BTreeSet<&'a str>,
 }
 
+/// Which of titin's own does the work of a component, if one does.
+fn built_in(component: &NetworkComponent) -> Option<BuiltIn> {
+    BuiltIn::from_name(component.implementation.as_ref()?)
+}
+
 /// What a component says that it reads, if it says so.
 fn supported<'a>(description: &'a Description, component: &NetworkComponent) -> Option<&'a Supported> {
     let program = description.programs.get(component.implementation.as_ref()?)?;
@@ -73,8 +79,11 @@ impl<'a> Readers<'a> {
         };
         // What is given to the whole, or to a component that a model implements, is read by all components within.
         for component in &network.components {
-            let names: Option<BTreeSet<&str>> = supported(description, component)
-                .map(|settings| settings.keys().map(|n| n.as_str()).collect());
+            let names: Option<BTreeSet<&str>> = match built_in(component) {
+                Some(built_in) => Some(built_in.settings().iter().map(|(name, _)| *name).collect()),
+                None => supported(description, component)
+                    .map(|settings| settings.keys().map(|n| n.as_str()).collect()),
+            };
             readers.known.extend(names.iter().flatten());
             let path = component.path.as_str();
             let ends = path.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i);
@@ -139,7 +148,12 @@ impl<'a> Readers<'a> {
                 problems.warn(at, Code::UnknownSetting, format!("there is no setting \"{name}\""), why, hint);
             }
         } else {
-            self.check_name(path, component, name, at, problems);
+            // What comes with titin has settings for each of its ports.
+            let own = self.network.component(component).filter(|component| built_in(component).is_some());
+            let of_port = own.and_then(|own| {
+                name.split_once('.').filter(|(port, _)| own.ports.contains_key(*port)).map(|(_, name)| name)
+            });
+            self.check_name(path, component, of_port.unwrap_or(name), at, problems);
         }
     }
 
@@ -150,12 +164,16 @@ impl<'a> Readers<'a> {
                 let all = || known.iter().copied();
                 let hint =
                     did_you_mean(name, all()).unwrap_or_else(|| format!("known there: {}", listing(all())));
-                let who = if component.is_empty() {
-                    format!("no program in model \"{}\"", self.network.model)
-                } else {
-                    format!("no program of \"{component}\"")
+                let why = match self.network.component(component).and_then(built_in) {
+                    Some(built_in) => format!("{} has no setting \"{name}\"", built_in.name()),
+                    None if component.is_empty() => format!(
+                        "no program in model \"{}\" lists \"{name}\" under \"supported_settings\"",
+                        self.network.model
+                    ),
+                    None => {
+                        format!("no program of \"{component}\" lists \"{name}\" under \"supported_settings\"")
+                    }
                 };
-                let why = format!("{who} lists \"{name}\" under \"supported_settings\"");
                 problems.error_hint(
                     at,
                     Code::UnknownSetting,
@@ -234,6 +252,11 @@ fn check_types(description: &Description, root: &Model, network: &Network, probl
         given.entry(path.split('[').next().unwrap_or_default()).or_default().push(path);
     }
     let places: HashMap<&Name, Place> = settings.entries().map(|(path, _, at)| (path, at)).collect();
+    for component in &network.components {
+        if let Some(built_in) = built_in(component) {
+            check_built_in(settings, component, built_in, &given, &places, problems);
+        }
+    }
     let mut check = |path: &Name, of: SettingType, reader: &str, name: &str| {
         let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else { return };
         let at = places.get(path).copied().unwrap_or_default();
@@ -279,5 +302,42 @@ fn check_types(description: &Description, root: &Model, network: &Network, probl
                 }
             }
         }
+    }
+}
+
+/// What a component of titin's gets, for all of it, for a port, and for single instances.
+fn check_built_in(
+    settings: &Settings,
+    component: &NetworkComponent,
+    built_in: BuiltIn,
+    given: &HashMap<&str, Vec<&Name>>,
+    places: &HashMap<&Name, Place>,
+    problems: &mut Problems,
+) {
+    let whole = InstanceName::new(component.path.clone(), Vec::new());
+    let mut paths: BTreeSet<(&Name, usize)> = BTreeSet::new();
+    let single = given.get(component.path.as_str());
+    for (row, (name, _)) in built_in.settings().iter().enumerate() {
+        let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
+        for name in of_ports.chain([name.to_string()]) {
+            paths.extend(settings.find_entry(&whole, &name).map(|(path, _)| (path, row)));
+            let of_instances = single.into_iter().flatten().copied();
+            let ends = of_instances.filter(|path| path.rsplit_once("].").is_some_and(|(_, end)| end == name));
+            paths.extend(ends.map(|path| (path, row)));
+        }
+    }
+    for (path, row) in paths {
+        let (name, takes) = built_in.settings()[row];
+        let Some((value, Err(wanted))) = settings.value(path).map(|value| (value, takes.check(value))) else {
+            continue;
+        };
+        let at = places.get(path).copied().unwrap_or_default();
+        let who = format!("{}, which implements component \"{}\",", built_in.name(), component.path);
+        let why = format!("{who} takes for \"{name}\" {wanted}; found {value}");
+        let hint = match (takes, value) {
+            (Takes::Word(words), Value::Str(word)) => did_you_mean(word, words.iter().copied()),
+            _ => None,
+        };
+        problems.error_hint(at, Code::SettingType, format!("setting \"{path}\" does not fit"), why, hint);
     }
 }

@@ -1,0 +1,180 @@
+//! The components that come with titin, and the settings that each reads.
+
+use crate::settings::{SettingType, Value};
+
+/// The components that come with titin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BuiltIn {
+    /// Sends what files hold.
+    Source,
+    /// Writes to files what it receives.
+    Sink,
+    /// Sends each message on to several ports.
+    Duplicator,
+    /// Several messages to one.
+    Merger,
+    /// One message to several.
+    Splitter,
+}
+
+/// What a setting of a built-in component may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Takes {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// True or false.
+    Flag,
+    /// A whole number from 0.
+    Count,
+    /// True or false, or a whole number from 1.
+    Times,
+    /// Seconds, or a duration with a unit.
+    Time,
+    /// A list of whole numbers from 0.
+    Counts,
+}
+
+use Takes::{Count, Counts, Flag, Text, Time, Times, Word};
+
+type Row = (&'static str, Takes);
+
+const FILE: Row = ("file", Text);
+const FORMAT: Row = ("format", Word(&["npy", "csv", "jsonl", "ndjson", "json"]));
+const AXIS: Row = ("axis", Count);
+const DTYPES: &[&str] = &[
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+];
+
+const SOURCE: &[Row] = &[
+    FILE,
+    FORMAT,
+    ("dt", Time),
+    ("t0", Time),
+    ("t_max", Time),
+    ("repeat", Times),
+    ("period", Time),
+    ("time_axis", Flag),
+    ("time_column", Text),
+    ("columns", Text),
+    ("form", Word(&["array", "map", "table"])),
+    ("dtype", Word(DTYPES)),
+    ("delimiter", Word(&[",", ";", "tab", "\t", "|"])),
+    ("slots", Count),
+];
+const SINK: &[Row] = &[FILE, FORMAT];
+const MERGER: &[Row] = &[("how", Word(&["concatenate", "stack", "list", "by-time", "first-come"])), AXIS];
+const SPLITTER: &[Row] = &[("how", Word(&["concatenate", "stack", "list"])), AXIS, ("sizes", Counts)];
+
+impl BuiltIn {
+    /// All of them.
+    pub const ALL: [BuiltIn; 5] =
+        [BuiltIn::Source, BuiltIn::Sink, BuiltIn::Duplicator, BuiltIn::Merger, BuiltIn::Splitter];
+
+    /// As an implementation in a description: `titin.source`.
+    pub fn name(self) -> &'static str {
+        match self {
+            BuiltIn::Source => "titin.source",
+            BuiltIn::Sink => "titin.sink",
+            BuiltIn::Duplicator => "titin.duplicator",
+            BuiltIn::Merger => "titin.merger",
+            BuiltIn::Splitter => "titin.splitter",
+        }
+    }
+
+    /// The one with this [`name`](BuiltIn::name).
+    pub fn from_name(name: &str) -> Option<BuiltIn> {
+        BuiltIn::ALL.into_iter().find(|b| b.name() == name)
+    }
+
+    /// The settings that it reads, for all of it or for one of its ports (`rain.north.file`).
+    pub fn settings(self) -> &'static [(&'static str, Takes)] {
+        match self {
+            BuiltIn::Source => SOURCE,
+            BuiltIn::Sink => SINK,
+            BuiltIn::Duplicator => &[],
+            BuiltIn::Merger => MERGER,
+            BuiltIn::Splitter => SPLITTER,
+        }
+    }
+}
+
+impl Takes {
+    /// Whether a value would do; else what would.
+    pub(crate) fn check(self, value: &Value) -> Result<(), String> {
+        let (fits, wanted) = match (self, value) {
+            (Text, _) => (value.fits(SettingType::Str), "a text".to_string()),
+            (Word(words), Value::Str(word)) => (words.contains(&word.as_str()), String::new()),
+            (Word(_), _) => (false, String::new()),
+            (Flag, _) => (value.fits(SettingType::Bool), "true or false".to_string()),
+            (Count, _) => (matches!(value, Value::Int(0..)), "a whole number from 0".to_string()),
+            (Times, _) => (
+                matches!(value, Value::Bool(_) | Value::Int(1..)),
+                "true, or a whole number from 1".to_string(),
+            ),
+            (Time, _) => {
+                (value.in_unit("s").is_ok(), "a time: a number, or one with a unit such as \"10 min\"".into())
+            }
+            (Counts, _) => {
+                let whole = match value {
+                    Value::Ints(sizes) => sizes.iter().all(|size| *size >= 0),
+                    _ => value.fits(SettingType::Ints),
+                };
+                (whole, "a list of whole numbers from 0".to_string())
+            }
+        };
+        match self {
+            _ if fits => Ok(()),
+            Word(words) => Err(crate::problem::listing(words.iter().copied())),
+            _ => Err(wanted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_what_a_setting_takes() {
+        let of = |built_in: BuiltIn, name: &str| {
+            built_in.settings().iter().find(|(known, _)| *known == name).unwrap().1
+        };
+        let text = |text: &str| Value::Str(text.into());
+        let source = |name| of(BuiltIn::Source, name);
+        for (takes, good, bad) in [
+            (source("file"), vec![text("a.npy")], vec![Value::Int(3)]),
+            (
+                source("dt"),
+                vec![text("10 min"), Value::Int(3), Value::Float(0.5)],
+                vec![text("3 km"), text("x")],
+            ),
+            (source("repeat"), vec![Value::Bool(true), Value::Int(3)], vec![Value::Int(0), text("x")]),
+            (source("slots"), vec![Value::Int(0)], vec![Value::Int(-1), Value::Float(2.0)]),
+            (source("time_axis"), vec![Value::Bool(false)], vec![Value::Int(0)]),
+            (of(BuiltIn::Merger, "how"), vec![text("by-time")], vec![text("bytime"), Value::Int(0)]),
+            (
+                of(BuiltIn::Splitter, "sizes"),
+                vec![Value::Ints(vec![1, 0])],
+                vec![Value::Ints(vec![-1]), Value::Int(1)],
+            ),
+        ] {
+            good.iter().for_each(|value| assert_eq!(takes.check(value), Ok(()), "{value}"));
+            bad.iter().for_each(|value| assert!(takes.check(value).is_err(), "{takes:?} {value}"));
+        }
+    }
+}
