@@ -1,7 +1,5 @@
 //! Back to yMMSL v0.2.
 
-use std::collections::HashSet;
-
 use crate::description::{
     BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Need, Ports, Program,
     ProgramKind, SupportedSetting,
@@ -11,7 +9,6 @@ use crate::extras::{Buffer, Call, EndTime, Extras};
 use crate::filter::{Filter, Side};
 use crate::merge::SETTINGS_IN;
 use crate::names::Name;
-use crate::network::Network;
 use crate::operator::{Operator, Timeline};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Settings, Value};
@@ -70,50 +67,6 @@ impl Description {
         }
         top.map("resume", resume);
         top.map("titin", extras(&self.extras));
-        top.document()
-    }
-}
-
-impl Network {
-    /// The network as one yMMSL v0.2 file with one flat model, as it was run.
-    pub fn to_ymmsl(&self) -> String {
-        let mut top = begin("");
-        let (mut map, mut components) = (Map::default(), Map::default());
-        for c in &self.components {
-            let inner = component_map(&c.description, &c.ports, c.implementation.as_ref(), &c.multiplicity);
-            components.put(c.path.as_str(), Yaml::Map(inner));
-        }
-        map.map("components", components);
-        let matching = self.matching_timelines.iter().filter_map(|class| class.split_first());
-        map.map("matching_timelines", matching_timelines(matching));
-        let lines = self.bundles.iter().map(|bundle| {
-            let (sender, receiver) = self.ends(bundle);
-            let end = |path: &Name, port: &Name| format!("{path}.{port}");
-            let ends = (end(&sender.path, &bundle.sender_port), end(&receiver.path, &bundle.receiver_port));
-            (ends.0, bundle.filters.as_slice(), ends.1)
-        });
-        map.map("conduits", conduits(lines));
-        let mut models = Map::default();
-        models.put(self.model.as_str(), Yaml::Map(map));
-        top.map("models", models);
-        top.map("settings", settings(&self.settings));
-        let mut seen = HashSet::new();
-        let used =
-            self.components.iter().filter_map(|c| c.program.as_deref()).filter(|p| seen.insert(&p.name));
-        top.map("programs", programs(used));
-        let needs = self.components.iter().map(|c| (format!("{}.{}", self.model, c.path), c.need));
-        top.map("resources", resources(needs));
-        top.map("checkpoints", checkpoints(&self.checkpoints));
-        let mut resume = Map::default();
-        for (path, snapshot) in &self.resume {
-            resume.put(format!("{}.{path}", self.model), Yaml::Text(snapshot.display().to_string()));
-        }
-        top.map("resume", resume);
-        // What is said about programs that are not used would be about nothing.
-        let mut used = self.extras.clone();
-        used.required
-            .retain(|name, _| self.components.iter().any(|c| c.implementation.as_ref() == Some(name)));
-        top.map("titin", extras(&used));
         top.document()
     }
 }

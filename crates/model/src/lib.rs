@@ -2,7 +2,7 @@
 //!
 //! [`load`] reads description files of yMMSL v0.1 and v0.2, merges them, follows imports and reports everything that is wrong at
 //! once. [`Description::network`] takes nested models apart and gives the flat [`Network`] that is run: components with their
-//! programs, instances, and the [`Wire`]s of each instance.
+//! programs, their instances, and the conduits between these.
 //!
 //! This crate reads the files that it is given and the modules that they import. It never prints, starts nothing, opens no
 //! socket, and takes no text, however hostile, for granted.
@@ -35,8 +35,9 @@
 //! let description = load_texts(&[("demo.ymmsl", text)], &LoadOptions::default()).unwrap();
 //! let network = description.network(None).unwrap();
 //! assert_eq!(network.instances().count(), 5);
-//! let wiring = network.wiring(&"macro".parse().unwrap()).unwrap();
-//! assert_eq!(wiring.wires.len(), 8);
+//! assert_eq!(network.conduit_count(), 8);
+//! let ends = network.conduit(titin_model::ConduitId(2)).unwrap();
+//! assert_eq!((ends.sender_slot, ends.receiver.to_string().as_str()), (Some(2), "micro[2]"));
 //! let dt = network.settings.find(&"micro[2]".parse().unwrap(), "dt").unwrap();
 //! assert_eq!(dt.in_unit("s"), Ok(0.005));
 //! ```
@@ -81,7 +82,7 @@ pub use names::{
     BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Part, Reference,
     is_identifier,
 };
-pub use network::{Bundle, ConduitEnds, Direction, Network, NetworkComponent, Wire, Wiring};
+pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
 pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
 pub use settings::{SettingType, Settings, Value};

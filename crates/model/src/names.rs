@@ -119,11 +119,6 @@ impl Reference {
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
-
-    /// Whether no part is an index.
-    pub fn is_plain(&self) -> bool {
-        self.0.iter().all(|part| matches!(part, Part::Name(_)))
-    }
 }
 
 /// Why a text is not a reference or an instance's name.
@@ -338,6 +333,5 @@ mod tests {
     fn references_keep_indices_in_their_place() {
         let reference: Reference = "a[1].b.c[02]".parse().unwrap();
         assert_eq!(reference.to_string(), "a[1].b.c[2]");
-        assert!(!reference.is_plain());
     }
 }

@@ -11,7 +11,7 @@ use crate::description::{Checkpoints, Need, Port, Ports, Program};
 use crate::extras::{Buffer, Extras, Medium};
 use crate::filter::Filter;
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
-use crate::operator::{Operator, Timeline};
+use crate::operator::Timeline;
 use crate::problem::Place;
 use crate::settings::Settings;
 
@@ -102,65 +102,19 @@ pub struct Bundle {
     pub(crate) at: Place,
 }
 
-/// Which way messages go through a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// Out of the instance.
-    Send,
-    /// Into it.
-    Receive,
-}
-
-/// One conduit, seen from one of its instances.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wire {
-    /// Unique in the run, and the same at both ends.
-    pub conduit: ConduitId,
-    /// The port on this side.
-    pub port: Name,
-    /// Its operator.
-    pub operator: Operator,
-    /// The slot on this side, if the peer has more dimensions; `None` for a scalar port, and for a vector port whose slots do
-    /// not follow from multiplicities: that one can be resized, and its slots pair with the peer's by number.
-    pub slot: Option<u32>,
-    /// Which way messages go.
-    pub direction: Direction,
-    /// The other instance.
-    pub peer: InstanceName,
-    /// The port there.
-    pub peer_port: Name,
-    /// The slot there, as for `slot`.
-    pub peer_slot: Option<u32>,
-    /// What happens to messages on the way, in order.
-    pub filters: Vec<Filter>,
-    /// How much the conduit may hold; `None` leaves it to the runtime.
-    pub buffer: Buffer,
-    /// The medium that the conduit is pinned to.
-    pub medium: Option<Medium>,
-}
-
-/// All wires of an instance.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wiring {
-    /// The wires: those that send, then those that receive, each in the order of the description.
-    pub wires: Vec<Wire>,
-    /// Declared ports without a wire.
-    pub unconnected: Vec<Port>,
-}
-
-/// A conduit, seen from above.
+/// The two ends of a conduit between instances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConduitEnds {
     /// The conduit of the description that it belongs to.
     pub bundle: BundleId,
     /// Where messages come from.
     pub sender: InstanceName,
-    /// The slot there.
+    /// The slot there, if the receiver has more dimensions; `None` for a scalar port, and for a vector port whose slots do not follow
+    /// from multiplicities: that one can be resized, and its slots pair with the peer's by number.
     pub sender_slot: Option<u32>,
     /// Where they go.
     pub receiver: InstanceName,
-    /// The slot there.
+    /// The slot there, as for `sender_slot`.
     pub receiver_slot: Option<u32>,
 }
 
@@ -203,15 +157,6 @@ impl Network {
         Some(InstanceId(component.first_instance + ravel(instance.indices(), &component.multiplicity)))
     }
 
-    /// The instance with this number.
-    pub fn instance(&self, id: InstanceId) -> Option<InstanceName> {
-        let after = self.components.partition_point(|component| component.first_instance <= id.0);
-        let component = &self.components[after.checked_sub(1)?];
-        let i = id.0 - component.first_instance;
-        (i < component.instances())
-            .then(|| InstanceName::new(component.path.clone(), unravel(i, &component.multiplicity)))
-    }
-
     /// The ends of a conduit.
     pub fn conduit(&self, id: ConduitId) -> Option<ConduitEnds> {
         let after = self.bundles.partition_point(|bundle| bundle.first_conduit <= id.0);
@@ -233,23 +178,6 @@ impl Network {
         Some(ConduitEnds { bundle: bundle.id, sender: from, sender_slot, receiver: to, receiver_slot })
     }
 
-    /// The wires of an instance, and its ports without one; `None` if there is no such instance.
-    pub fn wiring(&self, instance: &InstanceName) -> Option<Wiring> {
-        let component = self.component_of(instance)?;
-        let attached = &self.attached[component.id.index()];
-        let mut wiring = Wiring::default();
-        for id in &attached.sending {
-            let bundle = &self.bundles[id.index()];
-            self.add_wires(bundle, component, instance.indices(), Direction::Send, &mut wiring.wires);
-        }
-        for id in &attached.receiving {
-            let bundle = &self.bundles[id.index()];
-            self.add_wires(bundle, component, instance.indices(), Direction::Receive, &mut wiring.wires);
-        }
-        wiring.unconnected = self.unconnected(component).cloned().collect();
-        Some(wiring)
-    }
-
     /// The declared ports of a component that no conduit leads to or from.
     pub fn unconnected<'a>(&'a self, component: &'a NetworkComponent) -> impl Iterator<Item = &'a Port> + 'a {
         let attached = &self.attached[component.id.index()];
@@ -268,49 +196,6 @@ impl Network {
     fn pairs(&self, bundle: &Bundle) -> u32 {
         let (sender, receiver) = self.ends(bundle);
         sender.instances().max(receiver.instances())
-    }
-
-    fn add_wires(
-        &self,
-        bundle: &Bundle,
-        own: &NetworkComponent,
-        indices: &[u32],
-        direction: Direction,
-        wires: &mut Vec<Wire>,
-    ) {
-        let (sender, receiver) = self.ends(bundle);
-        let (peer, port, peer_port) = match direction {
-            Direction::Send => (receiver, &bundle.sender_port, &bundle.receiver_port),
-            Direction::Receive => (sender, &bundle.receiver_port, &bundle.sender_port),
-        };
-        let (depth, peer_depth) = (own.multiplicity.len(), peer.multiplicity.len());
-        let wire = |pair: u32, slot, peer_indices: Vec<u32>, peer_slot| Wire {
-            conduit: ConduitId(bundle.first_conduit + pair),
-            port: port.clone(),
-            operator: own.ports.get(port).map_or(Operator::FInit, |port| port.operator),
-            slot,
-            direction,
-            peer: InstanceName::new(peer.path.clone(), peer_indices),
-            peer_port: peer_port.clone(),
-            peer_slot,
-            filters: bundle.filters.clone(),
-            buffer: bundle.buffer,
-            medium: bundle.medium,
-        };
-        let place = ravel(indices, &own.multiplicity);
-        if depth >= peer_depth {
-            let peer_slot =
-                (depth > peer_depth).then(|| ravel(&indices[peer_depth..], &own.multiplicity[peer_depth..]));
-            wires.push(wire(place, None, indices[..peer_depth].to_vec(), peer_slot));
-            return;
-        }
-        let extra = &peer.multiplicity[depth..];
-        let slots = volume(extra);
-        for slot in 0..slots {
-            let mut peer_indices = indices.to_vec();
-            peer_indices.extend(unravel(slot, extra));
-            wires.push(wire(place * slots + slot, Some(slot), peer_indices, None));
-        }
     }
 }
 
@@ -355,72 +240,86 @@ mod tests {
         )
     }
 
-    fn wire(network: &Network, instance: &str, i: usize) -> Wire {
-        network.wiring(&instance.parse().unwrap()).unwrap().wires.swap_remove(i)
+    /// Each conduit as `sender[slot] receiver[slot]`.
+    fn shown(network: &Network) -> Vec<String> {
+        let slot = |slot: Option<u32>| slot.map(|slot| format!(" slot {slot}")).unwrap_or_default();
+        let show = |id| {
+            let ends = network.conduit(ConduitId(id)).unwrap();
+            format!(
+                "{}{} -> {}{}",
+                ends.sender,
+                slot(ends.sender_slot),
+                ends.receiver,
+                slot(ends.receiver_slot)
+            )
+        };
+        (0..network.conduit_count()).map(show).collect()
     }
 
     #[test]
     fn equal_multiplicities_pair_one_to_one() {
         let network = network(&(component("a", "3") + &component("b", "3")), "a.out: b.in");
-        let wire = wire(&network, "a[2]", 0);
-        assert_eq!((wire.peer.to_string().as_str(), wire.slot, wire.peer_slot), ("b[2]", None, None));
-        assert_eq!(network.conduit_count(), 3);
+        assert_eq!(shown(&network), ["a[0] -> b[0]", "a[1] -> b[1]", "a[2] -> b[2]"]);
     }
 
     #[test]
     fn further_dimensions_of_the_peer_are_slots() {
-        let network = network(&(component("a", "[2]") + &component("b", "[2, 3]")), "a.out: b.in");
-        let wiring = network.wiring(&"a[1]".parse().unwrap()).unwrap();
-        let peers: Vec<_> = wiring.wires.iter().map(|w| (w.peer.to_string(), w.slot)).collect();
-        assert_eq!(
-            peers,
-            [("b[1][0]".into(), Some(0)), ("b[1][1]".into(), Some(1)), ("b[1][2]".into(), Some(2))]
-        );
-        let wire = wire(&network, "b[1][2]", 0);
-        assert_eq!((wire.peer.to_string().as_str(), wire.slot, wire.peer_slot), ("a[1]", None, Some(2)));
-        assert_eq!(wire.conduit, wiring.wires[2].conduit);
+        let both = component("a", "[2]") + &component("b", "[2, 2]");
+        let there = network(&both, "a.out: b.in");
+        let pairs = [
+            "a[0] slot 0 -> b[0][0]",
+            "a[0] slot 1 -> b[0][1]",
+            "a[1] slot 0 -> b[1][0]",
+            "a[1] slot 1 -> b[1][1]",
+        ];
+        assert_eq!(shown(&there), pairs);
+        let back = network(&both, "b.out: a.in");
+        assert_eq!(shown(&back)[3], "b[1][1] -> a[1] slot 1");
     }
 
     #[test]
     fn ports_without_a_conduit_are_listed() {
         let network = network(&(component("a", "1") + &component("b", "1")), "a.out: b.in");
-        let unconnected = network.wiring(&"a[0]".parse().unwrap()).unwrap().unconnected;
-        assert_eq!(unconnected.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["in"]);
-        assert!(network.wiring(&"a[1]".parse().unwrap()).is_none());
-        assert!(network.wiring(&"a".parse().unwrap()).is_none());
+        let unconnected = network.unconnected(network.component("a").unwrap());
+        assert_eq!(unconnected.map(|p| p.name.as_str()).collect::<Vec<_>>(), ["in"]);
+        assert!(network.instance_id(&"a[1]".parse().unwrap()).is_none());
+        assert!(network.instance_id(&"a".parse().unwrap()).is_none());
     }
 
-    /// Both ends of every conduit agree, and every conduit has one id.
+    /// The ends of every conduit are instances that agree in the dimensions they share, and each slot of a port has one conduit.
     fn check_whole(network: &Network) {
-        let mut ends: HashMap<ConduitId, Vec<(InstanceName, Option<u32>, Direction)>> = HashMap::new();
         for (i, instance) in network.instances().enumerate() {
             assert_eq!(network.instance_id(&instance), Some(InstanceId(i as u32)));
-            assert_eq!(network.instance(InstanceId(i as u32)), Some(instance.clone()));
-            for wire in network.wiring(&instance).unwrap().wires {
-                ends.entry(wire.conduit).or_default().push((instance.clone(), wire.slot, wire.direction));
-                let other = network.wiring(&wire.peer).unwrap().wires;
-                let back = other
-                    .iter()
-                    .find(|w| w.conduit == wire.conduit && w.direction != wire.direction)
-                    .unwrap();
-                assert_eq!((&back.peer, back.slot, back.peer_slot), (&instance, wire.peer_slot, wire.slot));
-            }
         }
-        assert_eq!(network.instance(InstanceId(network.instance_count())), None);
-        let ids: HashSet<u32> = ends.keys().map(|id| id.0).collect();
-        assert_eq!(ids, (0..network.conduit_count()).collect());
-        for (id, both) in ends {
-            let above = network.conduit(id).unwrap();
-            assert_eq!(both.len(), 2);
-            for (instance, slot, direction) in both {
-                let (name, its_slot) = match direction {
-                    Direction::Send => (&above.sender, above.sender_slot),
-                    Direction::Receive => (&above.receiver, above.receiver_slot),
-                };
-                assert_eq!((&instance, slot), (name, its_slot));
-            }
+        let mut slots: HashMap<(BundleId, InstanceName, bool), Vec<Option<u32>>> = HashMap::new();
+        for id in 0..network.conduit_count() {
+            let ends = network.conduit(ConduitId(id)).unwrap();
+            assert!(
+                network.instance_id(&ends.sender).is_some() && network.instance_id(&ends.receiver).is_some()
+            );
+            let mut pairs = ends.sender.indices().iter().zip(ends.receiver.indices());
+            assert!(pairs.all(|(from, to)| from == to), "{ends:?}");
+            slots.entry((ends.bundle, ends.sender, true)).or_default().push(ends.sender_slot);
+            slots.entry((ends.bundle, ends.receiver, false)).or_default().push(ends.receiver_slot);
         }
         assert_eq!(network.conduit(ConduitId(network.conduit_count())), None);
+        for bundle in &network.bundles {
+            let (sender, receiver) = network.ends(bundle);
+            for (own, peer, sends) in [(sender, receiver, true), (receiver, sender, false)] {
+                let extra = peer.multiplicity.get(own.multiplicity.len()..).unwrap_or_default();
+                let wanted: HashSet<_> = match extra {
+                    [] => HashSet::from([None]),
+                    sizes => (0..volume(sizes)).map(Some).collect(),
+                };
+                let of_own = |instance: &InstanceName| *instance.component() == own.path.as_str();
+                for instance in network.instances().filter(of_own) {
+                    let found = slots.remove(&(bundle.id, instance, sends)).unwrap();
+                    assert_eq!(found.len(), wanted.len());
+                    assert_eq!(found.into_iter().collect::<HashSet<_>>(), wanted);
+                }
+            }
+        }
+        assert!(slots.is_empty());
     }
 
     proptest::proptest! {

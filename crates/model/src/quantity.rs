@@ -61,11 +61,6 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// A duration in seconds.
-    pub fn seconds(value: f64) -> Quantity {
-        Quantity { value_si: value, dimension: Dimension::TIME }
-    }
-
     /// The value in `unit`: `parse("90 min")?.in_unit("h")?` is 1.5.
     pub fn in_unit(&self, unit: &str) -> Result<f64, UnitError> {
         let unit_of = parse_unit(unit)?;

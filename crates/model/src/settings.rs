@@ -225,38 +225,6 @@ impl Settings {
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
-
-    /// Lays `other` over these settings; where both have a path, `other` wins.
-    pub fn merge(&mut self, other: &Settings) {
-        for (path, entry) in &other.values {
-            self.values.insert(path.clone(), entry.clone());
-        }
-    }
-
-    /// The names that `instance` can ask for, sorted: names without a path, and those under its own path.
-    pub fn names(&self, instance: &InstanceName) -> Vec<String> {
-        let whole = instance.to_string();
-        let mut prefixes = vec![String::new()];
-        prefixes.extend(
-            whole
-                .char_indices()
-                .filter(|(_, c)| matches!(c, '.' | '['))
-                .map(|(i, _)| format!("{}.", &whole[..i])),
-        );
-        prefixes.push(format!("{whole}."));
-        let of = |path: &str| {
-            prefixes
-                .iter()
-                .rev()
-                .find_map(|p| path.strip_prefix(p.as_str()))
-                .filter(|name| !name.contains(['.', '[']))
-                .map(str::to_string)
-        };
-        let mut names: Vec<_> = self.values.keys().filter_map(|path| of(path)).collect();
-        names.sort();
-        names.dedup();
-        names
-    }
 }
 
 impl FromIterator<(Name, Value)> for Settings {
@@ -341,12 +309,6 @@ mod tests {
             of.values.shift_remove(&found);
         }
         assert_eq!(all.find(&instance, "x"), None);
-    }
-
-    #[test]
-    fn names_are_those_the_instance_can_ask_for() {
-        let all = settings(&[("x", 0), ("a.y", 1), ("a[0].z", 2), ("a[1].w", 2), ("b.v", 3), ("a.b.u", 1)]);
-        assert_eq!(all.names(&"a[0]".parse().unwrap()), ["x", "y", "z"]);
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! timelines says how often it runs. A conduit fits if both ends are on the same path, filters taken into account. Components
 //! that exchange messages in each step (O_I to S) step together: their timelines are taken to match, declared or not.
 
+mod declare;
+mod groups;
 mod report;
+mod whole;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -12,10 +15,12 @@ use crate::built_in::BuiltIn;
 use crate::description::{Model, Port};
 use crate::filter::Filter;
 use crate::names::Name;
-use crate::network::Network;
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems, did_you_mean};
+use crate::problem::{Code, Place, Problems};
+use declare::declare;
+use groups::groups;
 use report::{end, report_cycle, report_links, report_torn};
+pub(crate) use whole::of_network;
 
 /// A timeline of a component's own; a number in [`Graph::parts`].
 type Part = u32;
@@ -471,53 +476,6 @@ fn settings_in() -> &'static Port {
     })
 }
 
-/// Unites what the model declares to match. `prefix` is the path of the component that the model implements, if any.
-fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, problems: &mut Problems) {
-    if model.matching_timelines.is_empty() {
-        return;
-    }
-    let names = graph.names.clone();
-    let components: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
-    for i in 0..graph.links.len() {
-        let Link { sender, sender_port, receiver, receiver_port, .. } = graph.links[i];
-        graph.port_parts(sender, sender_port, &mut Vec::new());
-        graph.port_parts(receiver, receiver_port, &mut Vec::new());
-    }
-    for matching in &model.matching_timelines {
-        let mut rows: Vec<Vec<Option<Part>>> = Vec::new();
-        for timeline in std::iter::once(&matching.head).chain(&matching.others) {
-            let mut row = Vec::new();
-            for written in timeline.parts() {
-                let part = graph.written_part(&components, &format!("{prefix}{written}"));
-                if part.is_none() && prefix.is_empty() {
-                    let why = format!(
-                        "model \"{}\" has no component of this name with such a timeline",
-                        model.name
-                    );
-                    let hint = did_you_mean(written, model.components.keys().map(|name| name.as_str()));
-                    let what = format!("timeline \"{timeline}\" does not exist");
-                    problems.error_hint(matching.at, Code::UnknownComponent, what, why, hint);
-                }
-                row.push(part);
-            }
-            rows.push(row);
-        }
-        for pair in rows.windows(2) {
-            if pair[0].len() != pair[1].len() && prefix.is_empty() {
-                let why = "one of them is nested more deeply, so it has more points";
-                let what = format!("the timelines that are to match \"{}\" cannot", matching.head);
-                problems.warn(matching.at, Code::Rate, what, why, None);
-                continue;
-            }
-            for (a, b) in pair[0].iter().zip(&pair[1]) {
-                if let (Some(a), Some(b)) = (a, b) {
-                    graph.unite(*a, *b);
-                }
-            }
-        }
-    }
-}
-
 /// Links between steps that no chain of such links leads back from, and whose timelines are not declared to match: that both
 /// sides make as many steps is a guess.
 fn one_way(graph: &mut Graph<'_>) -> Vec<usize> {
@@ -534,115 +492,4 @@ fn one_way(graph: &mut Graph<'_>) -> Vec<usize> {
         .filter(|(_, a, b)| group.get(&graph.find(*a)) != group.get(&graph.find(*b)))
         .map(|p| p.0)
         .collect()
-}
-
-/// Numbers the strongly connected groups of a graph (Tarjan, without recursion).
-fn groups(onward: &HashMap<Part, Vec<Part>>) -> HashMap<Part, usize> {
-    let mut group: HashMap<Part, usize> = HashMap::new();
-    let mut index: HashMap<Part, (usize, usize)> = HashMap::new();
-    let mut open: Vec<Part> = Vec::new();
-    let none = Vec::new();
-    let (mut next, mut count) = (0, 0);
-    let mut roots: Vec<_> = onward.keys().copied().collect();
-    roots.sort_unstable();
-    for root in roots {
-        if index.contains_key(&root) {
-            continue;
-        }
-        let mut walk = vec![(root, 0usize)];
-        while let Some((at, done)) = walk.pop() {
-            if done == 0 {
-                index.insert(at, (next, next));
-                next += 1;
-                open.push(at);
-            }
-            let children = onward.get(&at).unwrap_or(&none);
-            if let Some(child) = children.get(done) {
-                walk.push((at, done + 1));
-                if !index.contains_key(child) {
-                    walk.push((*child, 0));
-                } else if !group.contains_key(child) {
-                    let low = index[child].0;
-                    lower(&mut index, at, low);
-                }
-                continue;
-            }
-            // All children are done: take over the lowest number that they reach.
-            let lowest = children.iter().filter(|c| !group.contains_key(*c)).map(|c| index[c].1).min();
-            if let Some(low) = lowest {
-                lower(&mut index, at, low);
-            }
-            if index[&at].0 == index[&at].1 {
-                while let Some(member) = open.pop() {
-                    group.insert(member, count);
-                    if member == at {
-                        break;
-                    }
-                }
-                count += 1;
-            }
-        }
-    }
-    group
-}
-
-fn lower(index: &mut HashMap<Part, (usize, usize)>, at: Part, low: usize) {
-    if let Some((_, lowest)) = index.get_mut(&at) {
-        *lowest = low.min(*lowest);
-    }
-}
-
-/// Fills in the timelines of a network, and reports what does not fit where conduits lead from one model into another.
-pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], problems: &mut Problems) {
-    let mut names: Vec<&str> = network.components.iter().map(|c| c.path.as_str()).collect();
-    names.push("");
-    let mut graph = Graph::new(names);
-    for bundle in &network.bundles {
-        let (sender, receiver) = network.ends(bundle);
-        let ports = (sender.ports.get(&bundle.sender_port), receiver.ports.get(&bundle.receiver_port));
-        if let (Some(sender_port), Some(receiver_port)) = ports {
-            let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
-            let (filters, through, at) = (bundle.filters.as_slice(), bundle.through_models, bundle.at);
-            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, through, at });
-        }
-    }
-    for (path, model) in models {
-        let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
-        // What is wrong with the declarations was said when the model was checked.
-        declare(&mut graph, model, &prefix, &mut Problems::default());
-    }
-    let found = find(&mut graph, true);
-    // Each model was found to be right by itself; whether they are right together shows only here.
-    if models.len() > 1 && problems.errors() == 0 {
-        for cycle in &found.cycles {
-            report_cycle(&graph, cycle, problems);
-        }
-        report_torn(&graph, &found, problems);
-        report_links(&mut graph, &found, problems);
-    }
-    let mut timelines = Vec::with_capacity(network.components.len());
-    for component in 0..network.components.len() {
-        let part = graph.usual_part(component);
-        timelines.push(match &found.around[component] {
-            Around::Known(path) => graph.timeline(&[path.as_slice(), &[part]].concat()),
-            Around::Unknown => graph.timeline(&[part]),
-        });
-    }
-    let mut classes: HashMap<Part, Vec<Timeline>> = HashMap::new();
-    for part in 0..graph.parts.len() as Part {
-        let (component, own) = &graph.parts[part as usize];
-        let path = &timelines[*component];
-        let whole = if own.is_root() {
-            path.clone()
-        } else {
-            path.parent().unwrap_or_default().child(format!("{}.{own}", graph.names[*component]))
-        };
-        classes.entry(graph.find(part)).or_default().push(whole);
-    }
-    let mut matching: Vec<_> = classes.into_values().filter(|class| class.len() > 1).collect();
-    matching.sort();
-    network.matching_timelines = matching;
-    for (component, timeline) in network.components.iter_mut().zip(timelines) {
-        component.timeline = timeline;
-    }
 }

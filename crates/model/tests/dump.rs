@@ -1,6 +1,6 @@
 //! A description that is written and read again is the same description.
 
-use titin_model::{LoadOptions, Start, load_texts};
+use titin_model::{LoadOptions, Operator, Start, load_texts};
 
 const EVERYTHING: &str = r#"
 ymmsl_version: v0.2
@@ -117,33 +117,6 @@ fn what_is_written_reads_the_same() {
 }
 
 #[test]
-fn a_network_is_written_flat_and_runs_the_same() {
-    let options = LoadOptions { model: Some("outer".into()), ..LoadOptions::default() };
-    let first = load_texts(&[("a", EVERYTHING)], &options).unwrap().network(Some("outer")).unwrap();
-    let written = first.to_ymmsl();
-    let description =
-        load_texts(&[("b", &written)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}\n{written}"));
-    let second = description.network(None).unwrap();
-    let names: Vec<_> = first.instances().collect();
-    assert_eq!(names, second.instances().collect::<Vec<_>>());
-    assert_eq!(names.len(), 9);
-    for name in &names {
-        let wires = |n: &titin_model::Network| {
-            let mut wires = n.wiring(name).unwrap().wires;
-            wires.sort_by_key(|w| (w.port.clone(), w.peer.clone(), w.peer_port.clone()));
-            wires
-                .into_iter()
-                .map(|w| (w.port, w.slot, w.peer, w.peer_slot, w.filters, w.buffer, w.medium))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(wires(&first), wires(&second));
-    }
-    for (a, b) in first.components.iter().zip(&second.components) {
-        assert_eq!((&a.timeline, a.need), (&b.timeline, b.need));
-    }
-}
-
-#[test]
 fn v01_is_written_as_v02() {
     let old = "
 ymmsl_version: v0.1
@@ -167,4 +140,30 @@ settings: {micro.x: 1}
     assert!(written.contains("old.macro"), "{written}");
     let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
     load_texts(&[("new", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));
+}
+
+#[test]
+fn what_was_guessed_gives_way_to_what_the_program_says() {
+    let old = "
+ymmsl_version: v0.1
+model:
+  name: old
+  components: {macro: a, micro: b}
+  conduits:
+    macro.out: micro.in
+    micro.out: macro.in
+";
+    let programs = "
+ymmsl_version: v0.2
+programs:
+  a: {executable: ./a, ports: {o_i: out, s: in}}
+  b: {executable: ./b}
+";
+    let description = load_texts(&[("old", old), ("programs", programs)], &LoadOptions::default());
+    let description = description.unwrap_or_else(|e| panic!("{e}"));
+    let ports = |name: &str| &description.models["old"].components[name].ports;
+    assert_eq!((ports("macro")["out"].operator, ports("macro")["out"].guessed), (Operator::OI, false));
+    assert!(ports("micro")["out"].guessed);
+    let written = description.to_ymmsl();
+    assert!(written.contains("o_i: out") && !written.contains("f_init"), "{written}");
 }

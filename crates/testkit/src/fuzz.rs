@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use titin_model::{LoadOptions, Start, load_texts};
+use titin_model::{ConduitId, LoadOptions, Start, load_texts};
 use titin_transport::{Reader, Received};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
@@ -114,7 +114,7 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// A text as a description: what is accepted is flattened, wired, written and read again.
+/// A text as a description: what is accepted is flattened, written and read again.
 pub fn description(bytes: &[u8]) -> Outcome {
     let text = &*String::from_utf8_lossy(bytes);
     let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
@@ -127,21 +127,15 @@ pub fn description(bytes: &[u8]) -> Outcome {
     };
     let network = description.network(None).expect("what was accepted can be flattened");
     for instance in network.instances().take(100) {
-        let id = network.instance_id(&instance).expect("an instance has an id");
-        assert_eq!(network.instance(id).as_ref(), Some(&instance));
-        // A component with very many peers has as many wires.
-        if network.conduit_count() < 100_000 {
-            for wire in network.wiring(&instance).expect("an instance has wires").wires {
-                let ends = network.conduit(wire.conduit).expect("a wire is a conduit");
-                assert!(ends.sender == instance || ends.receiver == instance);
-            }
-        }
-        network.settings.names(&instance);
+        assert!(network.instance_id(&instance).is_some());
     }
-    for written in [description.to_ymmsl(), network.to_ymmsl()] {
-        if let Err(report) = load_texts(&[("written", &written)], &options) {
-            panic!("what was written is not accepted:\n{written}\n{report}");
-        }
+    for id in (0..network.conduit_count()).take(1000) {
+        let ends = network.conduit(ConduitId(id)).expect("a conduit has ends");
+        assert!([ends.sender, ends.receiver].iter().all(|end| network.instance_id(end).is_some()));
+    }
+    let written = description.to_ymmsl();
+    if let Err(report) = load_texts(&[("written", &written)], &options) {
+        panic!("what was written is not accepted:\n{written}\n{report}");
     }
     Ok(())
 }

@@ -55,11 +55,11 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
     extras::check(description, &network, problems);
 }
 
-/// A component without ports has those of its implementation.
+/// A component without ports has those of its implementation, and what was guessed of its ports gives way to what that says.
 fn inherit_ports(description: &mut Description) {
     let mut found: Vec<(Name, Name, Ports)> = Vec::new();
     for model in description.models.values() {
-        for component in model.components.values().filter(|c| c.ports.is_empty()) {
+        for component in model.components.values().filter(|c| c.ports.values().all(|port| port.guessed)) {
             let Some(name) = description.implementation(&[(&model.name, String::new())], component) else {
                 continue;
             };
@@ -68,7 +68,14 @@ fn inherit_ports(description: &mut Description) {
                 (None, Some(model)) => &model.ports,
                 (None, None) => continue,
             };
-            found.push((model.name.clone(), component.name.clone(), ports.clone()));
+            if ports.is_empty() {
+                continue;
+            }
+            let mut ports = ports.clone();
+            component.ports.iter().for_each(|(name, port)| {
+                ports.entry(name.clone()).or_insert_with(|| port.clone());
+            });
+            found.push((model.name.clone(), component.name.clone(), ports));
         }
     }
     for (model, component, ports) in found {

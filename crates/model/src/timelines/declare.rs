@@ -1,0 +1,54 @@
+//! Timelines that a model says match.
+
+use std::collections::HashMap;
+
+use super::{Graph, Link, Part};
+use crate::description::Model;
+use crate::problem::{Code, Problems, did_you_mean};
+
+/// Unites what the model declares to match. `prefix` is the path of the component that the model implements, if any.
+pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, problems: &mut Problems) {
+    if model.matching_timelines.is_empty() {
+        return;
+    }
+    let names = graph.names.clone();
+    let components: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+    for i in 0..graph.links.len() {
+        let Link { sender, sender_port, receiver, receiver_port, .. } = graph.links[i];
+        graph.port_parts(sender, sender_port, &mut Vec::new());
+        graph.port_parts(receiver, receiver_port, &mut Vec::new());
+    }
+    for matching in &model.matching_timelines {
+        let mut rows: Vec<Vec<Option<Part>>> = Vec::new();
+        for timeline in std::iter::once(&matching.head).chain(&matching.others) {
+            let mut row = Vec::new();
+            for written in timeline.parts() {
+                let part = graph.written_part(&components, &format!("{prefix}{written}"));
+                if part.is_none() && prefix.is_empty() {
+                    let why = format!(
+                        "model \"{}\" has no component of this name with such a timeline",
+                        model.name
+                    );
+                    let hint = did_you_mean(written, model.components.keys().map(|name| name.as_str()));
+                    let what = format!("timeline \"{timeline}\" does not exist");
+                    problems.error_hint(matching.at, Code::UnknownComponent, what, why, hint);
+                }
+                row.push(part);
+            }
+            rows.push(row);
+        }
+        for pair in rows.windows(2) {
+            if pair[0].len() != pair[1].len() && prefix.is_empty() {
+                let why = "one of them is nested more deeply, so it has more points";
+                let what = format!("the timelines that are to match \"{}\" cannot", matching.head);
+                problems.warn(matching.at, Code::Rate, what, why, None);
+                continue;
+            }
+            for (a, b) in pair[0].iter().zip(&pair[1]) {
+                if let (Some(a), Some(b)) = (a, b) {
+                    graph.unite(*a, *b);
+                }
+            }
+        }
+    }
+}
