@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 
-use titin_model::{InstanceName, Operator, Settings};
+use titin_model::{Habits, InstanceName, Operator, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Window};
 use titin_wire::control::{Event, Registration, Scale, ToManager, Welcome};
 use titin_wire::settings::{Overlay, Setting};
@@ -55,6 +55,8 @@ pub(crate) struct Inner {
     numbered: Mutex<(u32, Arc<Overlay>)>,
     scale: Option<Scale>,
     end: Option<f64>,
+    /// What settings that MUSCLE3 has for it ask it to do.
+    pub(crate) habits: Habits,
     pub(crate) trace: Trace,
     pub(crate) simulated: AtomicU64,
     progress: Mutex<(u64, u64, u64)>,
@@ -353,9 +355,11 @@ impl Inner {
             .end
             .as_ref()
             .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
+        let habits = Habits::of(&settings, &path);
         Ok(Inner {
             name: name.to_owned(),
             path,
+            habits,
             process: process.clone(),
             bell,
             ports,
@@ -365,7 +369,7 @@ impl Inner {
             numbered: Mutex::default(),
             scale: welcome.scale.clone(),
             end,
-            trace: Trace::new(welcome.trace),
+            trace: Trace::new(habits.trace.unwrap_or(welcome.trace)),
             simulated: AtomicU64::new(f64::NAN.to_bits()),
             progress: Mutex::default(),
             interrupt: OnceLock::new(),

@@ -9,8 +9,8 @@ use titin_wire::control::{ToManager, WaitOn};
 use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
-/// A wait that lasts longer is reported to the manager, who looks for deadlocks.
-const REPORT_AFTER: Duration = Duration::from_millis(100);
+/// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
+const TELL_AFTER: Duration = Duration::from_millis(100);
 
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
@@ -27,7 +27,8 @@ impl Inner {
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
         let start = Instant::now();
-        let (mut silent, mut reported) = (deadline.is_some(), None);
+        // Waits with a deadline end by themselves: nobody needs to hear of them.
+        let (mut told, mut silent, mut reported) = (deadline.is_some(), deadline.is_some(), None);
         let mut asked = start;
         let outcome = loop {
             let rings = self.bell.rings();
@@ -43,9 +44,12 @@ impl Inner {
             if left.is_some_and(|left| left.is_zero()) {
                 break Err(Error::new(Kind::Timeout, "the time given to the call is over"));
             }
-            let report = (!silent).then(|| (start + REPORT_AFTER).saturating_duration_since(Instant::now()));
+            // A wait that lasts is reported to the manager, who looks for deadlocks.
+            let patience = self.habits.patience.filter(|_| !silent);
+            let until = |patience: Duration| patience.saturating_sub(start.elapsed());
+            let (tell, report) = ((!told).then(|| until(TELL_AFTER)), patience.map(until));
             let slice = self.interrupt.get().map(|_| SLICE);
-            let limit = [left, report, slice].into_iter().flatten().min();
+            let limit = [left, tell, report, slice].into_iter().flatten().min();
             let wake = self.bell.wait(rings, limit);
             if let Some(interrupted) = self.interrupt.get()
                 && (wake != Wake::Rung || asked.elapsed() >= SLICE)
@@ -55,9 +59,12 @@ impl Inner {
                     break Err(Error::new(Kind::Interrupted, "a signal has interrupted the call"));
                 }
             }
-            if wake == Wake::Timeout && !silent && start.elapsed() >= REPORT_AFTER {
-                silent = true;
+            if wake == Wake::Timeout && !told && start.elapsed() >= TELL_AFTER {
                 self.flush_acknowledgements();
+                told = true;
+            }
+            if wake == Wake::Timeout && patience.is_some_and(|patience| start.elapsed() >= patience) {
+                silent = true;
                 reported = self.report(on());
             }
         };

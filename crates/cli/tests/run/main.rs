@@ -2,6 +2,7 @@
 
 mod endings;
 mod faults;
+mod habits;
 mod hand;
 
 use std::ffi::OsString;

@@ -44,6 +44,9 @@ impl Inner {
     }
 
     pub(crate) fn log(&self, level: u8, text: &str) {
+        if level < self.habits.log_level {
+            return;
+        }
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         self.tell(&ToManager::Log {
             instance: self.name.clone(),

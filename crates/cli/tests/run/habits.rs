@@ -1,0 +1,36 @@
+//! Settings that MUSCLE3 has for how an instance behaves, and that titin acts on.
+
+use rusqlite::Connection;
+
+use super::Stage;
+
+/// The run's log, and which instances have sent event rows.
+fn run(settings: &str, words: &[&str]) -> (String, Vec<String>) {
+    let stage = Stage::pair("macro", "micro", settings);
+    let done = stage.run_with(words);
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    let profile = Connection::open(stage.run_dir().join("performance.sqlite")).unwrap();
+    let rows = "SELECT DISTINCT instance FROM all_events WHERE type IN ('SEND', 'RECEIVE') ORDER BY instance";
+    let mut query = profile.prepare(rows).unwrap();
+    let names = query.query_map([], |row| row.get(0)).unwrap();
+    (stage.read("titin_manager.log"), names.map(Result::unwrap).collect())
+}
+
+#[test]
+fn an_instance_logs_and_is_traced_as_settings_say() {
+    let (log, traced) = run("", &["run"]);
+    assert!(log.contains("off we go"), "{log}");
+    assert!(traced.is_empty());
+    let quiet = "settings: {muscle_remote_log_level: WARNING, macro.muscle_profile_level: none}";
+    let (log, traced) = run(quiet, &["run", "--trace"]);
+    assert!(!log.contains("off we go"), "{log}");
+    assert_eq!(traced, ["micro"]);
+    let (_, traced) = run("settings: {macro.muscle_profile_level: all}", &["run"]);
+    assert_eq!(traced, ["macro"]);
+}
+
+#[test]
+fn a_deadlock_is_looked_for_after_the_time_that_is_set() {
+    let stage = Stage::pair("deaf", "micro", "settings: {muscle_deadlock_receive_timeout: 0.3}");
+    stage.run().assert_failed("deadlock: 2 instances wait for each other in a cycle");
+}
