@@ -55,6 +55,7 @@ mod flatten;
 mod imports;
 mod load;
 mod merge;
+mod muscle;
 mod names;
 mod network;
 mod operator;
@@ -78,6 +79,7 @@ pub use extras::{
 pub use filter::{ElementType, FILTER_NAMES, Filter, FilterKind, Side};
 pub use load::{LoadOptions, Start, load, load_texts};
 pub use merge::SETTINGS_IN;
+pub use muscle::Habits;
 pub use names::{
     BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Part, Reference,
     is_identifier,

@@ -5,19 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Found, walk};
 use crate::built_in::{BuiltIn, Takes};
 use crate::description::{Description, Model, SupportedSetting};
+use crate::muscle;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 use crate::settings::{SettingType, Settings, Value};
-
-/// Settings that MUSCLE3 and titin read themselves.
-const SPECIAL: [&str; 5] = [
-    "muscle_deadlock_receive_timeout",
-    "muscle_local_log_level",
-    "muscle_profile_level",
-    "muscle_remote_log_level",
-    "muscle_snapshot_directory",
-];
 
 type Supported = indexmap::IndexMap<Name, SupportedSetting>;
 
@@ -26,11 +18,11 @@ pub(super) fn check(description: &Description, root: &Model, network: &Network, 
         return;
     }
     let readers = Readers::new(description, root, network);
-    for (path, _, at) in description.settings.entries() {
+    for (path, value, at) in description.settings.entries() {
         if problems.is_full() {
             return;
         }
-        readers.check_path(path, at, problems);
+        readers.check_path(path, value, at, problems);
     }
     check_types(description, root, network, problems);
 }
@@ -129,7 +121,7 @@ impl<'a> Readers<'a> {
             .unwrap_or(("", "", path))
     }
 
-    fn check_path(&self, path: &str, at: Place, problems: &mut Problems) {
+    fn check_path(&self, path: &str, value: &Value, at: Place, problems: &mut Problems) {
         let (instance, component, name) = self.split(path);
         if !instance.is_empty() && !self.check_instance(instance, component, at, problems) {
             return;
@@ -142,11 +134,7 @@ impl<'a> Readers<'a> {
             let why = "a setting has no index; an instance is chosen before its name, as in \"macro[3].dt\"";
             problems.error(at, Code::BadName, format!("\"{path}\" cannot be a setting"), why);
         } else if name.starts_with("muscle_") {
-            if !SPECIAL.contains(&name) {
-                let why = "names that begin with \"muscle_\" are those of settings that the coupler reads";
-                let hint = did_you_mean(name, SPECIAL);
-                problems.warn(at, Code::UnknownSetting, format!("there is no setting \"{name}\""), why, hint);
-            }
+            check_muscle(path, name, value, at, problems);
         } else {
             // What comes with titin has settings for each of its ports.
             let own = self.network.component(component).filter(|component| built_in(component).is_some());
@@ -239,6 +227,26 @@ impl<'a> Readers<'a> {
             None => {
                 let hint = format!("the components are {}", listing(all));
                 problems.warn(at, Code::UnknownSetting, what, why, hint);
+            }
+        }
+    }
+}
+
+/// A setting of MUSCLE3's own. Other couplers' files are to load, so nothing about it is an error.
+fn check_muscle(path: &str, name: &str, value: &Value, at: Place, problems: &mut Problems) {
+    match muscle::NAMES.iter().find(|(known, _)| *known == name) {
+        None => {
+            let why = "names that begin with \"muscle_\" are those of settings that the coupler reads";
+            let hint = did_you_mean(name, muscle::NAMES.map(|(name, _)| name));
+            problems.warn(at, Code::UnknownSetting, format!("there is no setting \"{name}\""), why, hint);
+        }
+        Some((_, Some(why))) => {
+            problems.warn(at, Code::UnknownSetting, format!("setting \"{path}\" has no effect"), *why, None);
+        }
+        Some((_, None)) => {
+            if let Err(wanted) = muscle::check(name, value) {
+                let why = format!("it takes {wanted}; found {value}");
+                problems.warn(at, Code::SettingType, format!("setting \"{path}\" has no effect"), why, None);
             }
         }
     }

@@ -1,0 +1,125 @@
+//! MUSCLE3's own settings, `muscle_...`: what titin does about them.
+
+use std::time::Duration;
+
+use crate::names::InstanceName;
+use crate::settings::{Settings, Value};
+
+/// What an instance is asked to do by settings that MUSCLE3 has for it. Those that cannot be read count as not given, which is
+/// what MUSCLE3 does; `titin check` warns of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Habits {
+    /// Log records below this level, as in Python's `logging`, are not sent to the run's log.
+    pub log_level: u8,
+    /// How long a wait lasts before a deadlock is looked for; `None` leaves this instance's waits out.
+    pub patience: Option<Duration>,
+    /// Whether it sends event rows; `None` leaves that to the run.
+    pub trace: Option<bool>,
+}
+
+const LOG_LEVEL: &str = "muscle_remote_log_level";
+const PATIENCE: &str = "muscle_deadlock_receive_timeout";
+const PROFILE: &str = "muscle_profile_level";
+
+/// Names, and why titin does nothing about those about which it does nothing.
+pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
+    (PATIENCE, None),
+    (
+        "muscle_local_log_level",
+        Some("titin keeps no log of one instance; muscle_remote_log_level is for the run's"),
+    ),
+    (PROFILE, None),
+    (LOG_LEVEL, None),
+    ("muscle_snapshot_directory", Some("titin takes no snapshots yet")),
+];
+
+/// Levels of log records, as MUSCLE3 calls them.
+const LEVELS: [(&str, u8); 6] =
+    [("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50), ("disable", u8::MAX)];
+
+/// A wait shorter than this is no wait.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+impl Habits {
+    /// Those of an instance.
+    pub fn of(settings: &Settings, instance: &InstanceName) -> Habits {
+        let find = |name: &str| settings.find(instance, name);
+        Habits {
+            log_level: find(LOG_LEVEL).and_then(log_level).unwrap_or_default(),
+            patience: find(PATIENCE).and_then(patience).unwrap_or(Some(SHORTEST)),
+            trace: find(PROFILE).and_then(trace),
+        }
+    }
+}
+
+/// What would do for the setting of this name, if the value does not.
+pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
+    let (fits, wanted) = match name {
+        LOG_LEVEL => {
+            let levels = crate::problem::listing(LEVELS.map(|(name, _)| name));
+            (log_level(value).is_some(), levels)
+        }
+        PATIENCE => (patience(value).is_some(), "a number of seconds, below 0 for never".to_string()),
+        PROFILE => (trace(value).is_some(), "\"all\" or \"none\"".to_string()),
+        _ => return Ok(()),
+    };
+    if fits { Ok(()) } else { Err(wanted) }
+}
+
+fn log_level(value: &Value) -> Option<u8> {
+    let Value::Str(word) = value else { return None };
+    LEVELS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, level)| *level)
+}
+
+fn patience(value: &Value) -> Option<Option<Duration>> {
+    let seconds = value.in_unit("s").ok().filter(|seconds| !seconds.is_nan())?;
+    if seconds < 0.0 {
+        return Some(None);
+    }
+    // What is longer than time itself is never.
+    Some(Duration::try_from_secs_f64(seconds).ok().map(|patience| patience.max(SHORTEST)))
+}
+
+fn trace(value: &Value) -> Option<bool> {
+    match value {
+        Value::Str(word) if word == "all" => Some(true),
+        Value::Str(word) if word == "none" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn habits(settings: &[(&str, Value)]) -> Habits {
+        let settings = settings.iter().map(|(path, value)| ((*path).into(), value.clone())).collect();
+        Habits::of(&settings, &"a.b[1]".parse().unwrap())
+    }
+
+    #[test]
+    fn settings_are_those_of_the_instance() {
+        let none = Habits { log_level: 0, patience: Some(SHORTEST), trace: None };
+        assert_eq!(habits(&[]), none);
+        let text = |text: &str| Value::Str(text.into());
+        let given = habits(&[
+            ("muscle_remote_log_level", text("ERROR")),
+            ("a.muscle_deadlock_receive_timeout", Value::Float(2.5)),
+            ("a.b[1].muscle_profile_level", text("none")),
+        ]);
+        let patience = Some(Duration::from_millis(2500));
+        assert_eq!(given, Habits { log_level: 40, patience, trace: Some(false) });
+        let odd = [("muscle_remote_log_level", text("loud")), ("muscle_profile_level", Value::Bool(true))];
+        assert_eq!(habits(&odd), none);
+    }
+
+    #[test]
+    fn a_deadlock_is_looked_for_after_a_while_or_never() {
+        let patience = |value| habits(&[("muscle_deadlock_receive_timeout", value)]).patience;
+        assert_eq!(patience(Value::Int(-1)), None);
+        assert_eq!(patience(Value::Int(0)), Some(SHORTEST));
+        assert_eq!(patience(Value::Str("1 min".into())), Some(Duration::from_secs(60)));
+        assert_eq!(patience(Value::Float(f64::INFINITY)), None);
+        assert_eq!(patience(Value::Float(f64::NAN)), Some(SHORTEST));
+    }
+}
