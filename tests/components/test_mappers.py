@@ -136,7 +136,7 @@ def test_a_coarse_value_is_repeated_in_every_fine_step(model):
         ("splitter", {"s": "in", "o_i": "out b"}, {"mapper__how": "list"}, ["on port 'in'", "`how: list` takes lists"]),
         ("splitter", {"s": "in", "o_i": "out"}, {"mapper__sizes": "[3]"}, ["[3] do not add up to 4"]),
         ("merger", {"s": "in", "o_i": "out"}, {"mapper__axis": 1}, ["no axis 1 in an array of rank 1"]),
-        ("merger", {"s": "in", "o_i": "out"}, {"mapper__how": "stak"}, ["'how' is 'stak'", "did you mean 'stack'"]),
+        ("merger", {"s": "in", "o_i": "out"}, {"mapper__how": "stak"}, ['found "stak"', 'did you mean "stack"']),
         ("merger", {"f_init": "in", "o_f": "out"}, {"mapper__how": "by-time"}, ["S ports", "O_I ports"]),
     ],
 )
