@@ -46,8 +46,10 @@ impl Inner {
             }
             // A wait that lasts is reported to the manager, who looks for deadlocks.
             let patience = self.habits.patience.filter(|_| !silent);
-            let until = |patience: Duration| patience.saturating_sub(start.elapsed());
-            let (tell, report) = ((!told).then(|| until(TELL_AFTER)), patience.map(until));
+            // One look at the clock, and none where nobody is to hear of it: a wait may be short.
+            let so_far = if told && patience.is_none() { Duration::ZERO } else { start.elapsed() };
+            let tell = (!told).then(|| TELL_AFTER.saturating_sub(so_far));
+            let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
             let wake = self.bell.wait(rings, limit);
