@@ -2,7 +2,7 @@
 
 use titin_testkit::{Host, Peer, header, message, pattern};
 use titin_transport::{InboxOptions, Lost};
-use titin_wire::frame::{Ack, Frame, Header};
+use titin_wire::frame::{Ack, Frame};
 use titin_wire::{ConduitId, Secret};
 
 const CONDUIT: ConduitId = ConduitId(1);
@@ -136,16 +136,30 @@ fn headers_with_one_byte_changed() {
         header(&Frame::End { conduit: CONDUIT, sequence: 0 }).to_vec(),
         header(&Frame::Control { body: 3 }).to_vec(),
     ];
-    for frame in &frames {
-        for at in (0..64).step_by(3) {
+    let mut friend = Peer::enter(&address, &secret, &[], Peer::write);
+    host.events.opened();
+    for (number, frame) in (0..).zip(&frames) {
+        for at in 0..64 {
             let mut bytes = frame.clone();
-            bytes[at] ^= 0xff;
             // Conduits of its own each time, lest one finds what another has left.
             bytes[9] = at as u8;
+            bytes[10] = number;
+            bytes[at] ^= 0xff;
             drop(Peer::enter(&address, &secret, &bytes, Peer::write));
             host.events.opened();
             host.events.lost();
         }
     }
-    assert!(Header::decode(&frames[0]).is_ok());
+    let body = pattern(0, 1000);
+    friend.write(&message(2, 0, &body, 1000));
+    let side = titin_testkit::Side::of(&host);
+    assert!(side.inlet(2, InboxOptions::default()).receive().body[..] == body[..]);
+}
+
+#[test]
+fn numbers_behind_which_there_is_none() {
+    let mut last = message(1, u64::MAX, b"", 1);
+    // The flag by which a message may skip those before it.
+    last[1] |= 2;
+    assert_verdict(&last, "there is no number behind");
 }
