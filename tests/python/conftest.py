@@ -88,8 +88,12 @@ class Echo:
         self._asked: Queue[bool] = Queue()
         self._received: Queue[titin.Message] = Queue()
         self._end: list[BaseException] = []
+        self._going = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(folder,))
         self._thread.start()
+        # The command inherits where our output goes, which pytest catches within a test but not between two: started
+        # later, it would write on the terminal.
+        self._going.wait()
 
     def __call__(self, data: Any, settings: dict[str, Any] | None = None) -> titin.Message:
         """The message that comes out at the other end; raises what sending raised."""
@@ -111,8 +115,11 @@ class Echo:
             titin.run(pair(), {"sender": self._send, "receiver": self._receive}, run_dir=folder / "run")
         except BaseException as raised:
             self._end.append(raised)
+        finally:
+            self._going.set()
 
     def _send(self, instance: titin.Instance) -> None:
+        self._going.set()
         instance.reuse()
         times = count()
         while (order := self._orders.get()) is not None:

@@ -8,11 +8,24 @@ import titin
 from .conftest import pair
 
 FILTERS = """
+import titin
 def double(data):
     return data * 2
 
 def describe(data):
     return {"sum": float(data.sum()), "data": data}
+
+def later(data, message):
+    return titin.Message(data[0], message.timestamp + 0.5, message.next_timestamp + 0.5)
+
+def final(data):
+    return titin.Message(None, 7.0)
+
+def same(data, message):
+    return message
+
+def overlaid(data):
+    return titin.Message(data, settings={"a": 1})
 
 def broken(data):
     raise ValueError("no such luck")
@@ -50,6 +63,28 @@ def test_a_function_may_give_a_structure(stage, monkeypatch):
     data, _, _ = stage.play(sender, receiver, model(stage, monkeypatch, "describe"))["receiver"]
     assert data["sum"] == 15.0
     assert data["data"].shape == (3, 2)
+
+
+def test_a_function_may_change_the_timestamps(stage, monkeypatch):
+    data, time, following = stage.play(sender, receiver, model(stage, monkeypatch, "later"))["receiver"]
+    assert data.tolist() == [0.0, 3.0]
+    assert (time, following) == (1.5, 2.5)
+
+
+def test_a_function_may_take_the_next_timestamp_away(stage, monkeypatch):
+    assert stage.play(sender, receiver, model(stage, monkeypatch, "final"))["receiver"] == (None, 7.0, None)
+
+
+def test_a_function_may_give_the_message_back(stage, monkeypatch):
+    data, time, following = stage.play(sender, receiver, model(stage, monkeypatch, "same"))["receiver"]
+    assert data.shape == (3, 2)
+    assert (time, following) == (1.0, 2.0)
+
+
+def test_a_function_cannot_change_the_settings(stage, monkeypatch):
+    raised, _ = stage.fails(sender, receiver, model(stage, monkeypatch, "overlaid"))
+    assert isinstance(raised, titin.FilterError)
+    assert "a filter cannot give a message settings" in str(raised)
 
 
 def test_a_function_that_fails_is_named(stage, monkeypatch):

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 import titin
+from titin import hosting
 from titin.model import Model
 
 from .conftest import pair
@@ -170,6 +171,20 @@ def test_a_function_that_fails_beside_programs(stage):
         titin.run(model, {"receiver": receiver}, run_dir=stage.folder / "run")
     assert "PeerLost" in stage.output()
     assert "receiver" in stage.output()
+
+
+def test_many_that_do_not_end_are_waited_for_at_once(monkeypatch):
+    """The patience is for all of them together, whatever their number: it must not outlast the manager's."""
+    clock = 0.0
+
+    class Stuck:
+        def join(self, patience):
+            nonlocal clock
+            clock += patience
+
+    monkeypatch.setattr(hosting.time, "monotonic", lambda: clock)
+    hosting._Troupe({}, threads=[Stuck() for _ in range(100)])._wait(2.0)
+    assert clock == 2.0
 
 
 def test_a_function_in_code_of_its_own_is_called_out(stage):

@@ -227,6 +227,35 @@ def test_the_check_can_be_switched_off_with_a_reason(stage):
     assert "it is a test" in (stage.folder / "run/titin_manager.log").read_text()
 
 
+def test_the_check_can_be_switched_off_later(stage):
+    def sender(instance):
+        instance.reuse()
+        instance.send("out", 1, timestamp=2.0)
+        instance.skip_checks("it goes back")
+        instance.send("out", 2, timestamp=1.0)
+        instance.reuse()
+
+    def receiver(instance):
+        instance.skip_checks("so it must here")
+        return [instance.receive("in").data for _ in range(2)]
+
+    assert stage.play(sender, receiver)["receiver"] == [1, 2]
+    log = (stage.folder / "run/titin_manager.log").read_text()
+    assert "it goes back" in log and "so it must here" in log
+
+
+@pytest.mark.parametrize("reason", ["", " "])
+def test_the_check_is_not_switched_off_without_a_reason(stage, reason):
+    with pytest.raises(titin.UsageError, match="say why"):
+        titin.Instance(unchecked=reason)
+
+    def look(instance):
+        with pytest.raises(titin.UsageError, match="say why"):
+            instance.skip_checks(reason)
+
+    stage.play(alone(look), idle)
+
+
 def test_a_closed_instance_answers_nothing(stage):
     def sender(instance):
         idle(instance)
@@ -241,7 +270,9 @@ def test_a_closed_instance_answers_nothing(stage):
             lambda: instance.receive("out"),
             lambda: instance.setting("x", default=1),
             lambda: instance.settings,
+            lambda: instance.overlay,
             lambda: instance.scale,
+            lambda: instance.skip_checks("x"),
             lambda: instance.log(10, "x"),
             lambda: instance.fail("x"),
             lambda: port.connected,
@@ -310,6 +341,26 @@ def test_an_instance_that_is_let_go_fails_the_run(stage):
 def test_a_function_that_never_opens_its_instance(stage):
     raised, _ = stage.fails(lambda: None, idle)
     assert "without opening its instance" in str(raised)
+
+
+def test_a_function_that_cannot_open_its_instance(stage):
+    def sender():
+        titin.Instance(o_i=["1wrong"])
+
+    raised, log = stage.fails(sender, idle)
+    assert isinstance(raised, titin.UsageError)
+    assert "1wrong" in str(raised) and "1wrong" in log
+
+
+def test_a_function_that_opens_its_instance_at_the_second_attempt(stage):
+    def sender():
+        with pytest.raises(titin.UsageError, match="1wrong"):
+            titin.Instance(o_i=["1wrong"])
+        with titin.Instance(o_i="out spare") as instance:
+            idle(instance)
+        return "well"
+
+    assert stage.play(sender, idle)["sender"] == "well"
 
 
 def test_messages_never_taken_are_an_error(stage):

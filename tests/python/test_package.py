@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from titin import _core
+from titin import _core, errors
 
 from .conftest import TITIN
 
 ROOT = Path(__file__).parents[2]
+HEADER = ROOT / "crates/capi/include/titin.h"
+SYS = ROOT / "bindings/python/src/sys.rs"
 
 PROGRAM = """
 #include <stdio.h>
@@ -80,10 +82,57 @@ def test_the_declarations_are_those_of_the_header():
             found[name] = 0 if arguments in ("", "void") else arguments.count(",") + 1
         return found
 
-    header = shapes(
-        (ROOT / "crates/capi/include/titin.h").read_text(), r"\b(titin_\w+)\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\);"
-    )
-    ours = shapes((ROOT / "bindings/python/src/sys.rs").read_text(), r"pub fn (titin_\w+)\(([^()]*)\)")
+    header = shapes(HEADER.read_text(), r"\b(titin_\w+)\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\);")
+    ours = shapes(SYS.read_text(), r"pub fn (titin_\w+)\(([^()]*)\)")
     assert len(ours) > 50
     for name, count in ours.items():
         assert header.get(name) == count, name
+
+
+def numbers() -> dict[str, int]:
+    """The enumerators of titin.h."""
+    found = re.findall(r"\b(TITIN_\w+) = (\d+)", HEADER.read_text())
+    assert len(found) > 50
+    return {name: int(number) for name, number in found}
+
+
+def test_the_numbers_are_those_of_the_header():
+    header, ours = numbers(), SYS.read_text()
+    constants = re.findall(r"pub const (\w+): c_int = (\d+);", ours)
+    assert len(constants) > 15
+    for name, number in constants:
+        # BOOL is a kind there, and TITIN_BOOL a type of elements.
+        places = [f"TITIN_{family}_{name}" for family in ("ERROR", "KIND")] + [f"TITIN_{name}"]
+        assert int(number) == next(header[place] for place in places if place in header), name
+    assert "#define TITIN_NO_SLOT (-1)" in HEADER.read_text() and "pub const NO_SLOT: c_int = -1;" in ours
+
+
+def test_the_lists_are_in_the_order_of_the_header():
+    def listed(name: str) -> list[str]:
+        (text,) = re.findall(rf"pub const {name}: \[&str; \d+\] = \[(.*?)\];", SYS.read_text(), re.DOTALL)
+        return re.findall(r'"(\w+)"', text)
+
+    header = numbers()
+    operators = sorted((f"TITIN_{name}" for name in ("F_INIT", "O_I", "S", "O_F")), key=header.__getitem__)
+    assert [f"TITIN_{name.upper()}" for name in listed("OPERATORS")] == operators
+    assert [header[name] for name in operators] == [1, 2, 3, 4]
+    short = {"int": "I", "uint": "U", "float": "F", "complex": "C"}
+    for number, name in enumerate(listed("DTYPES"), start=1):
+        family, bits = re.fullmatch(r"([a-z]+)(\d*)", name).groups()
+        assert header[f"TITIN_{short.get(family, family.upper())}{bits}"] == number, name
+
+
+def test_errors_have_the_same_numbers_everywhere():
+    """In the header, in Python, in C++ and in the table of the docs."""
+    header = {name: number for name, number in numbers().items() if name == "TITIN_OK" or "_ERROR_" in name}
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|([^|]*)\|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    assert {name: int(number) for number, name, _ in rows} == header
+    assert len(errors.BY_NUMBER) == len(header)
+    folder = ROOT / "bindings/cpp/include/titin"
+    cpp = dict(re.findall(r"struct (\w+) : detail::Kinded<(\w+)>", (folder / "error.hpp").read_text()))
+    for number, name, classes in rows[1:]:
+        python, *others = re.findall(r"`(\w+)`", classes)
+        assert errors.BY_NUMBER[int(number)].__name__ == python
+        assert cpp[(others or [python])[0]] == name
+    assert errors.BY_NUMBER[0] is errors.Error
+    assert len(cpp) == len(rows) - 1

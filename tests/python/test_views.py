@@ -83,6 +83,35 @@ def test_forked_workers_read_views_and_leave_the_instance_alone(stage):
     assert "parent: done" in output
 
 
+LOGGING = """
+import logging
+import multiprocessing
+import titin
+
+def work(number):
+    logging.getLogger("worker").warning("from worker %d", number)
+
+with titin.Instance(s="in other") as instance:
+    while instance.reuse():
+        logging.getLogger().addHandler(titin.LogHandler(instance))
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            pool.map(work, range(20))
+        logging.warning("from the parent")
+        for _ in range(20):
+            instance.receive("in")
+"""
+
+
+def test_log_records_of_forked_workers_are_dropped_with_one_warning(stage):
+    stage.run(pair(), sender=SENDER, receiver=LOGGING)
+    said = (stage.folder / "run/instances/receiver/stderr.txt").read_text()
+    assert "Traceback" not in said
+    assert said.count("RuntimeWarning: log records of this process go nowhere: receiver belongs to") == 1
+    log = (stage.folder / "run/titin_manager.log").read_text()
+    assert "from the parent" in log
+    assert "from worker" not in log + said
+
+
 WORKING = """
 import multiprocessing
 import sys

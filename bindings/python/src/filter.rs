@@ -11,6 +11,12 @@ use crate::{error, sys, value};
 /// What stands in a program without Python any more; a filter that is called then has failed.
 const FAILED: c_int = 1;
 
+/// A function, and whether it wants the message beside its data.
+struct Filter {
+    function: Py<PyAny>,
+    whole: bool,
+}
+
 /// Lets an instance that is opened with these options call filters that are named `module:function`.
 ///
 /// # Safety
@@ -25,8 +31,10 @@ extern "C" fn find(_data: *mut c_void, name: *const c_char, filter: *mut *mut c_
         // SAFETY: libtitin gives a text.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         let function = import(py, &name)?;
+        let wanted = py.import("titin.calls")?.call_method1("needed", (&function,))?.extract::<usize>()?;
+        let found = Box::new(Filter { function, whole: wanted > 1 });
         // SAFETY: libtitin has room for it; it comes back to `call` and once to `dispose`.
-        unsafe { *filter = Box::into_raw(Box::new(function)).cast() };
+        unsafe { *filter = Box::into_raw(found).cast() };
         Ok(())
     })
 }
@@ -38,7 +46,7 @@ extern "C" fn call(
 ) -> c_int {
     attached(|py| {
         // SAFETY: it is what `find` gave, and not yet disposed of.
-        let function = unsafe { &*filter.cast::<Py<PyAny>>() };
+        let filter = unsafe { &*filter.cast::<Filter>() };
         let Some(input) = NonNull::new(input.cast_mut()) else { return Ok(()) };
         // SAFETY: the function may keep its data, so we become one more owner of the message.
         let payload = unsafe {
@@ -46,7 +54,12 @@ extern "C" fn call(
             Payload::new(input)
         };
         let message = Message::received(payload);
-        let result = function.bind(py).call1((message.data(py)?,))?;
+        let data = message.data(py)?;
+        let function = filter.function.bind(py);
+        let result = match filter.whole {
+            true => function.call1((data, Py::new(py, message)?))?,
+            false => function.call1((data,))?,
+        };
         // SAFETY: libtitin gives `out` for this call.
         unsafe { value::put(&result, out) }
     })
@@ -55,7 +68,7 @@ extern "C" fn call(
 extern "C" fn dispose(filter: *mut c_void) {
     let free = |_: Python<'_>| {
         // SAFETY: it is what `find` gave; libtitin lets it go once.
-        drop(unsafe { Box::from_raw(filter.cast::<Py<PyAny>>()) });
+        drop(unsafe { Box::from_raw(filter.cast::<Filter>()) });
     };
     // Without an interpreter there is nobody to give the function back to.
     let _ = Python::try_attach(free);

@@ -84,11 +84,8 @@ impl Instance {
         manager: Option<String>,
         unchecked: Option<&str>,
     ) -> PyResult<Self> {
-        let (name, manager) = PLACE.with_borrow_mut(|place| match place {
-            Some(place) => {
-                place.opened = true;
-                (name.or(Some(place.name.clone())), manager.or(Some(place.manager.clone())))
-            }
+        let (name, manager) = PLACE.with_borrow(|place| match place {
+            Some(place) => (name.or(Some(place.name.clone())), manager.or(Some(place.manager.clone()))),
             None => (name, manager),
         });
         let options = Options::new(py)?;
@@ -115,6 +112,9 @@ impl Instance {
             }
         }
         let session = Session::open(py, &options)?;
+        // Not before: whoever could not open must be refused, or the run waits for it.
+        PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = true));
+        forget_secret(py)?;
         Self::with(py, session)
     }
 
@@ -137,7 +137,7 @@ impl Instance {
         timestamp: f64,
         next_timestamp: Option<f64>,
         slot: Option<c_int>,
-        settings: Option<Bound<'_, PyDict>>,
+        settings: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
@@ -309,6 +309,12 @@ impl Instance {
     }
 
     #[getter]
+    fn overlay(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let call = self.session.enter(py)?;
+        setting::overlay(py, &call)
+    }
+
+    #[getter]
     fn scale(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let call = self.session.enter(py)?;
         // SAFETY: the map belongs to the instance, which is open while the call lives.
@@ -330,6 +336,13 @@ impl Instance {
         let text = CString::new(text.replace('\0', " "))?;
         // SAFETY: the instance is open while the call lives; the text is copied.
         error::check(py, unsafe { sys::titin_log(call.instance(), level, text.as_ptr()) })
+    }
+
+    fn skip_checks(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        let reason = CString::new(reason)?;
+        // SAFETY: the instance is open while the call lives; the text is copied.
+        error::check(py, unsafe { sys::titin_skip_checks(call.instance(), reason.as_ptr()) })
     }
 
     fn fail(&self, py: Python<'_>, text: &str) -> PyResult<()> {
@@ -532,6 +545,13 @@ unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py
     let message = handle_of(py, message)?;
     // SAFETY: as the caller promises.
     Py::new(py, Message::received(unsafe { Payload::new(message) }))
+}
+
+/// Libtitin has taken the secret out of the environment; `os.environ` is a copy of it, and what children get.
+fn forget_secret(py: Python<'_>) -> PyResult<()> {
+    let environment = py.import(intern!(py, "os"))?.getattr(intern!(py, "environ"))?;
+    environment.call_method1(intern!(py, "pop"), ("TITIN_SECRET", py.None()))?;
+    Ok(())
 }
 
 /// Names of ports: a list of them, or one text with spaces or commas between them.

@@ -70,16 +70,16 @@ impl Message {
         data: Option<Py<PyAny>>,
         timestamp: f64,
         next_timestamp: Option<f64>,
-        settings: Option<Py<PyDict>>,
-    ) -> Self {
-        let settings = settings.unwrap_or_else(|| PyDict::new(py).unbind());
-        Message {
+        settings: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let settings = settings.map_or_else(|| Ok(PyDict::new(py)), |settings| value::dict(&settings))?;
+        Ok(Message {
             timestamp,
             next_timestamp,
             payload: None,
             data: known(py, data.unwrap_or_else(|| py.None())),
-            settings: known(py, settings.into_any()),
-        }
+            settings: known(py, settings.into_any().unbind()),
+        })
     }
 
     #[getter]
@@ -95,7 +95,7 @@ impl Message {
     }
 
     #[getter]
-    fn settings(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub fn settings(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let read = || -> PyResult<Py<PyAny>> {
             let Some(payload) = &self.payload else { return Ok(PyDict::new(py).into_any().unbind()) };
             // SAFETY: the map belongs to the message, which `payload` holds.
@@ -128,7 +128,13 @@ impl Message {
 impl Message {
     /// A message of the program's own with these data, at time 0.
     pub fn own(py: Python<'_>, data: Py<PyAny>) -> Self {
-        Self::new(py, Some(data), 0.0, None, None)
+        let (data, settings) = (known(py, data), known(py, PyDict::new(py).into_any().unbind()));
+        Message { timestamp: 0.0, next_timestamp: None, payload: None, data, settings }
+    }
+
+    /// Its timestamps as libtitin takes them.
+    pub fn timestamps(&self) -> (f64, f64) {
+        (self.timestamp, self.next_timestamp.unwrap_or(sys::NO_NEXT))
     }
 
     /// A message that was received.

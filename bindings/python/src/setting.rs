@@ -10,11 +10,6 @@ use crate::instance::Fallback;
 use crate::session::Call;
 use crate::{error, sys, value};
 
-/// `TITIN_SETTING_NONE`.
-const NOT_SET: c_int = 0;
-/// `TITIN_SETTING_TEXT`.
-const TEXT: c_int = 4;
-
 /// The value of a setting: as it stands, or as a type, or in a unit.
 pub fn read(
     py: Python<'_>,
@@ -28,7 +23,7 @@ pub fn read(
     let c_name = c_name.as_ptr();
     // SAFETY: the instance is open while the call lives, and the name as long as this function; here and below.
     let found = unsafe { sys::titin_setting_type(instance, c_name) };
-    if let (NOT_SET, Fallback::Given(default)) = (found, default) {
+    if let (sys::TYPE_NONE, Fallback::Given(default)) = (found, default) {
         return Ok(default.unbind());
     }
     let Some(kind) = kind else {
@@ -45,27 +40,39 @@ pub fn read(
         && class.is(py.get_type::<PyString>())
     {
         return match found {
-            NOT_SET | TEXT => Setting::Any.read(py, call, c_name),
+            sys::TYPE_NONE | sys::TYPE_TEXT => Setting::Any.read(py, call, c_name),
             _ => {
                 let value = Setting::Any.read(py, call, c_name)?;
                 let text = format!(
                     "setting '{name}' is not text: it is {value}; correct it in the description, or quote it there"
                 );
-                Err(error::error(py, SETTING, text))
+                Err(error::error(py, sys::SETTING, text))
             }
         };
     }
     Setting::new(kind)?.read(py, call, c_name)
 }
 
-/// `TITIN_ERROR_SETTING`.
-const SETTING: c_int = 3;
-
 /// All settings known for the instance, by full name.
 pub fn all(py: Python<'_>, call: &Call<'_>) -> PyResult<Py<PyAny>> {
+    // SAFETY: the call fits.
+    unsafe { given(py, call, sys::titin_settings) }
+}
+
+/// The overlay in force.
+pub fn overlay(py: Python<'_>, call: &Call<'_>) -> PyResult<Py<PyAny>> {
+    // SAFETY: the call fits.
+    unsafe { given(py, call, sys::titin_overlay) }
+}
+
+type Give = unsafe extern "C" fn(*mut sys::titin_instance, *mut *mut sys::titin_value) -> c_int;
+
+/// # Safety
+/// `give` gives a map that is the caller's to free.
+unsafe fn given(py: Python<'_>, call: &Call<'_>, give: Give) -> PyResult<Py<PyAny>> {
     let mut settings = std::ptr::null_mut();
     // SAFETY: the instance is open while the call lives.
-    error::check(py, unsafe { sys::titin_settings(call.instance(), &mut settings) })?;
+    error::check(py, unsafe { give(call.instance(), &mut settings) })?;
     // SAFETY: the map is ours, and freed once it was read.
     unsafe {
         let found = value::settings_to_python(py, settings);

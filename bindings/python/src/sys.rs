@@ -1,4 +1,4 @@
-//! What the extension uses of `titin.h`. A test compares every line here with the header.
+//! What the extension uses of `titin.h`. A test compares the numbers, and what each function takes, with the header.
 
 use std::ffi::{c_char, c_double, c_int, c_void};
 
@@ -13,6 +13,7 @@ opaque!(titin_instance titin_port titin_message titin_value titin_options titin_
 
 pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
+pub const SETTING: c_int = 3;
 pub const TYPE_MISMATCH: c_int = 4;
 pub const INTERRUPTED: c_int = 13;
 pub const CLOSED: c_int = 15;
@@ -32,6 +33,9 @@ pub const BYTES: c_int = 7;
 pub const ARRAY: c_int = 8;
 pub const LIST: c_int = 9;
 pub const MAP: c_int = 10;
+
+pub const TYPE_NONE: c_int = 0;
+pub const TYPE_TEXT: c_int = 4;
 
 /// Types of elements, by their number in the header less one.
 pub const DTYPES: [&str; 14] = [
@@ -98,6 +102,7 @@ unsafe extern "C" {
     pub fn titin_workdir(instance: *const titin_instance) -> *const c_char;
     pub fn titin_scale(instance: *const titin_instance) -> *const titin_value;
     pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
+    pub fn titin_skip_checks(instance: *mut titin_instance, reason: *const c_char) -> c_int;
     pub fn titin_region_begin(instance: *mut titin_instance, name: *const c_char) -> *mut titin_region;
     pub fn titin_region_end(instance: *mut titin_instance, region: *mut titin_region) -> c_int;
 
@@ -144,6 +149,7 @@ unsafe extern "C" {
         value: *mut *mut titin_value,
     ) -> c_int;
     pub fn titin_settings(instance: *mut titin_instance, settings: *mut *mut titin_value) -> c_int;
+    pub fn titin_overlay(instance: *mut titin_instance, settings: *mut *mut titin_value) -> c_int;
 
     pub fn titin_port_find(instance: *mut titin_instance, name: *const c_char) -> *mut titin_port;
     pub fn titin_port_count(instance: *const titin_instance) -> c_int;
@@ -270,4 +276,9 @@ unsafe extern "C" {
         order: c_int,
     ) -> *mut c_void;
     pub fn titin_output_value(out: *mut titin_output, value: *const titin_value) -> c_int;
+    pub fn titin_output_timestamp(
+        out: *mut titin_output,
+        timestamp: c_double,
+        next_timestamp: c_double,
+    ) -> c_int;
 }

@@ -3,16 +3,16 @@
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::NonNull;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple,
 };
 use pyo3::{ffi, intern};
 
 use crate::array::{Array, ndarray};
-use crate::message::{Payload, View};
+use crate::message::{Message, Payload, View};
 use crate::{error, sys};
 
 /// Deepest nesting, as on the wire.
@@ -58,9 +58,9 @@ impl Value {
         Ok(Value { root, _arrays: builder.arrays, _bytes: builder.bytes })
     }
 
-    /// A settings overlay.
-    pub fn settings(settings: &Bound<'_, PyDict>) -> PyResult<Self> {
-        Self::new(settings.as_any())
+    /// A settings overlay, of any mapping.
+    pub fn settings(settings: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(dict(settings)?.as_any())
     }
 
     pub fn as_ptr(&self) -> *const sys::titin_value {
@@ -218,6 +218,24 @@ impl Builder {
     }
 }
 
+/// A mapping of settings as a dict.
+pub fn dict<'py>(settings: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = settings.py();
+    if let Ok(dict) = settings.cast::<PyDict>() {
+        return Ok(dict.clone());
+    }
+    let Ok(mapping) = settings.cast::<PyMapping>() else {
+        let text = format!(
+            "settings are a mapping from names to values, such as a dict; found {}",
+            settings.repr()?
+        );
+        return Err(PyTypeError::new_err(text));
+    };
+    let dict = PyDict::new(py);
+    dict.update(mapping)?;
+    Ok(dict)
+}
+
 /// Whether an object is sent as itself and not as an array.
 fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyFloat>()
@@ -371,11 +389,30 @@ unsafe fn array(
     Ok(py.import("titin.data")?.call_method1("named", (array, names))?.unbind())
 }
 
-/// Fills what a filter of the user's makes of a message.
+/// Fills what a filter of the user's makes of a message: data, or a message of its own with timestamps too.
 ///
 /// # Safety
 /// `out` is what libtitin gave to the filter.
 pub unsafe fn put(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
+    let py = object.py();
+    if let Ok(message) = object.cast::<Message>() {
+        let message = message.get();
+        if message.settings(py)?.bind(py).len()? != 0 {
+            return Err(error::usage(py, "a filter cannot give a message settings: they are the sender's"));
+        }
+        let (timestamp, next) = message.timestamps();
+        // SAFETY: `out` is what libtitin gave to the filter.
+        error::check(py, unsafe { sys::titin_output_timestamp(out, timestamp, next) })?;
+        // SAFETY: as above.
+        return unsafe { put_data(message.data(py)?.bind(py), out) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { put_data(object, out) }
+}
+
+/// # Safety
+/// `out` is what libtitin gave to the filter.
+unsafe fn put_data(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
     let py = object.py();
     match Data::new(object)? {
         Data::Array(array) if array.names().is_null() => {

@@ -130,6 +130,10 @@ class Instance:
         """All settings known for this instance by full name (``macro.dt``), with the overlay in force."""
 
     @property
+    def overlay(self) -> dict[str, _Value]:
+        """The settings overlay in force alone, as ``reuse`` has fixed it: what came with the messages of this use."""
+
+    @property
     def scale(self) -> Scale:
         """The scales that the description gives for this component."""
 
@@ -143,6 +147,9 @@ class Instance:
 
     def log(self, level: int | Literal["debug", "info", "warning", "error", "critical"], text: str) -> None:
         """Sends a record to the run's log. Levels as in :mod:`logging`; see also :class:`titin.LogHandler`."""
+
+    def skip_checks(self, reason: str) -> None:
+        """Switches the check of the order of calls off from here on. The reason goes to the run's log."""
 
     def fail(self, text: str) -> None:
         """Fails the run, with this instance as the culprit and ``text`` as the reason. Close it afterwards."""
@@ -181,7 +188,7 @@ class Message:
         data: Any = None,
         timestamp: float = 0.0,
         next_timestamp: float | None = None,
-        settings: dict[str, _Value] | None = None,
+        settings: Mapping[str, _Value] | None = None,
     ) -> Self: ...
     @property
     def timestamp(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from titin import _core
+from titin.calls import needed
 from titin.errors import Error, PeerLost, UsageError, is_echo, last_lines
 
 # How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
@@ -181,7 +181,7 @@ class _Troupe:
     def _play(self, name: str, manager: str, function: Callable[..., Any]) -> None:
         _core.place(name, manager)
         try:
-            if _takes_instance(function):
+            if needed(function):
                 with _core.Instance() as instance:
                     self.returned[name] = function(instance)
             else:
@@ -200,12 +200,6 @@ class _Troupe:
                 _refuse(last_lines(raised))
             # An instance that only the function's variables hold is let go, and fails the run.
             traceback.clear_frames(raised.__traceback__)
-
-
-def _takes_instance(function: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(function).parameters.values()
-    needed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return any(parameter.kind in needed and parameter.default is parameter.empty for parameter in parameters)
 
 
 def _refuse(text: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,17 +15,27 @@ class LogHandler(logging.Handler):
     """Sends log records to the run's log, where they stand with the instance's name and simulated time.
 
     ``logging.getLogger().addHandler(titin.LogHandler(instance))`` does it for all loggers. Once the instance is closed
-    records are dropped.
+    records are dropped; so they are in a forked child (``multiprocessing``), which has no part in the run, with one
+    warning: there, use ``logging.handlers.QueueHandler`` to hand records to the parent.
     """
 
     def __init__(self, instance: Instance, level: int | str = logging.NOTSET) -> None:
         super().__init__(level)
         self._instance = instance
+        self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._instance.closed:
             return
         try:
-            self._instance.log(record.levelno, self.format(record))
+            if os.getpid() == self._process:
+                self._instance.log(record.levelno, self.format(record))
+            elif self._process:
+                self._process = 0
+                text = (
+                    f"log records of this process go nowhere: {self._instance.name} belongs to the process that it was "
+                    "forked from; hand them to that by logging.handlers.QueueHandler"
+                )
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
         except Exception:
             self.handleError(record)

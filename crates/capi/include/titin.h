@@ -182,7 +182,7 @@ int titin_options_instance(titin_options *options, const char *name);
 int titin_options_manager(titin_options *options, const char *manager);
 /* Declares a port, as the text of titin_open does; `name[]` is a vector port. */
 int titin_options_port(titin_options *options, const char *name, int op);
-/* Switches the check of the order of calls off. The reason goes to the run's log. */
+/* Switches the check of the order of calls off. The reason goes to the run's log, so an empty one is an error. */
 int titin_options_unchecked(titin_options *options, const char *reason);
 /* The language of the program, for the log: "C" by default. */
 int titin_options_language(titin_options *options, const char *language);
@@ -226,7 +226,7 @@ const char *titin_workdir(const titin_instance *instance);
 const titin_value *titin_scale(const titin_instance *instance);
 /* Sends a record to the run's log; levels above. */
 int titin_log(titin_instance *instance, int level, const char *text);
-/* Switches the check of the order of calls off from here on. The reason goes to the run's log. */
+/* Switches the check of the order of calls off from here on; a reason is wanted here too. */
 int titin_skip_checks(titin_instance *instance, const char *reason);
 
 /* Begins and ends a region in the profile. titin_region_end frees the region. Regions may nest and overlap. */

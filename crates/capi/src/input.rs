@@ -29,6 +29,21 @@ pub(crate) unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Resul
     text.to_str().map(Some).map_err(|_| usage(format!("the {what} is not UTF-8: {text:?}")))
 }
 
+/// Why the order of calls is not to be checked.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn reason<'a>(reason: *const c_char) -> Result<&'a str> {
+    // SAFETY: as the caller promises.
+    let reason = unsafe { text(reason, "reason for not checking") }?;
+    if reason.trim().is_empty() {
+        return Err(usage(
+            "no reason for not checking the order of calls: say why, for whoever reads the run's log",
+        ));
+    }
+    Ok(reason)
+}
+
 /// A list of so many items.
 ///
 /// # Safety

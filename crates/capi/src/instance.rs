@@ -192,7 +192,7 @@ unsafe extern "C" fn titin_skip_checks(handle: *mut Handle, reason: *const c_cha
     // SAFETY: as the caller promises.
     unsafe {
         on_instance(handle, |handle| {
-            handle.shared.instance.skip_checks(input::text(reason, "reason for not checking")?);
+            handle.shared.instance.skip_checks(input::reason(reason)?);
             Ok(())
         })
     }

@@ -123,7 +123,7 @@ unsafe extern "C" fn titin_options_unchecked(options: *mut Options, reason: *con
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            options.unchecked = Some(input::text(reason, "reason for not checking")?.to_owned());
+            options.unchecked = Some(input::reason(reason)?.to_owned());
             Ok(())
         })
     }

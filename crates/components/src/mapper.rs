@@ -1,6 +1,6 @@
 //! What mappers and terminals have in common: their ports, and rounds of messages in and out.
 
-use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo, SETTINGS_IN};
+use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
 
 use crate::data::{Stamp, View, merge_overlays, send, view};
 use crate::settings::stamp;
@@ -36,8 +36,7 @@ impl Taken {
 
 /// The ports with this operator, in the order of the description.
 pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
-    let infos =
-        instance.ports().into_iter().filter(|info| info.operator == operator && info.name != SETTINGS_IN);
+    let infos = instance.ports().into_iter().filter(|info| info.operator == operator);
     infos.filter_map(|info| Some(Port { id: instance.port(&info.name).ok()?, info })).collect()
 }
 

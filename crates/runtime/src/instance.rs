@@ -118,9 +118,9 @@ impl Instance {
         &self.inner.name
     }
 
-    /// All its ports.
+    /// All its ports, but for `muscle_settings_in`, whose messages [`Instance::reuse`] takes.
     pub fn ports(&self) -> Vec<PortInfo> {
-        self.inner.ports.iter().map(Port::info).collect()
+        self.inner.own_ports().map(Port::info).collect()
     }
 
     /// The port of this name.
@@ -129,8 +129,14 @@ impl Instance {
     /// [`Kind::Usage`] if there is none; the text names those that there are.
     pub fn port(&self, name: &str) -> Result<PortId> {
         let bare = name.strip_suffix("[]").unwrap_or(name);
+        if bare == SETTINGS_IN {
+            let text = format!(
+                "messages on {SETTINGS_IN} are taken by reuse(); what they set is told by the settings"
+            );
+            return Err(Error::new(Kind::Usage, format!("{}: {text}", self.inner.name)));
+        }
         self.inner.ports.iter().position(|port| port.name == bare).map(PortId).ok_or_else(|| {
-            let known: Vec<&str> = self.inner.ports.iter().map(|port| port.name.as_str()).collect();
+            let known: Vec<&str> = self.inner.own_ports().map(|port| port.name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Error::new(
                 Kind::Usage,
@@ -383,6 +389,11 @@ impl Inner {
             over: AtomicBool::new(false),
             first_error: Mutex::default(),
         })
+    }
+
+    /// The ports that the program sends and receives on.
+    fn own_ports(&self) -> impl Iterator<Item = &Port> {
+        self.ports.iter().filter(|port| port.name != SETTINGS_IN)
     }
 
     pub(crate) fn cycle(&self) -> MutexGuard<'_, Loop> {

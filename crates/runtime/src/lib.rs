@@ -44,7 +44,7 @@ pub use port::PortInfo;
 pub use process::{fork_child, not_forked};
 pub use profile::Region;
 pub use setting::{SettingValue, overlay_of};
-pub use titin_model::{BuiltIn, Operator, SETTINGS_IN, Takes, nearest};
+pub use titin_model::{BuiltIn, Operator, Takes, nearest};
 pub use titin_transport::{Buffer, Filling};
 pub use titin_wire::control::{Scale, UserFilter};
 pub use titin_wire::meta::{Content, Dtype, Layout, MAX_RANK, Order};

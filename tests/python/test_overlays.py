@@ -1,0 +1,143 @@
+"""Settings that travel with messages, or come on muscle_settings_in."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+import titin
+from titin.model import Model
+
+
+def called(**conduits: str) -> Model:
+    """A driver that calls a micro model, and gives it settings by these ways."""
+    model = Model("called")
+    model.component("driver", "driver", o_i="a b", s="back")
+    model.component(
+        "micro", "micro", f_init=[port for port in conduits.values() if port != "muscle_settings_in"], o_f="out"
+    )
+    for port, other in conduits.items():
+        model.conduit(f"driver.{port}", f"micro.{other}")
+    model.conduit("micro.out", "driver.back")
+    model.settings = {"k": 1.0, "micro.label": "from the description"}
+    return model
+
+
+def micro(instance):
+    """Says what it knows."""
+    inputs = [port for port in instance.ports.values() if port.operator == "f_init"]
+    while instance.reuse():
+        for port in inputs:
+            instance.receive(port)
+        known = [instance.setting("k", float), instance.setting("label", str), instance.overlay]
+        instance.send("out", known, timestamp=0.0)
+
+
+def play(stage, model, driver):
+    """What the micro model has answered."""
+    answers = []
+
+    def calls(instance):
+        while instance.reuse():
+            for step in range(3):
+                driver(instance, step)
+                answer = instance.receive("back")
+                answers.append((answer.data, answer.settings))
+
+    titin.run(model, {"driver": calls, "micro": micro}, run_dir=stage.folder / "run")
+    return answers
+
+
+def test_a_map_on_muscle_settings_in(stage):
+    """Each use has its own; what goes out carries it on."""
+
+    def driver(instance, step):
+        settings = [{"k": 2.5}, {"micro.k": 3, "k": 7.0, "micro.label": "from the driver"}, {}][step]
+        instance.send("a", settings, timestamp=float(step))
+
+    assert play(stage, called(a="muscle_settings_in"), driver) == [
+        ([2.5, "from the description", {"k": 2.5}], {"k": 2.5}),
+        (
+            [3.0, "from the driver", {"micro.k": 3, "k": 7.0, "micro.label": "from the driver"}],
+            {"micro.k": 3, "k": 7.0, "micro.label": "from the driver"},
+        ),
+        ([1.0, "from the description", {}], {}),
+    ]
+
+
+def test_muscle_settings_in_is_no_port_of_the_program(stage):
+    refused = []
+
+    def knows(instance):
+        assert list(instance.ports) == ["in", "out"]
+        for call in (instance.port, instance.receive):
+            with pytest.raises(titin.UsageError, match="taken by reuse"):
+                call("muscle_settings_in")
+        refused.append(True)
+        micro(instance)
+
+    def calls(instance):
+        while instance.reuse():
+            instance.send("a", {"k": 2}, timestamp=0.0)
+            instance.send("b", timestamp=0.0)
+            assert instance.receive("back").data[0] == 2.0
+
+    model = called(a="muscle_settings_in", b="in")
+    titin.run(model, {"driver": calls, "micro": knows}, run_dir=stage.folder / "run")
+    assert refused == [True]
+
+
+def test_muscle_settings_in_beside_a_port(stage):
+    def driver(instance, step):
+        instance.send("a", {"k": step + 0.5}, timestamp=float(step))
+        instance.send("b", timestamp=float(step), settings={"label": f"step {step}", "k": step + 0.5})
+
+    answers = play(stage, called(a="muscle_settings_in", b="in"), driver)
+    assert [data[:2] for data, _ in answers] == [[0.5, "step 0"], [1.5, "step 1"], [2.5, "step 2"]]
+
+
+@pytest.mark.parametrize("wrong", [3.5, [1.0], {"k": {"deep": 1}}], ids=str)
+def test_what_is_no_map_of_settings(stage, wrong):
+    def driver(instance, step):
+        instance.send("a", wrong, timestamp=float(step))
+
+    with pytest.raises(titin.Error, match="muscle_settings_in"):
+        play(stage, called(a="muscle_settings_in"), driver)
+
+
+@pytest.mark.parametrize(("first", "second"), [("muscle_settings_in", "in"), ("in", "other")])
+def test_two_overlays_that_contradict_each_other(stage, first, second):
+    def send(instance, port, number):
+        data, settings = ({"k": number}, {}) if port == "muscle_settings_in" else (None, {"k": number})
+        instance.send({first: "a", second: "b"}[port], data, timestamp=0.0, settings=settings)
+
+    def driver(instance, step):
+        send(instance, first, 2.5)
+        send(instance, second, 3.5)
+
+    with pytest.raises(titin.SettingError) as raised:
+        play(stage, called(a=first, b=second), driver)
+    for word in ("micro: ", "driver.a", "driver.b", "'k'", "2.5", "3.5"):
+        assert word in str(raised.value)
+
+
+def test_any_mapping_is_an_overlay(stage):
+    def driver(instance, step):
+        instance.send("a", timestamp=float(step), settings=MappingProxyType({"k": 4.5}))
+
+    assert play(stage, called(a="in"), driver)[0] == ([4.5, "from the description", {"k": 4.5}], {"k": 4.5})
+    assert titin.Message(settings=MappingProxyType({"k": 1})).settings == {"k": 1}
+
+
+def test_what_is_no_mapping_is_refused(stage):
+    def driver(instance, step):
+        for wrong in ([("k", 1)], "k", 3):
+            with pytest.raises(TypeError, match="mapping"):
+                instance.send("a", timestamp=float(step), settings=wrong)
+        with pytest.raises(titin.Error):
+            instance.send("a", timestamp=float(step), settings={"k": {}})
+        instance.send("a", timestamp=float(step))
+
+    play(stage, called(a="in"), driver)
+    with pytest.raises(TypeError, match="mapping"):
+        titin.Message(settings=[1])
