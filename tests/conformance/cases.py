@@ -9,7 +9,10 @@ import gc
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import titin
@@ -76,18 +79,37 @@ def a_message_is_larger_than_the_buffer_receiver(instance: titin.Instance) -> No
 
 
 def a_blocked_conduit_leaves_the_other_free_sender(instance: titin.Instance) -> None:
-    # As many as the buffer holds, so that the next one would wait; the other conduit must still move.
-    for step in range(MESSAGES):
-        instance.send("out", None, timestamp=step)
+    sent: list[int] = []
+
+    def fill() -> None:
+        # One more than the buffer holds: the last waits until the receiver takes one.
+        for step in range(MESSAGES + 1):
+            instance.send("out", None, timestamp=step)
+            sent.append(step)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    while len(sent) < MESSAGES or not asleep(thread):
+        time.sleep(0.001)
     for step in range(10 * MESSAGES):
+        # Until it has the last of these the receiver takes none of the others.
+        assert len(sent) == MESSAGES and thread.is_alive()
         instance.send("other", np.full(100, step), timestamp=step)
+    thread.join()
+    assert len(sent) == MESSAGES + 1
 
 
 def a_blocked_conduit_leaves_the_other_free_receiver(instance: titin.Instance) -> None:
     for step in range(10 * MESSAGES):
         assert instance.receive("other").data[0] == step
-    for step in range(MESSAGES):
+    for step in range(MESSAGES + 1):
         assert instance.receive("in").timestamp == step
+
+
+def asleep(thread: threading.Thread) -> bool:
+    """Whether a thread of this process waits."""
+    state = Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "S"
 
 
 def the_end_of_a_stream_is_port_closed_sender(instance: titin.Instance) -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import titin
 
+from ..conftest import TITIN
 from . import cases
-
-TITIN = Path(sys.executable).parent / "titin"
 
 MODEL = """\
 ymmsl_version: v0.2

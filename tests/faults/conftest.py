@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import time
@@ -14,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ..conftest import TITIN, TOOLS, config
+
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-TOOLS = Path(sys.executable).parent
-TITIN = TOOLS / "titin"
 
 MODEL = """\
 ymmsl_version: v0.2
@@ -130,15 +129,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """For each language, the description of the culprit's program up to its arguments."""
     folder = tmp_path_factory.mktemp("culprits")
 
-    def flags(*wanted: str) -> list[str]:
-        output = subprocess.run([TITIN, "config", *wanted], capture_output=True, text=True, check=True).stdout
-        return shlex.split(output)
-
     def build(language: str, compiler: list[str], *wanted: str) -> str:
         source = next(PROGRAMS.glob(f"culprit.{language}"))
         executable = folder / language
-        first = flags("--fortran") if "--fortran" in wanted else []
-        rest = flags(*(word for word in wanted if word != "--fortran"))
+        first = config("--fortran") if "--fortran" in wanted else []
+        rest = config(*(word for word in wanted if word != "--fortran"))
         command = [*compiler, "-g", "-o", executable, *first, source, *rest]
         subprocess.run(command, check=True, cwd=folder)
         return f"executable: {executable}"

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import MODEL, PROGRAMS, TITIN, Run
+from ..conftest import Manager
+from .conftest import MODEL, PROGRAMS, Run
 
 Start = Callable[..., Run]
 
@@ -144,79 +145,61 @@ def test_programs_behind_launchers_are_ended(start: Start, how: str) -> None:
     assert gone(run)
 
 
-class Manager:
-    """``titin manager`` for programs that are started by hand."""
+class Pair(Manager):
+    """The manager of a culprit and a peer that are started by hand."""
 
     def __init__(self, folder: Path) -> None:
-        text = MODEL.format(
-            culprit=f"executable: {sys.executable}", python=sys.executable, programs=PROGRAMS, folder=folder
-        )
-        (folder / "model.ymmsl").write_text(text)
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [TITIN, "manager", "model.ymmsl", "--run-dir", folder / "run"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.connection = folder / "run" / "connection.json"
-        while not self.connection.exists():
-            assert self.process.poll() is None, self.process.communicate()[0]
-            time.sleep(0.01)
+        culprit = f"executable: {sys.executable}"
+        super().__init__(folder, MODEL.format(culprit=culprit, python=sys.executable, programs=PROGRAMS, folder=folder))
 
-    def start(self, instance: str, **environment: str) -> subprocess.Popen[bytes]:
+    def begin(self, instance: str, **environment: str) -> subprocess.Popen[str]:
         """Starts one of the two programs."""
-        arguments = {
-            "culprit": [f"{PROGRAMS}/culprit.py", "none"],
-            "peer": [f"{PROGRAMS}/peer.py", str(self.folder)],
-        }[instance]
-        variables = {"TITIN_MANAGER": str(self.connection), "TITIN_INSTANCE": instance} | environment
+        argument = {"culprit": "none", "peer": self.folder}[instance]
         with (self.folder / f"{instance}.stderr").open("w") as stderr:
-            return subprocess.Popen([sys.executable, *arguments], env=os.environ | variables, stderr=stderr)
+            program = (sys.executable, PROGRAMS / f"{instance}.py", argument)
+            return self.start(*program, stderr=stderr, **{"TITIN_INSTANCE": instance} | environment)
 
 
 @pytest.mark.parametrize("order", list(permutations(["culprit", "peer"])))
 def test_programs_started_by_hand_in_any_order(tmp_path: Path, order: tuple[str, str]) -> None:
-    manager = Manager(tmp_path)
-    first = manager.start(order[0])
+    manager = Pair(tmp_path)
+    first = manager.begin(order[0])
     # The first one has to be there, alone, before the second is started.
     while not Path(f"/proc/{first.pid}/task").exists() or len(os.listdir(f"/proc/{first.pid}/task")) < 2:
         assert first.poll() is None
         time.sleep(0.01)
-    second = manager.start(order[1], MUSCLE_INSTANCE="ignored")
+    second = manager.begin(order[1], MUSCLE_INSTANCE="ignored")
     assert first.wait() == 0
     assert second.wait() == 0
-    output = manager.process.communicate()[0]
-    assert manager.process.returncode == 0, output
+    code, output = manager.wait()
+    assert code == 0, output
 
 
 def test_the_names_of_muscle_are_honoured(tmp_path: Path) -> None:
-    manager = Manager(tmp_path)
+    manager = Pair(tmp_path)
     both = [
-        manager.start(
+        manager.begin(
             name, TITIN_MANAGER="", TITIN_INSTANCE="", MUSCLE_MANAGER=str(manager.connection), MUSCLE_INSTANCE=name
         )
         for name in ["culprit", "peer"]
     ]
     assert [process.wait() for process in both] == [0, 0]
-    output = manager.process.communicate()[0]
-    assert manager.process.returncode == 0, output
+    code, output = manager.wait()
+    assert code == 0, output
 
 
 def test_a_wrong_secret_is_refused(tmp_path: Path) -> None:
-    manager = Manager(tmp_path)
+    manager = Pair(tmp_path)
     connection = json.loads(manager.connection.read_text())
     address = connection["addresses"][0]
-    stranger = manager.start("culprit", TITIN_MANAGER=address, TITIN_SECRET="00" * 32)
+    stranger = manager.begin("culprit", TITIN_MANAGER=address, TITIN_SECRET="00" * 32)
     assert stranger.wait() != 0
     text = (tmp_path / "culprit.stderr").read_text()
     assert "secret" in text, text
     # The run goes on for those who know it, without a shared file system too.
     friends = [
-        manager.start(name, TITIN_MANAGER=address, TITIN_SECRET=connection["secret"]) for name in ["culprit"]
-    ] + [manager.start("peer")]
+        manager.begin(name, TITIN_MANAGER=address, TITIN_SECRET=connection["secret"]) for name in ["culprit"]
+    ] + [manager.begin("peer")]
     assert [friend.wait() for friend in friends] == [0, 0]
-    output = manager.process.communicate()[0]
-    assert manager.process.returncode == 0, output
+    code, output = manager.wait()
+    assert code == 0, output

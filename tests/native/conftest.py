@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ..conftest import TITIN, config
+
 HERE = Path(__file__).resolve().parent
-TITIN = Path(sys.executable).parent / "titin"
 
 #: The compiler of each language, with what a strict project would demand of it.
 COMPILERS = {
@@ -23,12 +22,6 @@ COMPILERS = {
 }
 
 Build = Callable[..., Path]
-
-
-def config(*wanted: str) -> list[str]:
-    """What ``titin config`` prints."""
-    done = subprocess.run([TITIN, "config", *wanted], capture_output=True, text=True, check=True)
-    return shlex.split(done.stdout)
 
 
 @pytest.fixture(scope="session")

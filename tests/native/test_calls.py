@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ..conftest import Manage
 from . import test_exchange, test_hosted, test_process, test_solo
 from .conftest import HERE, Build, config, run
-from .test_hosted import Manage, manage
-
-__all__ = ["manage"]
 
 #: For tests alone, behind TITIN_TESTING.
 HIDDEN = {"titin_test_panic"}
@@ -101,7 +99,7 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
     host, text = test_hosted.model(build, language)
     for how in ("", "say", "return"):
         manager = manage(text, f"hosted{how}")
-        manager.start(host, *how.split(), **environment)
+        manager.run(host, *how.split(), **environment)
         assert manager.wait()[0] == (1 if how else 0)
     if language == "c":
         subprocess.run([build("alone", "c")], env=environment, check=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from .conftest import TITIN, Build
+from ..conftest import Manage
+from .conftest import Build
 
 MODEL = """\
 ymmsl_version: v0.2
@@ -42,55 +40,6 @@ titin:
 """
 
 
-class Manager:
-    """``titin manager`` in a folder, for a program that is started by hand."""
-
-    def __init__(self, folder: Path, model: str) -> None:
-        (folder / "model.ymmsl").write_text(model)
-        self.directory = folder / "run"
-        self.process = subprocess.Popen(
-            [TITIN, "manager", "model.ymmsl", "--run-dir", self.directory],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.connection = self.directory / "connection.json"
-        while not self.connection.exists():
-            assert self.process.poll() is None, self.process.communicate()[0]
-
-    def start(self, program: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a program to its end."""
-        variables = os.environ | {"TITIN_MANAGER": str(self.connection)} | environment
-        return subprocess.run([program, *arguments], env=variables, capture_output=True, text=True, check=False)
-
-    def wait(self) -> tuple[int, str]:
-        """Its exit code, once it has ended, and what it has printed."""
-        output = self.process.communicate()[0]
-        return self.process.returncode, output
-
-
-Manage = Callable[..., Manager]
-
-
-@pytest.fixture
-def manage(tmp_path: Path) -> Iterator[Manage]:
-    """Starts the manager of a model, in a folder of its own."""
-    managers: list[Manager] = []
-
-    def start(model: str, name: str = "hosted") -> Manager:
-        (tmp_path / name).mkdir()
-        managers.append(Manager(tmp_path / name, model))
-        return managers[-1]
-
-    yield start
-    for manager in managers:
-        if manager.process.poll() is None:
-            manager.process.kill()
-            manager.process.communicate()
-
-
 def model(build: Build, language: str, symbol: str = "twice") -> tuple[Path, str]:
     """The host in this language, and the model with filters in the same language."""
     host, library = build("hosted", language), build("filter", language, shared=True)
@@ -103,7 +52,7 @@ def model(build: Build, language: str, symbol: str = "twice") -> tuple[Path, str
 def test_a_host_runs_its_instances_on_threads(build: Build, manage: Manage, language: str) -> None:
     host, text = model(build, language)
     manager = manage(text)
-    hosted = manager.start(host)
+    hosted = manager.run(host)
     assert hosted.returncode == 0, hosted.stderr
     assert hosted.stdout == "both are done\n"
     code, output = manager.wait()
@@ -115,7 +64,7 @@ def test_a_host_runs_its_instances_on_threads(build: Build, manage: Manage, lang
 def test_a_filter_that_is_not_there_is_named(build: Build, manage: Manage, language: str) -> None:
     host, text = model(build, language, "thrice")
     manager = manage(text)
-    hosted = manager.start(host)
+    hosted = manager.run(host)
     assert hosted.returncode != 0
     assert "twice" in hosted.stderr
     assert "thrice" in hosted.stderr
@@ -127,7 +76,7 @@ def test_a_filter_that_is_not_there_is_named(build: Build, manage: Manage, langu
 def test_an_instance_that_fails_says_why(build: Build, manage: Manage, language: str, how: str) -> None:
     host, text = model(build, language)
     manager = manage(text)
-    hosted = manager.start(host, how)
+    hosted = manager.run(host, how)
     assert hosted.returncode != 0
     assert "the ice is too thin" in hosted.stderr
     code, output = manager.wait()
@@ -139,7 +88,7 @@ def test_an_instance_that_fails_says_why(build: Build, manage: Manage, language:
 def test_the_others_do_not_wait_for_one_that_cannot_be_opened(build: Build, manage: Manage) -> None:
     host, text = model(build, "c")
     manager = manage(text)
-    hosted = manager.start(host, "misspelt")
+    hosted = manager.run(host, "misspelt")
     assert hosted.returncode != 0
     assert "reciever" in hosted.stderr
     code, output = manager.wait()

@@ -15,7 +15,7 @@ import pytest
 import titin
 from titin.model import Model
 
-TITIN = Path(sys.executable).parent / "titin"
+from ..conftest import TITIN
 
 Role = Callable[[titin.Instance], Any]
 

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from titin.model import Model
 
-from .conftest import TITIN
-
 #: A partner that waits for what does not come; with a deadline, as two that wait for each other without are told so.
 PATIENT = """
 import contextlib
@@ -127,33 +125,16 @@ def test_a_run_at_a_terminal(stage):
     assert not (stage.folder / "run/connection.json").exists()
 
 
-def test_a_program_started_by_hand(stage):
+def test_a_program_started_by_hand(stage, manage):
     model = talkers()
-    model.write(stage.folder / "model.ymmsl")
-    manager = subprocess.Popen(
-        [TITIN, "manager", "model.ymmsl", "--run-dir", "run"],
-        cwd=stage.folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    connection = stage.folder / "run/connection.json"
-    await_file(connection, manager)
+    manager = manage(model.text())
 
     def start(name: str, text: str) -> subprocess.Popen[str]:
-        variables = {"TITIN_MANAGER": str(connection), "TITIN_INSTANCE": name}
-        return subprocess.Popen(
-            [sys.executable, stage.program(name, text)],
-            cwd=stage.folder,
-            env=os.environ | variables,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return manager.start(sys.executable, stage.program(name, text), TITIN_INSTANCE=name)
 
     receiver, sender = start("receiver", RECEIVES), start("sender", PATIENT.format(port="back"))
-    await_file(stage.folder / "waiting", manager)
-    await_file(stage.folder / "patient", manager)
+    await_file(stage.folder / "waiting", manager.process)
+    await_file(stage.folder / "patient", manager.process)
     while not asleep(receiver.pid):
         time.sleep(0.01)
     receiver.send_signal(signal.SIGINT)
@@ -163,8 +144,8 @@ def test_a_program_started_by_hand(stage):
     said = sender.communicate()[1]
     assert sender.returncode == 1
     assert "PeerLost" in said and "receiver" in said and "KeyboardInterrupt" in said
-    output = manager.communicate()[0]
-    assert manager.returncode == 1
+    code, output = manager.wait()
+    assert code == 1
     assert "receiver reported an error: KeyboardInterrupt" in output
 
 

@@ -12,7 +12,7 @@ import titin
 import yaml
 from titin.model import Model, read_edges
 
-from .conftest import TITIN
+from ..conftest import TITIN
 
 networkx = pytest.importorskip("networkx")
 pytest.importorskip("ymmsl", reason="the oracle, a package for tests only: pip install ymmsl==0.18.0")

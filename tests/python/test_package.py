@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from titin import _core, errors
 
-from .conftest import TITIN
+from ..conftest import ROOT, config
 
-ROOT = Path(__file__).parents[2]
 HEADER = ROOT / "crates/capi/include/titin.h"
 SYS = ROOT / "bindings/python/src/sys.rs"
 
@@ -22,10 +21,6 @@ PROGRAM = """
 #include <titin.h>
 int main(void) { puts(titin_version()); return 0; }
 """
-
-
-def config(*options: str) -> str:
-    return subprocess.run([TITIN, "config", *options], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def run(*command: object, folder: Path) -> str:
@@ -37,14 +32,14 @@ def run(*command: object, folder: Path) -> str:
 @pytest.mark.parametrize("libraries", ["--libs", "--static"])
 def test_a_program_is_built_by_the_flags(tmp_path, libraries):
     (tmp_path / "program.c").write_text(PROGRAM)
-    flags = [*config("--cflags").split(), "program.c", *config(libraries).split()]
+    flags = [*config("--cflags"), "program.c", *config(libraries)]
     run("cc", *flags, "-o", "program", folder=tmp_path)
     assert run(tmp_path / "program", folder=tmp_path) == _core.__version__
 
 
 def test_pkg_config_knows_the_flags(tmp_path):
     (tmp_path / "program.c").write_text(PROGRAM)
-    file = Path(config("--pkg-config-dir")) / "titin.pc"
+    file = Path(*config("--pkg-config-dir")) / "titin.pc"
     flags = run("pkg-config", "--cflags", "--libs", file, folder=tmp_path).split()
     run("cc", "program.c", *flags, "-o", "program", folder=tmp_path)
     assert run(tmp_path / "program", folder=tmp_path) == _core.__version__
@@ -57,7 +52,7 @@ def test_cmake_finds_the_package(tmp_path):
         "add_executable(program program.c)\ntarget_link_libraries(program titin::titin)\n"
         "add_executable(whole program.c)\ntarget_link_libraries(whole titin::titin_static)\n"
     )
-    run("cmake", "-B", "build", f"-Dtitin_DIR={config('--cmake-dir')}", folder=tmp_path)
+    run("cmake", "-B", "build", f"-Dtitin_DIR={config('--cmake-dir')[0]}", folder=tmp_path)
     run("cmake", "--build", "build", folder=tmp_path)
     for program in ("program", "whole"):
         assert run(tmp_path / "build" / program, folder=tmp_path) == _core.__version__
