@@ -152,9 +152,9 @@ module titin_c_instance
          type(c_ptr), value :: instance
       end function
 
-      integer(c_int) function titin_region_end(instance, region) bind(C)
+      integer(c_int) function titin_region_end(region) bind(C)
          import
-         type(c_ptr), value :: instance, region
+         type(c_ptr), value :: region
       end function
 
       integer(c_int) function titin_on_interrupt(instance, interrupted, data) bind(C)

@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
         settings();
         if (!strcmp(argv[1], "left")) left();
         else right();
-        CHECK(titin_region_end(instance, region) == 0);
+        CHECK(titin_region_end(region) == 0);
     }
     CHECK(titin_close(instance) == 0);
     return 0;

@@ -31,7 +31,7 @@ static int sender(titin_instance *instance, void *data) {
     }
     titin_region *region = titin_region_begin(instance, "send");
     CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, extents, values, 1.0, TITIN_NO_NEXT) == 0);
-    CHECK(titin_region_end(instance, region) == 0);
+    CHECK(titin_region_end(region) == 0);
     CHECK(titin_log(instance, 20, "all is sent") == 0);
     CHECK(titin_reuse(instance, &again) == 0 && again == 0);
     return 0;

@@ -11,8 +11,10 @@ static titin_instance *instance;
 static int near(double a, double b) { return fabs(a - b) <= 1e-12 * fabs(b); }
 
 static void known(void) {
-    char here[4096];
-    CHECK(!strcmp(titin_version(), "0.1.0") && !strcmp(titin_instance_name(instance), "solo"));
+    char here[4096], version[64];
+    snprintf(version, sizeof version, "%d.%d.%d", TITIN_VERSION_MAJOR, TITIN_VERSION_MINOR, TITIN_VERSION_PATCH);
+    CHECK(!strcmp(titin_version(), version) && !strcmp(version, getenv("RELEASE")));
+    CHECK(!strcmp(titin_instance_name(instance), "solo"));
     CHECK(!strcmp(titin_workdir(instance), getcwd(here, sizeof here)));
     CHECK(titin_log(instance, TITIN_LOG_INFO, "alone, and well") == 0);
     CHECK(titin_log(instance, 1000, "too loud") == TITIN_ERROR_USAGE && titin_recover(instance) == 0);
@@ -134,7 +136,9 @@ int main(void) {
     ports();
     unconnected();
     values();
+    titin_region *late = titin_region_begin(instance, "late");
     CHECK(titin_reuse(instance, &again) == 0 && !again);
     CHECK(titin_close(instance) == 0);
+    CHECK(titin_region_end(late) == 0 && titin_region_end(NULL) == TITIN_ERROR_USAGE);
     return 0;
 }

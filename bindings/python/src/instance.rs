@@ -526,9 +526,9 @@ impl Region {
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         let begun = self.handle.lock().expect("nothing panics while it is locked").take();
-        let (Some(begun), Ok(call)) = (begun, self.session.enter(py)) else { return Ok(()) };
-        // SAFETY: the instance is open while the call lives; the region has begun and is ended once.
-        error::check(py, unsafe { sys::titin_region_end(call.instance(), begun.0.as_ptr()) })
+        let Some(begun) = begun else { return Ok(()) };
+        // SAFETY: the region has begun and is ended once.
+        error::check(py, unsafe { sys::titin_region_end(begun.0.as_ptr()) })
     }
 }
 

@@ -104,7 +104,7 @@ unsafe extern "C" {
     pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
     pub fn titin_skip_checks(instance: *mut titin_instance, reason: *const c_char) -> c_int;
     pub fn titin_region_begin(instance: *mut titin_instance, name: *const c_char) -> *mut titin_region;
-    pub fn titin_region_end(instance: *mut titin_instance, region: *mut titin_region) -> c_int;
+    pub fn titin_region_end(region: *mut titin_region) -> c_int;
 
     pub fn titin_setting_type(instance: *const titin_instance, name: *const c_char) -> c_int;
     pub fn titin_setting_f64(

@@ -229,9 +229,10 @@ int titin_log(titin_instance *instance, int level, const char *text);
 /* Switches the check of the order of calls off from here on; a reason is wanted here too. */
 int titin_skip_checks(titin_instance *instance, const char *reason);
 
-/* Begins and ends a region in the profile. titin_region_end frees the region. Regions may nest and overlap. */
+/* Begins and ends a region in the profile. titin_region_end frees the region; after titin_close it does nothing else.
+ * Regions may nest and overlap. */
 titin_region *titin_region_begin(titin_instance *instance, const char *name);
-int titin_region_end(titin_instance *instance, titin_region *region);
+int titin_region_end(titin_region *region);
 
 /* While a call waits, `interrupted` is asked whenever a signal came and at least ten times a second, in the thread
  * that waits; once it returns nonzero the call returns TITIN_ERROR_INTERRUPTED. Can be set once. `data` must live until

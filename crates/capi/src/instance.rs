@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::{Instance, Kind, Region, Result};
+use titin_runtime::{Instance, Kind, Result};
 
 use crate::error::{OK, caught, keep, status, usage, value};
 use crate::filter::functions;
@@ -193,37 +193,6 @@ unsafe extern "C" fn titin_skip_checks(handle: *mut Handle, reason: *const c_cha
     unsafe {
         on_instance(handle, |handle| {
             handle.shared.instance.skip_checks(input::reason(reason)?);
-            Ok(())
-        })
-    }
-}
-
-/// # Safety
-/// `handle` is NULL or an instance; `name` is NULL or ends with a NUL.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn titin_region_begin(handle: *mut Handle, name: *const c_char) -> *mut Region {
-    let mut region = std::ptr::null_mut();
-    // SAFETY: as the caller promises.
-    unsafe {
-        on_instance(handle, |handle| {
-            let name = input::text(name, "name of the region")?;
-            region = Box::into_raw(Box::new(handle.shared.instance.begin_region(name)));
-            Ok(())
-        })
-    };
-    region
-}
-
-/// # Safety
-/// `handle` is NULL or an instance; `region` is NULL or a region of it that nobody uses any more.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn titin_region_end(handle: *mut Handle, region: *mut Region) -> c_int {
-    // SAFETY: as the caller promises; the region was made by `titin_region_begin`.
-    unsafe {
-        let region = (!region.is_null()).then(|| Box::from_raw(region));
-        on_instance(handle, |handle| {
-            let region = region.ok_or_else(|| crate::error::null("region", "titin_region_begin"))?;
-            handle.shared.instance.end_region(*region);
             Ok(())
         })
     }

@@ -16,6 +16,7 @@ mod message;
 mod options;
 mod port;
 mod receive;
+mod region;
 mod send;
 mod setting;
 mod strided;
