@@ -10,6 +10,17 @@
 #define CHECK(what) \
     if (!(what)) throw std::runtime_error(std::string(__FILE__) + ":" + std::to_string(__LINE__) + ": " #what)
 
+// Checks that a call throws this.
+template <class Wanted, class Call>
+void refused(const char *what, Call &&call) {
+    try {
+        call();
+    } catch (const Wanted &) {
+        return;
+    }
+    throw std::runtime_error(std::string("not refused: ") + what);
+}
+
 // Runs a program's body; an exception is printed and ends it with 1.
 template <class Body>
 int guarded(Body &&body) {

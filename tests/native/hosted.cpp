@@ -1,5 +1,6 @@
 // Two instances on threads of one process: the script of hosted.c.
 #include <cmath>
+#include <cstdlib>
 
 #include "check.hpp"
 
@@ -54,7 +55,11 @@ static void receiver(titin::Instance &instance) {
 int main(int argc, char **argv) {
     if (argc > 1) how = argv[1];
     return guarded([&] {
-        titin::host({{"sender", "o_i: out wide[]", sender}, {"receiver", "s: in wide[]", receiver}});
+        // The options hold for both: nothing else says which run this is.
+        titin::Options options;
+        options.manager(std::getenv("TITIN_MANAGER")).on_interrupt([] { return false; });
+        unsetenv("TITIN_MANAGER");
+        titin::host({{"sender", "o_i: out wide[]", sender}, {"receiver", "s: in wide[]", receiver}}, options);
         std::cout << "both are done\n";
     });
 }

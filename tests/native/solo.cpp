@@ -10,7 +10,10 @@ using titin::Value;
 static bool near(double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); }
 
 static void known(titin::Instance &instance) {
-    CHECK(titin::version() == "0.1.0" && instance.name() == "solo");
+    const int release[3] = {TITIN_VERSION_MAJOR, TITIN_VERSION_MINOR, TITIN_VERSION_PATCH};
+    std::string version;
+    for (const int number : release) version += (version.empty() ? "" : ".") + std::to_string(number);
+    CHECK(titin::version() == version && version == std::getenv("RELEASE") && instance.name() == "solo");
     CHECK(instance.workdir() == std::filesystem::current_path().string());
     instance.log(TITIN_LOG_INFO, "alone, and well");
     try {
@@ -89,13 +92,33 @@ static void values() {
     const auto array = list[3].array<std::int32_t>();
     CHECK(array.rank() == 2 && array.extent(0) == 3 && array.order() == titin::Order::Fortran && array(2, 1) == 6);
     CHECK(list[3].index_name(0).empty());
+    refused<titin::TypeMismatch>("an index too few", [&] { array(5); });
+}
+
+// Every second column of a flat container, and what would lead out of it.
+static void strides() {
+    std::vector<double> flat{0, 1, 2, 10, 11, 12};
+    const Value part = Value::array(titin::Span(flat, {2, 2}, {3, 2}));
+    CHECK((part.array<double>().vector() == std::vector<double>{0, 2, 10, 12}));
+    CHECK(Value::array(titin::Span(flat, {0, 9}, {9, 9})).array<double>().empty());
+    refused<titin::UsageError>("too long a stride", [&] { titin::Span(flat, {2, 2}, {3, 3}); });
+    refused<titin::UsageError>("a stride backwards", [&] { titin::Span(flat, {2}, {-1}); });
+}
+
+static void text() {
+    CHECK(Value(std::string_view("text", 2)).as<std::string>() == "te");
+    CHECK(Value(std::string_view()).kind() == titin::Kind::Text);
+    static_assert(!titin::detail::IsArray<std::string_view>::value, "it is sent as text");
 }
 
 int main() {
     return guarded([&] {
+        titin::Options options = titin::Options().instance("solo").unchecked("shows what it knows");
+        options.manager(std::getenv("TITIN_MANAGER"));
         titin::Instance instance(
             {{titin::F_INIT, {"start"}}, {titin::O_I, {"out", "wide[]"}}, {titin::S, {"in"}}, {titin::O_F, {"end"}}},
-            titin::Options().instance("solo").manager(std::getenv("TITIN_MANAGER")).unchecked("shows what it knows"));
+            options);
+        std::optional<titin::Region> late;
         instance.run([&] {
             known(instance);
             scales(instance);
@@ -104,6 +127,13 @@ int main() {
             ports(instance);
             unconnected(instance);
             values();
+            strides();
+            text();
+            late.emplace(instance.region("late"));
         });
+        // It ends after its instance.
+        late.reset();
+        refused<titin::UsageError>("a setting of a closed instance", [&] { instance.setting<double>("plain", 1.0); });
+        refused<titin::UsageError>("ports of a closed instance", [&] { instance.ports(); });
     });
 }

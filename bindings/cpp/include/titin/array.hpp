@@ -28,7 +28,7 @@ enum class Order { C = TITIN_ORDER_C, Fortran = TITIN_ORDER_FORTRAN };
 
 namespace detail {
 
-/// Number of an element type; 0 if arrays of it cannot be sent.
+/// Number of an element type; 0 if arrays of it cannot be sent. A plain char is signed here on every machine.
 template <class T>
 constexpr int dtype() {
     if constexpr (std::is_same_v<T, bool>) return TITIN_BOOL;
@@ -37,7 +37,8 @@ constexpr int dtype() {
     else if constexpr (std::is_same_v<T, std::complex<float>>) return TITIN_C64;
     else if constexpr (std::is_same_v<T, std::complex<double>>) return TITIN_C128;
     else if constexpr (std::is_same_v<T, std::byte>) return TITIN_U8;
-    else if constexpr (std::is_integral_v<T>)
+    else if constexpr (std::is_same_v<T, char>) return TITIN_I8;
+    else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8)
         return (std::is_signed_v<T> ? TITIN_I8 : TITIN_U8) +
                (sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3);
     else return 0;
@@ -70,6 +71,13 @@ struct Element<const std::array<T, N>> : Element<std::array<T, N>> {};
 
 template <class T>
 inline constexpr bool is_sendable = dtype<typename Element<T>::Scalar>() != 0;
+
+/// As dtype, of a type that must have a number.
+template <class T>
+constexpr int known_dtype() {
+    static_assert(dtype<T>() != 0, "arrays hold bool, integers of up to 64 bits, float, double or std::complex of these");
+    return dtype<T>();
+}
 
 } // namespace detail
 
@@ -110,7 +118,8 @@ private:
 };
 
 /// An array in the program's memory: a pointer or container, its extents, and how the elements lie.
-/// `Span(u, {ny, nx})` gives a flat container a shape; `Span(a, {n}, {stride})` has strides in elements.
+/// `Span(u, {ny, nx})` gives a flat container a shape; `Span(u, {n}, {stride})` has strides in elements, negative ones too
+/// if it begins with a pointer, which is to the element at all zeros.
 template <class T>
 class Span {
 public:
@@ -124,6 +133,18 @@ public:
         if (std::int64_t(std::size(flat)) != extents.elements())
             throw UsageError("a container of " + std::to_string(std::size(flat)) + " elements for an array of " +
                              std::to_string(extents.elements()));
+    }
+    template <class Container, class = decltype(std::data(std::declval<Container &>()))>
+    Span(Container &&flat, const Extents &extents, const Extents &strides) : Span(std::data(flat), extents, strides) {
+        std::int64_t needed = extents.elements() > 0 ? 1 : 0;
+        for (int i = 0; i < extents.rank() && needed > 0; ++i) {
+            if (strides[i] < 0)
+                throw UsageError("a negative stride leads out of a container; give a pointer to the element at all zeros");
+            needed += (extents[i] - 1) * strides[i];
+        }
+        if (std::int64_t(std::size(flat)) < needed)
+            throw UsageError("a container of " + std::to_string(std::size(flat)) +
+                             " elements for an array that reaches over " + std::to_string(needed));
     }
 
     T *data() const { return data_; }
@@ -139,6 +160,9 @@ private:
 };
 template <class Container, class... Rest>
 Span(Container &&, const Extents &, Rest...)
+    -> Span<std::remove_pointer_t<decltype(std::data(std::declval<Container &>()))>>;
+template <class Container>
+Span(Container &&, const Extents &, const Extents &)
     -> Span<std::remove_pointer_t<decltype(std::data(std::declval<Container &>()))>>;
 template <class T, class... Rest>
 Span(T *, const Extents &, Rest...) -> Span<T>;
@@ -167,6 +191,9 @@ public:
     /// The element at an index per dimension, from 0, whichever the order in memory.
     template <class... Index>
     T &operator()(Index... index) const {
+        if (int(sizeof...(Index)) != rank())
+            throw TypeMismatch(std::to_string(sizeof...(Index)) + " indices for an array of rank " +
+                               std::to_string(rank()));
         const std::int64_t indices[sizeof...(Index) + 1] = {std::int64_t(index)...};
         std::int64_t place = 0;
         for (int step = 0; step < rank(); ++step) {

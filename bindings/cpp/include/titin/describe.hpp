@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -31,9 +32,8 @@ struct Array {
 template <class T>
 Array describe(const T *data, const Extents &extents, Order order = Order::C) {
     using Scalar = std::remove_cv_t<T>;
-    static_assert(dtype<Scalar>() != 0, "arrays hold bool, integers, float, double or std::complex of these");
     Array array;
-    array.dtype = dtype<Scalar>();
+    array.dtype = known_dtype<Scalar>();
     array.data = data;
     array.extents = extents;
     array.order = int(order);
@@ -91,8 +91,16 @@ std::enable_if_t<IsContainer<T>::value && !IsMdspan<T>::value, Array> describe(c
     return array;
 }
 
+/// Whether an array may be written to.
 template <class T>
-inline constexpr bool is_text = std::is_convertible_v<const T &, std::string>;
+constexpr bool is_writable() {
+    if constexpr (IsMdspan<std::remove_cv_t<T>>::value) return !std::is_const_v<typename T::element_type>;
+    else return !std::is_const_v<std::remove_reference_t<decltype(*std::data(std::declval<T &>()))>>;
+}
+
+template <class T>
+inline constexpr bool is_text =
+    std::is_convertible_v<const T &, std::string> || std::is_convertible_v<const T &, std::string_view>;
 
 template <class T, class = void>
 struct IsArray : std::false_type {};
@@ -100,7 +108,7 @@ template <class T>
 struct IsArray<T, std::void_t<decltype(describe(std::declval<const T &>()))>> : std::bool_constant<!is_text<T>> {};
 
 template <class T>
-inline constexpr bool is_number = std::is_arithmetic_v<T>;
+inline constexpr bool is_number = std::is_floating_point_v<T> || (std::is_integral_v<T> && sizeof(T) <= 8);
 
 inline std::string shown(int dtype, const Extents &extents) {
     const char *name = titin_dtype_name(dtype);

@@ -16,7 +16,7 @@ public:
     template <class T>
     T *array(const Extents &extents, Order order = Order::C) {
         return static_cast<T *>(detail::check(
-            titin_output_array(output_, detail::dtype<T>(), extents.rank(), extents.data(), int(order))));
+            titin_output_array(output_, detail::known_dtype<T>(), extents.rank(), extents.data(), int(order))));
     }
     void value(const Value &data) { detail::check(titin_output_value(output_, data.raw())); }
     void timestamp(double timestamp, double next_timestamp = no_next) {

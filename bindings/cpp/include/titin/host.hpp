@@ -19,8 +19,8 @@ struct Guest {
 };
 
 /// Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. An exception in an entry
-/// fails the run with its text; the first error is thrown.
-inline void host(const std::vector<Guest> &guests) {
+/// fails the run with its text; the first error is thrown. The options are for all of them.
+inline void host(const std::vector<Guest> &guests, const Options &options = Options()) {
     std::vector<const char *> names, ports;
     std::vector<titin_entry> entries;
     std::vector<void *> data;
@@ -43,7 +43,6 @@ inline void host(const std::vector<Guest> &guests) {
         entries.push_back(entry);
         data.push_back(const_cast<Guest *>(&guest));
     }
-    const Options options;
     detail::check(titin_host(int(guests.size()), names.data(), ports.data(), entries.data(), data.data(),
                              options.raw()));
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,16 +37,14 @@ struct Scale {
 /// A stretch of the program's own in the profile, from Instance::region to the end of its scope.
 class Region {
 public:
-    Region(titin_instance *instance, const char *name)
-        : instance_(instance), region_(detail::check(titin_region_begin(instance, name))) {}
-    Region(Region &&other) noexcept : instance_(other.instance_), region_(std::exchange(other.region_, nullptr)) {}
+    Region(titin_instance *instance, const char *name) : region_(detail::check(titin_region_begin(instance, name))) {}
+    Region(Region &&other) noexcept : region_(std::exchange(other.region_, nullptr)) {}
     Region &operator=(Region &&) = delete;
     ~Region() {
-        if (region_) titin_region_end(instance_, region_);
+        if (region_) titin_region_end(region_);
     }
 
 private:
-    titin_instance *instance_;
     titin_region *region_;
 };
 
@@ -144,7 +143,8 @@ public:
     void skip_checks(const std::string &reason) { detail::check(titin_skip_checks(instance_, reason.c_str())); }
     /// A stretch in the profile, to the end of the scope: `auto solving = instance.region("solve");`
     [[nodiscard]] Region region(const std::string &name) { return {instance_, name.c_str()}; }
-    /// Asked whenever a signal came while a call waits, and ten times a second; once true the call throws Interrupted.
+    /// Asked whenever a signal came while a call waits, and ten times a second; once true the call throws Interrupted. It
+    /// is given once. An exception that it throws counts as true.
     void on_interrupt(std::function<bool()> interrupted) {
         auto given = std::make_shared<detail::Interrupt>(std::move(interrupted));
         detail::check(titin_on_interrupt(instance_, detail::ask, given.get()));
@@ -156,6 +156,7 @@ public:
     // -- Settings
 
     bool has_setting(const std::string &name) const {
+        open();
         return titin_setting_type(instance_, name.c_str()) != TITIN_TYPE_NONE;
     }
     /// A setting as bool, an integer or floating-point type, std::string, std::vector of integers or floating-point
@@ -219,6 +220,7 @@ public:
 
     Port port(const std::string &name) const { return Port(detail::check(titin_port_find(instance_, name.c_str()))); }
     std::vector<Port> ports() const {
+        open();
         std::vector<Port> all;
         for (int i = 0; i < titin_port_count(instance_); ++i) all.emplace_back(titin_port_at(instance_, i));
         return all;
@@ -241,7 +243,11 @@ public:
             send_array(to, detail::describe(flags.get(), {data.size()}), timestamp, next_timestamp, settings);
         } else if constexpr (detail::IsArray<T>::value)
             send_array(to, detail::describe(data), timestamp, next_timestamp, settings);
-        else send(to, Value(data), timestamp, next_timestamp, settings);
+        else {
+            static_assert(std::is_constructible_v<Value, const T &>,
+                          "data are arrays and numbers of up to 64 bits, text, nullptr and Value");
+            send(to, Value(data), timestamp, next_timestamp, settings);
+        }
     }
     /// Sends an array from a pointer to its elements, contiguous in C order.
     template <class T>
@@ -268,7 +274,7 @@ public:
     /// The same, at most so long; then throws Timeout.
     template <class Rep, class Period>
     Message receive(const Slot &from, std::chrono::duration<Rep, Period> timeout) {
-        return receive_within(from, std::chrono::duration<double>(timeout).count());
+        return receive_within(from, seconds(timeout));
     }
     /// Receives a message, or gives this one if nothing is connected to the port.
     Message receive_or(const Slot &from, const Message &fallback) {
@@ -281,25 +287,32 @@ public:
         if (!message) return std::nullopt;
         return Message(message);
     }
-    /// Receives the next message of any of these ports, all slots of vector ports.
-    Received receive_any(const std::vector<std::string> &ports, double timeout = TITIN_WAIT) {
-        std::vector<titin_port *> handles;
-        for (const std::string &name : ports) handles.push_back(port(name).raw());
-        int index, slot;
-        titin_message *message;
-        detail::check(titin_receive_any(handles.data(), int(handles.size()), timeout, &index, &slot, &message));
-        return {ports[std::size_t(index)], slot, Message(message)};
+    /// Receives the next message of any of these ports, all slots of vector ports: names or ports, in braces or in a
+    /// container.
+    Received receive_any(std::initializer_list<Slot> ports) { return receive_any_within(ports, TITIN_WAIT); }
+    template <class Ports>
+    Received receive_any(const Ports &ports) {
+        return receive_any_within(ports, TITIN_WAIT);
+    }
+    /// The same, at most so long; then throws Timeout.
+    template <class Rep, class Period>
+    Received receive_any(std::initializer_list<Slot> ports, std::chrono::duration<Rep, Period> timeout) {
+        return receive_any_within(ports, seconds(timeout));
+    }
+    template <class Ports, class Rep, class Period>
+    Received receive_any(const Ports &ports, std::chrono::duration<Rep, Period> timeout) {
+        return receive_any_within(ports, seconds(timeout));
     }
     /// Receives an array into memory of the program's own: whatever send takes as an array, but not const. The type of
     /// element and the shape must be those of the message. Gives the message, for its timestamps.
     template <class T>
     Message receive_into(const Slot &from, T &&data) {
-        const detail::Array a = detail::describe(data);
-        titin_message *message;
-        detail::check(titin_receive_into(from.port(instance_), from.number(), TITIN_WAIT, a.dtype, a.extents.rank(),
-                                         a.extents.data(), a.strided ? a.strides : nullptr, a.order,
-                                         const_cast<void *>(a.data), &message));
-        return Message(message);
+        return receive_into_within(from, data, TITIN_WAIT);
+    }
+    /// The same, at most so long; then throws Timeout.
+    template <class T, class Rep, class Period>
+    Message receive_into(const Slot &from, T &&data, std::chrono::duration<Rep, Period> timeout) {
+        return receive_into_within(from, data, seconds(timeout));
     }
 
     titin_instance *raw() const { return instance_; }
@@ -319,6 +332,14 @@ private:
         return all;
     }
 
+    /// For calls that would take a closed instance for one that has nothing.
+    void open() const {
+        if (!instance_) throw UsageError("this instance is closed");
+    }
+    template <class Rep, class Period>
+    static double seconds(std::chrono::duration<Rep, Period> timeout) {
+        return std::chrono::duration<double>(timeout).count();
+    }
     template <class T, class Read>
     T fit(const std::string &name, Read read) const {
         try {
@@ -341,6 +362,29 @@ private:
     Message receive_within(const Slot &from, double timeout) {
         titin_message *message;
         detail::check(titin_receive(from.port(instance_), from.number(), timeout, &message));
+        return Message(message);
+    }
+    template <class Ports>
+    Received receive_any_within(const Ports &ports, double timeout) {
+        std::vector<titin_port *> handles;
+        for (const auto &given : ports) {
+            const Slot from = given;
+            if (from.number() != TITIN_NO_SLOT) throw UsageError("receive_any takes whole ports, not slots of them");
+            handles.push_back(from.port(instance_));
+        }
+        int index, slot;
+        titin_message *message;
+        detail::check(titin_receive_any(handles.data(), int(handles.size()), timeout, &index, &slot, &message));
+        return {titin_port_name(handles[std::size_t(index)]), slot, Message(message)};
+    }
+    template <class T>
+    Message receive_into_within(const Slot &from, T &data, double timeout) {
+        static_assert(detail::is_writable<T>(), "these data are const, or of a message that others may share");
+        const detail::Array a = detail::describe(data);
+        titin_message *message;
+        detail::check(titin_receive_into(from.port(instance_), from.number(), timeout, a.dtype, a.extents.rank(),
+                                         a.extents.data(), a.strided ? a.strides : nullptr, a.order,
+                                         const_cast<void *>(a.data), &message));
         return Message(message);
     }
     /// Whether this thread's last error is only the consequence of a failure elsewhere, which the run knows of.

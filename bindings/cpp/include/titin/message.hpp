@@ -32,18 +32,10 @@ public:
     /// The array, of exactly this type of element. A view: it lives as long as this message or a copy of it.
     template <class T>
     View<const T> array() const {
-        Extents extents;
-        for (int i = 0; i < titin_message_rank(raw()); ++i) extents.push(titin_message_extent(raw(), i));
-        if (titin_message_dtype(raw()) != detail::dtype<T>())
-            throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(detail::dtype<T>()) +
-                               ", the message carries " + detail::shown(titin_message_dtype(raw()), extents));
-        return {static_cast<const T *>(titin_message_data(raw())), extents, Order(titin_message_order(raw()))};
+        return value().template array<T>();
     }
     /// Name of an index of the array; empty if it has none.
-    std::string index_name(int dimension) const {
-        const char *name = titin_message_index_name(raw(), dimension);
-        return name ? name : "";
-    }
+    std::string index_name(int dimension) const { return value().index_name(dimension); }
     /// The data, of whatever kind.
     ValueView value() const { return ValueView(detail::check(titin_message_value(raw()))); }
     /// The settings overlay that came with it; false if none did.

@@ -16,7 +16,14 @@ namespace detail {
 /// What is asked while a call waits.
 using Interrupt = std::function<bool()>;
 
-inline int ask(void *interrupt) { return int((*static_cast<Interrupt *>(interrupt))()); }
+/// No exception may leave it, through the frames of the library: one counts as yes.
+inline int ask(void *interrupt) noexcept {
+    try {
+        return int((*static_cast<Interrupt *>(interrupt))());
+    } catch (...) {
+        return 1;
+    }
+}
 
 } // namespace detail
 
@@ -28,23 +35,29 @@ public:
         detail::check(titin_options_exceptions(raw()));
     }
     /// The instance to be, in place of TITIN_INSTANCE.
-    Options &&instance(const std::string &name) && { return also(titin_options_instance(raw(), name.c_str())); }
+    Options &instance(const std::string &name) & { return also(titin_options_instance(raw(), name.c_str())); }
+    Options &&instance(const std::string &name) && { return std::move(instance(name)); }
     /// The run to join, in place of TITIN_MANAGER.
-    Options &&manager(const std::string &place) && { return also(titin_options_manager(raw(), place.c_str())); }
+    Options &manager(const std::string &place) & { return also(titin_options_manager(raw(), place.c_str())); }
+    Options &&manager(const std::string &place) && { return std::move(manager(place)); }
     /// Switches the check of the order of calls off.
-    Options &&unchecked(const std::string &reason) && { return also(titin_options_unchecked(raw(), reason.c_str())); }
+    Options &unchecked(const std::string &reason) & { return also(titin_options_unchecked(raw(), reason.c_str())); }
+    Options &&unchecked(const std::string &reason) && { return std::move(unchecked(reason)); }
     /// As Instance::on_interrupt, and already while the instance is opened.
-    Options &&on_interrupt(std::function<bool()> interrupted) && {
+    Options &on_interrupt(std::function<bool()> interrupted) & {
         interrupt_ = std::make_shared<detail::Interrupt>(std::move(interrupted));
         return also(titin_options_interrupt(raw(), detail::ask, interrupt_.get()));
+    }
+    Options &&on_interrupt(std::function<bool()> interrupted) && {
+        return std::move(on_interrupt(std::move(interrupted)));
     }
     titin_options *raw() const { return options_.get(); }
 
 private:
     friend class Instance;
-    Options &&also(int status) {
+    Options &also(int status) {
         detail::check(status);
-        return std::move(*this);
+        return *this;
     }
     std::unique_ptr<titin_options, void (*)(titin_options *)> options_;
     std::shared_ptr<detail::Interrupt> interrupt_;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -74,11 +75,12 @@ public:
     /// The array, of exactly this type of element.
     template <class T>
     View<const T> array() const {
+        constexpr int wanted = detail::known_dtype<T>();
         Extents extents;
         for (int i = 0; i < titin_value_rank(value_); ++i) extents.push(titin_value_extent(value_, i));
-        if (titin_value_dtype(value_) != detail::dtype<T>())
-            throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(detail::dtype<T>()) +
-                               ", the value is " + detail::shown(titin_value_dtype(value_), extents));
+        if (titin_value_dtype(value_) != wanted)
+            throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(wanted) + ", found " +
+                               detail::shown(titin_value_dtype(value_), extents));
         return {static_cast<const T *>(titin_value_data(value_)), extents, Order(titin_value_order(value_))};
     }
     /// Name of an index of the array; empty if it has none.
@@ -147,7 +149,8 @@ public:
     template <class T, class = std::enable_if_t<detail::is_number<T>>>
     Value(T number) : Value(fresh(number)) {}
     Value(const char *text) : Value(titin_new_text(text, -1)) {}
-    Value(const std::string &text) : Value(titin_new_text(text.data(), std::int64_t(text.size()))) {}
+    Value(const std::string &text) : Value(std::string_view(text)) {}
+    Value(std::string_view text) : Value(titin_new_text(text.empty() ? "" : text.data(), std::int64_t(text.size()))) {}
     /// Takes a value of the C interface over.
     explicit Value(titin_value *owned) : ValueView(detail::check(owned)) {}
 
@@ -158,6 +161,9 @@ public:
     }
     ~Value() { titin_value_free(owned()); }
 
+    // The names are those of reading, too.
+    using ValueView::array;
+    using ValueView::bytes;
     static Value bytes(const void *data, std::size_t length) {
         return Value(titin_new_bytes(data, std::int64_t(length), 0));
     }

@@ -1,0 +1,64 @@
+"""What titin.hpp takes, and what it refuses when it is compiled."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import config
+
+HEAD = """\
+#include <titin.hpp>
+void program(titin::Instance &instance, const titin::Message &message, const std::vector<double> &constant,
+             std::vector<double> &writable, std::vector<char> &chars) {
+    (void)instance, (void)message, (void)constant, (void)writable, (void)chars;
+    %s
+}
+"""
+
+#: What is taken, where char has no sign of its own too.
+TAKEN = [
+    'instance.receive_into("in", writable);',
+    'instance.receive_into("in", titin::Span(writable, {2, 2}));',
+    'instance.receive_into("in", titin::Span(writable, {2}, {3}));',
+    'instance.receive_into("in", chars);',
+    'double table[2][3]; instance.receive_into("in", table, std::chrono::seconds(1));',
+    'instance.send("out", constant, 0.0);',
+    "static_assert(titin::detail::dtype<char>() == TITIN_I8);",
+    'titin::Options options; options.instance("a").unchecked("b");',
+    'instance.receive_any({"in", "other"}); instance.receive_any(std::vector<titin::Port>());',
+]
+
+#: What is refused, and the words for it.
+REFUSED = {
+    'instance.receive_into("in", constant);': "are const",
+    'instance.receive_into("in", message.array<double>());': "are const",
+    'instance.receive_into("in", titin::Span(constant, {2}));': "are const",
+    "message.array<long double>();": "arrays hold",
+    "message.value().array<std::string>();": "arrays hold",
+    'instance.send("out", std::vector<std::string>(), 0.0);': "data are arrays",
+    'instance.send("out", (__int128)1, 0.0);': "data are arrays",
+    'instance.send("out", std::vector<__int128>(), 0.0);': "data are arrays",
+}
+
+
+def compiled(body: str, folder: Path, *flags: str) -> str:
+    """Errors of the compiler for this program; with the extensions of GNU, which have integers of 128 bits."""
+    (folder / "program.cpp").write_text(HEAD % body)
+    command = ["c++", "-std=gnu++17", "-Wall", "-fsyntax-only", *flags, *config("--cflags"), "program.cpp"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stderr
+
+
+def test_what_is_taken(tmp_path: Path) -> None:
+    body = "\n".join(f"{{ {line} }}" for line in TAKEN)
+    for char in ("-fsigned-char", "-funsigned-char"):
+        assert compiled(body, tmp_path, char) == ""
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_what_is_refused(tmp_path: Path, body: str) -> None:
+    errors = compiled(body, tmp_path)
+    assert "error: static assertion failed" in errors, errors
+    assert REFUSED[body] in errors
