@@ -2,12 +2,12 @@
 module titin_common
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
       c_ptr, c_size_t
-   use, intrinsic :: iso_fortran_env, only: real64
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
    use titin_c
    implicit none
    private
 
-   public :: text, c, finish, following, slot_number, index_names
+   public :: text, c, finish, fits_int32, following, slot_number, index_names
 
    interface
       pure function strlen(chars) result(length) bind(C)
@@ -50,7 +50,7 @@ contains
    end function
 
    ! What every procedure ends with: the status goes to `ierr`; without it an error fails the run and ends the program.
-   ! `found` is the text of errors that are found here and not in the library.
+   ! `found` is the text of errors that are found here and not in the library, which gives it from then on.
    subroutine finish(status, ierr, instance, found)
       integer(c_int), intent(in) :: status
       integer, intent(out), optional :: ierr
@@ -59,13 +59,13 @@ contains
       character(len=:), allocatable :: message
       integer(c_int) :: ignored
 
+      if (present(found)) call titin_set_error(c(found))
       if (present(ierr)) then
          ierr = int(status)
          return
       end if
       if (status == titin_ok) return
       message = text(titin_error())
-      if (present(found)) message = found
       if (present(instance)) then
          if (c_associated(instance)) then
             ! What is only the consequence of a failure elsewhere is no reason of ours to fail.
@@ -77,6 +77,12 @@ contains
       end if
       error stop "titin: "//message
    end subroutine
+
+   elemental function fits_int32(number) result(fits)
+      integer(int64), intent(in) :: number
+      logical :: fits
+      fits = number >= -int(huge(0_int32), int64) - 1 .and. number <= huge(0_int32)
+   end function
 
    ! A next timestamp for C.
    pure function following(next_timestamp) result(next)

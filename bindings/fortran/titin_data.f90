@@ -1,6 +1,6 @@
 ! Values of one's own, and messages.
 module titin_data
-   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
    use titin_common, only: c, finish, following
@@ -16,8 +16,13 @@ module titin_data
       type(c_ptr), private :: message = c_null_ptr
       logical, private :: owned = .false.
    contains
-      !> Makes it an empty map or list of one's own, to be filled by add, or nil.
-      procedure :: new_map, new_list, new_nil
+      !> Makes it an empty map or list of one's own, to be filled by add, or nil, or bytes.
+      procedure :: new_map, new_list, new_nil, new_bytes
+      !> new(data): makes it a number, text, logical or array of one's own.
+      procedure, private :: new_int8, new_int16, new_int32, new_int64, new_real32, new_real64, new_complex32, &
+         new_complex64, new_bool, new_logical, new_text
+      generic :: new => new_int8, new_int16, new_int32, new_int64, new_real32, new_real64, new_complex32, &
+         new_complex64, new_bool, new_logical, new_text
       !> Takes over what a function of the module titin_c has given away; or looks at it.
       procedure :: own, borrow
       !> add(data, name): puts numbers, text, logicals, arrays or a value of one's own into a map (under a name) or a list.
@@ -25,10 +30,13 @@ module titin_data
          add_complex64, add_bool, add_logical, add_text, add_value
       generic :: add => add_int8, add_int16, add_int32, add_int64, add_real32, add_real64, add_complex32, &
          add_complex64, add_bool, add_logical, add_text, add_value
+      !> add_bytes(data, name): puts bytes into a map or list.
+      procedure :: add_bytes
       !> item(entry, name, index): an entry of a map by name, or of a list or map by number from one.
       procedure :: item
       !> Lets go of it; done by itself when it goes out of scope.
       procedure :: release
+      procedure, private, non_overridable :: take
       procedure, private :: assign
       generic :: assignment(=) => assign
       final :: finalize
@@ -43,9 +51,10 @@ module titin_data
       procedure :: next_timestamp
       !> Looks at the settings overlay that came with it; a value of kind 0 if none did.
       procedure :: settings
-      !> new(data, timestamp, next_timestamp): a message of one's own, such as a default for a port that nothing is
-      !> connected to.
-      procedure :: new => new_message
+      !> new(data, timestamp, next_timestamp): a message of one's own with a value, such as a default for a port that
+      !> nothing is connected to.
+      procedure, private :: new_message
+      generic :: new => new_message
       !> Takes over a message of the module titin_c.
       procedure :: own => own_message
       !> The message for the module titin_c.
@@ -56,25 +65,32 @@ contains
 
    subroutine new_map(self)
       class(titin_value), intent(inout) :: self
-      call self%own(titin_new_map())
+      call self%take(titin_new_map())
    end subroutine
 
    subroutine new_list(self)
       class(titin_value), intent(inout) :: self
-      call self%own(titin_new_list())
+      call self%take(titin_new_list())
    end subroutine
 
    subroutine new_nil(self)
       class(titin_value), intent(inout) :: self
-      call self%own(titin_new_nil())
+      call self%take(titin_new_nil())
    end subroutine
 
    subroutine own(self, raw)
       class(titin_value), intent(inout) :: self
       type(c_ptr), intent(in) :: raw
+      call self%take(raw)
+   end subroutine
+
+   ! A value of one's own, also in what was a message, whose `own` takes over a message.
+   subroutine take(self, raw)
+      class(titin_value), intent(inout) :: self
+      type(c_ptr), intent(in) :: raw
       call self%release()
       self%raw = raw
-      self%owned = .true.
+      self%owned = c_associated(raw)
    end subroutine
 
    subroutine borrow(self, raw)
@@ -126,6 +142,11 @@ contains
       integer, intent(in), optional :: index
       integer, intent(out), optional :: ierr
       type(c_ptr) :: found, message
+      if (entry%owned .and. c_associated(entry%raw, self%raw)) then
+         call finish(titin_error_usage, ierr, found="item: what is one's own would end with its entry in its place; "// &
+            "take the entry into another value")
+         return
+      end if
       found = at(self, name, index, ierr)
       message = titin_message_retain(self%message)
       call entry%release()
@@ -157,14 +178,139 @@ contains
       if (.not. c_associated(value, fresh)) call titin_value_free(fresh)
    end function
 
-   ! Puts a fresh value into a map or list.
-   subroutine put(self, given, name, ierr)
+   ! An array, as a number if it is one. `data` is contiguous.
+   function fresh_array(dtype, extents, data) result(value)
+      integer(c_int), intent(in) :: dtype
+      integer(c_int64_t), intent(in) :: extents(:)
+      type(c_ptr), intent(in) :: data
+      type(c_ptr) :: value
+      value = as_number(titin_new_array(dtype, size(extents, kind=c_int), extents, order=titin_order_fortran, data=data, &
+         borrow=0_c_int))
+   end function
+
+   ! Logicals of the usual kind are no bytes: they go as logical(c_bool).
+   function fresh_logicals(data) result(value)
+      logical, intent(in), contiguous, target :: data(..)
+      type(c_ptr) :: value
+      logical, pointer :: flat(:)
+      logical(c_bool), allocatable, target :: bytes(:)
+      call c_f_pointer(c_loc(data), flat, [size(data, kind=c_int64_t)])
+      allocate (bytes(size(flat, kind=c_int64_t)))
+      bytes(:) = logical(flat, c_bool)
+      value = fresh_array(titin_bool, shape(data, c_int64_t), c_loc(bytes))
+   end function
+
+   function fresh_text(data) result(value)
+      character(len=*), intent(in) :: data
+      type(c_ptr) :: value
+      value = titin_new_text(data, len_trim(data, c_int64_t))
+   end function
+
+   function fresh_bytes(data) result(value)
+      integer(int8), intent(in), contiguous, target :: data(:)
+      type(c_ptr) :: value
+      value = titin_new_bytes(c_loc(data), size(data, kind=c_int64_t), 0_c_int)
+   end function
+
+   ! Makes it a fresh value.
+   subroutine begin(self, fresh, ierr)
       class(titin_value), intent(inout) :: self
-      type(c_ptr), intent(in) :: given
+      type(c_ptr), intent(in) :: fresh
+      integer, intent(out), optional :: ierr
+      call self%take(fresh)
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(fresh)), ierr)
+   end subroutine
+
+   subroutine new_int8(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      integer(int8), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_int16(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      integer(int16), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_int32(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      integer(int32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_int64(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      integer(int64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_real32(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      real(real32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_real64(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      real(real64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_complex32(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      complex(real32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_complex64(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      complex(real64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_bool(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      logical(c_bool), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_new.inc"
+   end subroutine
+
+   subroutine new_logical(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      logical, intent(in), contiguous, target :: data(..)
+      integer, intent(out), optional :: ierr
+      call begin(self, fresh_logicals(data), ierr)
+   end subroutine
+
+   subroutine new_text(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      character(len=*), intent(in) :: data
+      integer, intent(out), optional :: ierr
+      call begin(self, fresh_text(data), ierr)
+   end subroutine
+
+   subroutine new_bytes(self, data, ierr)
+      class(titin_value), intent(inout) :: self
+      integer(int8), intent(in) :: data(:)
+      integer, intent(out), optional :: ierr
+      call begin(self, fresh_bytes(data), ierr)
+   end subroutine
+
+   ! Puts a fresh value into a map or list.
+   subroutine put(self, fresh, name, ierr)
+      class(titin_value), intent(inout) :: self
+      type(c_ptr), intent(in) :: fresh
       character(len=*), intent(in), optional :: name
       integer, intent(out), optional :: ierr
-      type(c_ptr) :: fresh
-      fresh = as_number(given)
       if (.not. self%owned) then
          call titin_value_free(fresh)
          call finish(titin_error_usage, ierr, found="add: the value is not one's own; begin with new_map or new_list")
@@ -240,10 +386,10 @@ contains
 
    subroutine add_logical(self, data, name, ierr)
       class(titin_value), intent(inout) :: self
-      logical, intent(in) :: data
+      logical, intent(in), contiguous, target :: data(..)
       character(len=*), intent(in), optional :: name
       integer, intent(out), optional :: ierr
-      call put(self, titin_new_bool(merge(1_c_int, 0_c_int, data)), name, ierr)
+      call put(self, fresh_logicals(data), name, ierr)
    end subroutine
 
    subroutine add_text(self, data, name, ierr)
@@ -251,7 +397,15 @@ contains
       character(len=*), intent(in) :: data
       character(len=*), intent(in), optional :: name
       integer, intent(out), optional :: ierr
-      call put(self, titin_new_text(data, len(data, c_int64_t)), name, ierr)
+      call put(self, fresh_text(data), name, ierr)
+   end subroutine
+
+   subroutine add_bytes(self, data, name, ierr)
+      class(titin_value), intent(inout) :: self
+      integer(int8), intent(in) :: data(:)
+      character(len=*), intent(in), optional :: name
+      integer, intent(out), optional :: ierr
+      call put(self, fresh_bytes(data), name, ierr)
    end subroutine
 
    subroutine add_value(self, data, name, ierr)
@@ -259,13 +413,16 @@ contains
       class(titin_value), intent(inout) :: data
       character(len=*), intent(in), optional :: name
       integer, intent(out), optional :: ierr
+      integer :: status
       if (.not. data%owned) then
          call finish(titin_error_usage, ierr, found="add: only values of one's own can be put into another")
          return
       end if
       ! From here on it belongs to the map or list, also if that fails.
       data%owned = .false.
-      call put(self, data%raw, name, ierr)
+      call put(self, data%raw, name, status)
+      if (status /= titin_ok) data%raw = c_null_ptr
+      call finish(int(status, c_int), ierr)
    end subroutine
 
    ! ---- Messages ----

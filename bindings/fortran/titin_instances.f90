@@ -44,10 +44,12 @@ module titin_instances
       !> Switches the check of the order of calls off from here on.
       procedure :: skip_checks
       !> on_interrupt(interrupted): while a call waits, the function is asked whenever a signal came, and ten times a second;
-      !> once it is true the call ends with titin_error_interrupted.
+      !> once it is true the call ends with titin_error_interrupted. It is given once.
       procedure :: on_interrupt
       !> A stretch of the program's own in the profile: begin_region(name, region), end_region(region).
       procedure :: begin_region, end_region
+      procedure, private :: copy
+      generic :: assignment(=) => copy
       final :: finalize
    end type
 
@@ -141,10 +143,19 @@ contains
       if (associated(self%question)) deallocate (self%question)
    end subroutine
 
-   subroutine fail(self, reason)
+   ! Two that end the same instance would use what is gone.
+   subroutine copy(self, other)
+      class(titin_instance), intent(inout) :: self
+      class(titin_instance), intent(in) :: other
+      call finish(titin_error_usage, instance=other%raw, &
+         found="an instance cannot be copied; pass it on as an argument, or have a pointer to it")
+   end subroutine
+
+   subroutine fail(self, reason, ierr)
       class(titin_instance), intent(in) :: self
       character(len=*), intent(in) :: reason
-      call finish(titin_fail(self%raw, c(reason)))
+      integer, intent(out), optional :: ierr
+      call finish(titin_fail(self%raw, c(reason)), ierr)
    end subroutine
 
    function reuse(self, ierr) result(again)
@@ -156,31 +167,36 @@ contains
       again = flag /= 0
    end function
 
-   subroutine log_text(self, level, text)
+   subroutine log_text(self, level, text, ierr)
       class(titin_instance), intent(in) :: self
       integer(c_int), intent(in) :: level
       character(len=*), intent(in) :: text
-      call finish(titin_log(self%raw, level, c(text)), instance=self%raw)
+      integer, intent(out), optional :: ierr
+      call finish(titin_log(self%raw, level, c(text)), ierr, self%raw)
    end subroutine
 
-   subroutine skip_checks(self, reason)
+   subroutine skip_checks(self, reason, ierr)
       class(titin_instance), intent(in) :: self
       character(len=*), intent(in) :: reason
-      call finish(titin_skip_checks(self%raw, c(reason)), instance=self%raw)
+      integer, intent(out), optional :: ierr
+      call finish(titin_skip_checks(self%raw, c(reason)), ierr, self%raw)
    end subroutine
 
    subroutine on_interrupt(self, interrupted, ierr)
       class(titin_instance), intent(inout) :: self
       procedure(titin_interrupted) :: interrupted
       integer, intent(out), optional :: ierr
-      if (associated(self%question)) then
-         self%question%ask => interrupted
-         call finish(titin_ok, ierr)
-         return
+      type(question), pointer :: fresh
+      integer(c_int) :: status
+      allocate (fresh)
+      fresh%ask => interrupted
+      status = titin_on_interrupt(self%raw, c_funloc(asked), c_loc(fresh))
+      if (status == titin_ok) then
+         self%question => fresh
+      else
+         deallocate (fresh)
       end if
-      allocate (self%question)
-      self%question%ask => interrupted
-      call finish(titin_on_interrupt(self%raw, c_funloc(asked), c_loc(self%question)), ierr, self%raw)
+      call finish(status, ierr, self%raw)
    end subroutine
 
    recursive function asked(data) result(answer) bind(C)
@@ -191,19 +207,22 @@ contains
       answer = merge(1_c_int, 0_c_int, given%ask())
    end function
 
-   subroutine begin_region(self, name, region)
+   subroutine begin_region(self, name, region, ierr)
       class(titin_instance), intent(in) :: self
       character(len=*), intent(in) :: name
       type(titin_region), intent(inout) :: region
+      integer, intent(out), optional :: ierr
       region%raw = titin_region_begin(self%raw, c(name))
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(region%raw)), ierr, self%raw)
    end subroutine
 
-   subroutine end_region(self, region)
+   subroutine end_region(self, region, ierr)
       class(titin_instance), intent(in) :: self
       type(titin_region), intent(inout) :: region
+      integer, intent(out), optional :: ierr
       integer(c_int) :: status
-      status = titin_region_end(self%raw, region%raw)
+      status = titin_region_end(region%raw)
       region%raw = c_null_ptr
-      call finish(status, instance=self%raw)
+      call finish(status, ierr, self%raw)
    end subroutine
 end module titin_instances

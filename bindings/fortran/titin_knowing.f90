@@ -1,9 +1,9 @@
 ! What an instance knows: its name, its scales, its settings.
 module titin_knowing
-   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, text
+   use titin_common, only: c, finish, fits_int32, text
    use titin_data, only: titin_value
    implicit none
    private
@@ -33,29 +33,55 @@ module titin_knowing
 
 contains
 
-   function instance_name(self) result(name)
+   ! What a call ends with that gives a pointer.
+   subroutine finish_pointer(self, given, ierr)
       class(knowing_layer), intent(in) :: self
-      character(len=:), allocatable :: name
-      name = text(titin_instance_name(self%raw))
-   end function
-
-   function workdir(self)
-      class(knowing_layer), intent(in) :: self
-      character(len=:), allocatable :: workdir
-      workdir = text(titin_workdir(self%raw))
-   end function
-
-   subroutine instance_scale(self, scale)
-      class(knowing_layer), intent(in) :: self
-      type(titin_value), intent(inout) :: scale
-      call scale%borrow(titin_scale(self%raw))
+      type(c_ptr), intent(in) :: given
+      integer, intent(out), optional :: ierr
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(given)), ierr, self%raw)
    end subroutine
 
-   function has_setting(self, name)
+   function instance_name(self, ierr) result(name)
+      class(knowing_layer), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: name
+      type(c_ptr) :: chars
+      chars = titin_instance_name(self%raw)
+      call finish_pointer(self, chars, ierr)
+      name = text(chars)
+   end function
+
+   function workdir(self, ierr)
+      class(knowing_layer), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: workdir
+      type(c_ptr) :: chars
+      chars = titin_workdir(self%raw)
+      call finish_pointer(self, chars, ierr)
+      workdir = text(chars)
+   end function
+
+   subroutine instance_scale(self, scale, ierr)
+      class(knowing_layer), intent(in) :: self
+      type(titin_value), intent(inout) :: scale
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      raw = titin_scale(self%raw)
+      call scale%borrow(raw)
+      call finish_pointer(self, raw, ierr)
+   end subroutine
+
+   function has_setting(self, name, ierr)
       class(knowing_layer), intent(in) :: self
       character(len=*), intent(in) :: name
+      integer, intent(out), optional :: ierr
       logical :: has_setting
       has_setting = titin_setting_type(self%raw, c(name)) /= titin_type_none
+      if (c_associated(self%raw)) then
+         call finish(titin_ok, ierr)
+      else
+         call finish(titin_error_usage, ierr, found="has_setting: the instance is not open")
+      end if
    end function
 
    ! Whether a default is given and to be taken, since there is no such setting.
@@ -66,23 +92,27 @@ contains
       integer, intent(out), optional :: ierr
       logical :: falls_back
       falls_back = .false.
-      if (given) falls_back = .not. self%has_setting(name)
+      if (given .and. c_associated(self%raw)) falls_back = .not. self%has_setting(name)
       if (falls_back) call finish(titin_ok, ierr)
    end function
 
-   subroutine settings(self, all)
+   subroutine settings(self, all, ierr)
       class(knowing_layer), intent(in) :: self
       type(titin_value), intent(inout) :: all
+      integer, intent(out), optional :: ierr
       type(c_ptr) :: raw
-      call finish(titin_settings(self%raw, raw), instance=self%raw)
+      raw = c_null_ptr
+      call finish(titin_settings(self%raw, raw), ierr, self%raw)
       call all%own(raw)
    end subroutine
 
-   subroutine overlay(self, all)
+   subroutine overlay(self, all, ierr)
       class(knowing_layer), intent(in) :: self
       type(titin_value), intent(inout) :: all
+      integer, intent(out), optional :: ierr
       type(c_ptr) :: raw
-      call finish(titin_overlay(self%raw, raw), instance=self%raw)
+      raw = c_null_ptr
+      call finish(titin_overlay(self%raw, raw), ierr, self%raw)
       call all%own(raw)
    end subroutine
 
@@ -146,7 +176,7 @@ contains
          call self%setting(name, wide, ierr=ierr)
       end if
       value = 0
-      if (abs(wide) <= huge(value)) then
+      if (fits_int32(wide)) then
          value = int(wide, int32)
       else
          call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)// &
@@ -232,7 +262,7 @@ contains
       else
          call self%setting(name, wide, ierr=ierr)
       end if
-      if (any(abs(wide) > huge(value))) then
+      if (.not. all(fits_int32(wide))) then
          allocate (value(0))
          call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)// &
             "' does not fit integer(int32); read it into integer(int64)")

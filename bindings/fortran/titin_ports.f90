@@ -35,32 +35,48 @@ contains
       call finish(merge(titin_ok, titin_error_kind(), c_associated(raw)), ierr, self%raw)
    end function
 
-   function is_connected(self, port)
+   function is_connected(self, port, ierr)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port
+      integer, intent(out), optional :: ierr
       logical :: is_connected
-      is_connected = titin_port_is_connected(find(self, port)) /= 0
+      type(c_ptr) :: raw
+      raw = find(self, port, ierr)
+      is_connected = .false.
+      if (c_associated(raw)) is_connected = titin_port_is_connected(raw) /= 0
    end function
 
-   function is_vector(self, port)
+   function is_vector(self, port, ierr)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port
+      integer, intent(out), optional :: ierr
       logical :: is_vector
-      is_vector = titin_port_is_vector(find(self, port)) /= 0
+      type(c_ptr) :: raw
+      raw = find(self, port, ierr)
+      is_vector = .false.
+      if (c_associated(raw)) is_vector = titin_port_is_vector(raw) /= 0
    end function
 
-   function is_resizable(self, port)
+   function is_resizable(self, port, ierr)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port
+      integer, intent(out), optional :: ierr
       logical :: is_resizable
-      is_resizable = titin_port_is_resizable(find(self, port)) /= 0
+      type(c_ptr) :: raw
+      raw = find(self, port, ierr)
+      is_resizable = .false.
+      if (c_associated(raw)) is_resizable = titin_port_is_resizable(raw) /= 0
    end function
 
-   function slots(self, port)
+   function slots(self, port, ierr)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port
+      integer, intent(out), optional :: ierr
       integer :: slots
-      slots = int(titin_port_slots(find(self, port)))
+      type(c_ptr) :: raw
+      raw = find(self, port, ierr)
+      slots = 0
+      if (c_associated(raw)) slots = int(titin_port_slots(raw))
    end function
 
    subroutine set_slots(self, port, slots, ierr)
@@ -71,23 +87,34 @@ contains
       call finish(titin_port_set_slots(titin_port_find(self%raw, c(port)), int(slots, c_int)), ierr, self%raw)
    end subroutine
 
-   function port_operator(self, port) result(operator)
+   function port_operator(self, port, ierr) result(operator)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port
+      integer, intent(out), optional :: ierr
       integer :: operator
-      operator = int(titin_port_operator(find(self, port)))
+      type(c_ptr) :: raw
+      raw = find(self, port, ierr)
+      operator = 0
+      if (c_associated(raw)) operator = int(titin_port_operator(raw))
    end function
 
-   function port_count(self)
+   function port_count(self, ierr)
       class(ports_layer), intent(in) :: self
+      integer, intent(out), optional :: ierr
       integer :: port_count
       port_count = int(titin_port_count(self%raw))
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(self%raw)), ierr)
    end function
 
-   function port_name(self, number) result(name)
+   function port_name(self, number, ierr) result(name)
       class(ports_layer), intent(in) :: self
       integer, intent(in) :: number
+      integer, intent(out), optional :: ierr
       character(len=:), allocatable :: name
-      name = text(titin_port_name(titin_port_at(self%raw, int(number - 1, c_int))))
+      type(c_ptr) :: raw
+      raw = titin_port_at(self%raw, int(number - 1, c_int))
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(raw)), ierr, self%raw)
+      name = ""
+      if (c_associated(raw)) name = text(titin_port_name(raw))
    end function
 end module titin_ports

@@ -3,7 +3,7 @@ module titin_reading
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, text
+   use titin_common, only: c, finish, fits_int32, text
    implicit none
    private
 
@@ -20,9 +20,11 @@ module titin_reading
       procedure :: size => value_size
       procedure :: name => value_name
       procedure :: has
-      !> read(x, name, index): a number, logical or text, here or in an entry.
-      procedure, private :: read_int32, read_int64, read_real32, read_real64, read_logical, read_text
-      generic :: read => read_int32, read_int64, read_real32, read_real64, read_logical, read_text
+      !> read(x, name, index): a number, logical, text or bytes (an allocatable array of int8), here or in an entry.
+      procedure, private :: read_int32, read_int64, read_real32, read_real64, read_logical, read_text, read_bytes
+      generic :: read => read_int32, read_int64, read_real32, read_real64, read_logical, read_text, read_bytes
+      !> read_unsigned(x, name, index): the bits of a number without a sign, which integer(int64) has not all of.
+      procedure :: read_unsigned
       !> view(a, name, index, reversed): points `a`, of the array's kind and rank, at an array, here or in an entry. The
       !> array must not be changed, and lives as long as this. An array of rank 2 and more that was sent in C order lies
       !> the other way round: give reversed=.true. and mind that its indices are reversed, or receive it into an array of
@@ -54,11 +56,15 @@ contains
       size = int(titin_value_size(self%raw))
    end function
 
-   function value_name(self, index) result(name)
+   function value_name(self, index, ierr) result(name)
       class(reading_layer), intent(in) :: self
       integer, intent(in) :: index
+      integer, intent(out), optional :: ierr
       character(len=:), allocatable :: name
-      name = text(titin_value_name(self%raw, int(index - 1, c_int64_t)))
+      type(c_ptr) :: chars
+      chars = titin_value_name(self%raw, int(index - 1, c_int64_t))
+      name = text(chars)
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(chars)), ierr)
    end function
 
    function has(self, name)
@@ -112,7 +118,7 @@ contains
       integer(int64) :: wide
       call self%read(wide, name, index, ierr)
       x = 0
-      if (abs(wide) <= huge(x)) then
+      if (fits_int32(wide)) then
          x = int(wide, int32)
       else
          call finish(titin_error_type_mismatch, ierr, found="the number does not fit integer(int32); read integer(int64)")
@@ -171,6 +177,37 @@ contains
       chars = titin_value_text(found, length)
       call finish(merge(titin_ok, titin_error_kind(), c_associated(chars)), ierr)
       x = text(chars, length)
+   end subroutine
+
+   subroutine read_bytes(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int8), allocatable, intent(out) :: x(:)
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      integer(int8), pointer :: bytes(:)
+      type(c_ptr) :: found, memory
+      integer(c_int64_t) :: length
+      allocate (x(0))
+      found = at(self, name, index, ierr)
+      if (.not. c_associated(found)) return
+      memory = titin_value_bytes(found, length)
+      call finish(merge(titin_ok, titin_error_kind(), c_associated(memory)), ierr)
+      if (.not. c_associated(memory)) return
+      call c_f_pointer(memory, bytes, [length])
+      x = bytes
+   end subroutine
+
+   subroutine read_unsigned(self, x, name, index, ierr)
+      class(reading_layer), intent(in) :: self
+      integer(int64), intent(out) :: x
+      character(len=*), intent(in), optional :: name
+      integer, intent(in), optional :: index
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: found
+      x = 0
+      found = at(self, name, index, ierr)
+      if (c_associated(found)) call finish(titin_value_u64(found, x), ierr)
    end subroutine
 
    ! ---- Arrays ----

@@ -165,7 +165,7 @@ contains
       type(titin_value), intent(in), optional :: settings
       integer, intent(out), optional :: ierr
       type(titin_value) :: value
-      call value%own(titin_new_text(data, len(data, c_int64_t)))
+      call value%new(data)
       call self%send(port, value, timestamp, next_timestamp, slot, settings, ierr)
    end subroutine
 

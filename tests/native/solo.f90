@@ -18,20 +18,37 @@ contains
       integer(c_int) :: failed
       failed = merge(0, 1, c_associated(filter) .and. c_associated(in) .and. c_associated(out))
    end function
+
+   function never() result(yes)
+      logical :: yes
+      yes = .false.
+   end function
 end module filters_of_ours
 
 program solo
-   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_int, c_int64_t, c_loc, &
-      c_null_char, c_null_funptr, c_null_ptr, c_ptr
-   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
-   use filters_of_ours, only: apply, find
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_f_pointer, c_funloc, c_int, c_int64_t, c_loc, &
+      c_null_char, c_null_funptr, c_null_ptr, c_ptr, c_size_t
+   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64
+   use filters_of_ours, only: apply, find, never
    use titin
    use titin_c
+   use titin_common, only: text
    implicit none
+
+   interface
+      type(c_ptr) function getcwd(place, room) bind(C)
+         import :: c_char, c_ptr, c_size_t
+         character(kind=c_char), intent(out) :: place(*)
+         integer(c_size_t), value :: room
+      end function
+   end interface
 
    type(titin_instance) :: instance
    character(len=4096) :: manager
+   integer :: ierr
 
+   call instance%on_interrupt(never, ierr=ierr)
+   call check(ierr == titin_error_usage, "an interruption of what is not open")
    call get_environment_variable("TITIN_MANAGER", manager)
    call instance%open(f_init=["start"], ports="o_i: out, wide[]; s: in", o_f=["end"], name="solo", manager=manager, &
       unchecked="shows what it knows")
@@ -43,9 +60,16 @@ program solo
    call ports()
    call unconnected()
    call values()
+   call new_values()
+   call misused()
+   call limits()
    call bare()
+   call instance%on_interrupt(never)
+   call instance%on_interrupt(never, ierr=ierr)
+   call check(ierr == titin_error_usage, "it is given once")
    call check(.not. instance%reuse(), "one use")
    call instance%close()
+   call closed()
 
 contains
 
@@ -61,10 +85,11 @@ contains
    end function
 
    subroutine known()
-      character(len=4096) :: here
-      call get_environment_variable("PWD", here)
-      call check(titin_release() == "0.1.0" .and. instance%name() == "solo", "names")
-      call check(len(instance%workdir()) > 1, "work directory")
+      character(kind=c_char) :: here(4096)
+      character(len=64) :: release
+      call get_environment_variable("RELEASE", release)
+      call check(titin_release() == trim(release) .and. instance%name() == "solo", "names")
+      call check(instance%workdir() == text(getcwd(here, size(here, kind=c_size_t))), "work directory")
       call instance%log(titin_log_info, "alone, and well")
       call instance%skip_checks("shows that it can")
    end subroutine
@@ -133,17 +158,16 @@ contains
    end subroutine
 
    subroutine unconnected()
-      type(titin_value) :: list
+      type(titin_value) :: value
       type(titin_message) :: message, default
       real(real64) :: number
       integer :: ierr
-      call list%new_list()
-      call list%add(1.5_real64)
-      call default%new(list, timestamp=2.0_real64)
+      call value%new(1.5_real64)
+      call default%new(value, timestamp=2.0_real64)
       call instance%receive("start", message, ierr=ierr)
       call check(ierr == titin_error_usage, "a message from nobody")
       call instance%receive("start", message, default=default)
-      call message%read(number, index=1)
+      call message%read(number)
       call check(number == 1.5_real64 .and. message%timestamp() == 2.0_real64, "default")
       call check(.not. message%has_next(), "no next timestamp")
       call instance%receive("stort", message, default=default, ierr=ierr)
@@ -171,6 +195,131 @@ contains
       call map%new_nil()
       call check(map%kind() == titin_kind_nil, "nil")
    end subroutine
+
+   ! Whatever a value can be by itself.
+   subroutine new_values()
+      type(titin_value) :: value, list
+      type(titin_message) :: message
+      character(len=80) :: padded
+      character(len=:), allocatable :: words
+      integer(int8), allocatable :: bytes(:)
+      integer(int8), pointer :: deep(:, :, :, :, :, :, :, :)
+      integer(int64) :: bits
+      logical(c_bool), pointer :: flags(:, :)
+      logical :: flag
+      padded = "blanks behind"
+      call value%new(padded)
+      call value%read(words)
+      call check(words == "blanks behind" .and. len(words) == 13, "text is trimmed")
+      call value%new(.true.)
+      call value%read(flag)
+      call check(value%kind() == titin_kind_bool .and. flag, "a logical")
+      call value%new_bytes([1_int8, -1_int8, 0_int8])
+      call value%read(bytes)
+      call check(value%kind() == titin_kind_bytes .and. all(bytes == [1, -1, 0]), "bytes")
+      call value%own(titin_new_u64(-2_int64))
+      call value%read_unsigned(bits)
+      call check(value%kind() == titin_kind_uint .and. bits == -2, "an unsigned number")
+      call list%new_list()
+      call list%add(padded)
+      call list%add_bytes([7_int8])
+      call list%add(reshape([.true., .false., .true., .true.], [2, 2]))
+      call list%add(reshape([1_int8, 2_int8, 3_int8, 4_int8, 5_int8, 6_int8], [2, 1, 1, 1, 1, 1, 1, 3]))
+      call list%read(words, index=1)
+      call list%read(bytes, index=2)
+      call list%view(flags, index=3)
+      call list%view(deep, index=4)
+      call check(len(words) == 13 .and. all(bytes == [7]), "text and bytes in a list")
+      call check(all(flags .eqv. reshape([.true., .false., .true., .true.], [2, 2])), "logicals in a list")
+      call check(all(shape(deep) == [2, 1, 1, 1, 1, 1, 1, 3]) .and. deep(2, 1, 1, 1, 1, 1, 1, 3) == 6, "rank 8")
+      ! A message that is built like a value is one, and can be a message again.
+      call message%new_map()
+      call message%add(3, name="three")
+      call check(message%kind() == titin_kind_map .and. message%has("three"), "a value in a message")
+      call message%new(list, timestamp=4.0_real64)
+      call check(message%size() == 4 .and. message%timestamp() == 4.0_real64, "a message again")
+   end subroutine
+
+   ! What is wrong in the program says so, and leaves no pointer to what is gone.
+   subroutine misused()
+      type(titin_value) :: map, words
+      real(real64), pointer :: view(:)
+      integer(int32) :: number
+      integer :: ierr
+      call map%new_map()
+      call map%add(5, name="five")
+      call map%view(view, name="five", ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), "view: ") == 1, "what is found here")
+      call map%item(map, name="five", ierr=ierr)
+      call check(ierr == titin_error_usage .and. index(titin_error_text(), "another value") > 0, "its own entry")
+      call map%read(number, name="five")
+      call check(number == 5, "it is left as it was")
+      call words%new("no list")
+      call words%add(map, ierr=ierr)
+      call check(ierr /= titin_ok .and. map%kind() == 0, "what is put into text is gone")
+      call check(map%name(1, ierr=ierr) == "" .and. ierr /= titin_ok, "a name of nothing")
+   end subroutine
+
+   ! The smallest and the largest numbers that fit, and those next to them.
+   subroutine limits()
+      integer(int64), parameter :: highest = huge(0_int32), wide(4) = [highest, -highest - 1, highest + 1, -highest - 2], &
+         least = -huge(0_int64) - 1
+      integer(int32), allocatable :: all_of(:)
+      type(titin_value) :: value
+      integer(int32) :: number
+      integer :: i, ierr
+      do i = 1, 4
+         call value%new(wide(i))
+         call value%read(number, ierr=ierr)
+         call check((ierr == titin_ok) .eqv. i <= 2, "what fits 32 bits")
+         if (i <= 2) call check(number == wide(i), "a number at the limit")
+      end do
+      call value%new(least)
+      call value%read(number, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch, "the least of 64 bits")
+      call instance%setting("lowest", number)
+      call check(number == -highest - 1, "a setting at the limit")
+      call instance%setting("least", number, ierr=ierr)
+      call check(ierr == titin_error_setting .and. index(titin_error_text(), "least") > 0, "a setting beyond it")
+      call instance%setting("ends", all_of)
+      call check(all(all_of == wide(:2)), "a list at the limits")
+      call instance%setting("beyond", all_of, ierr=ierr)
+      call check(ierr == titin_error_setting .and. size(all_of) == 0, "a list beyond them")
+   end subroutine
+
+   ! Each call on an instance that is closed gives its error.
+   subroutine closed()
+      type(titin_value) :: value
+      type(titin_region) :: region
+      real(real64) :: number
+      integer :: errors(19)
+      errors = titin_ok
+      call check(instance%name(ierr=errors(1)) == "" .and. instance%workdir(ierr=errors(2)) == "", "names of none")
+      call instance%fail("closed", ierr=errors(3))
+      call instance%log(titin_log_info, "closed", ierr=errors(4))
+      call instance%skip_checks("closed", ierr=errors(5))
+      call instance%begin_region("closed", region, ierr=errors(6))
+      call instance%end_region(region, ierr=errors(7))
+      call instance%settings(value, ierr=errors(8))
+      call instance%overlay(value, ierr=errors(9))
+      call instance%scale(value, ierr=errors(10))
+      call check(.not. instance%is_connected("in", ierr=errors(11)), "connected")
+      call check(.not. instance%is_vector("in", ierr=errors(12)), "vector port")
+      call check(.not. instance%is_resizable("in", ierr=errors(13)), "resizable")
+      call check(instance%slots("in", ierr=errors(14)) == 0, "slots")
+      call check(instance%operator("in", ierr=errors(15)) == 0, "operator")
+      call check(instance%port_name(1, ierr=errors(16)) == "", "name of a port")
+      call check(instance%port_count(ierr=errors(17)) == 0, "ports")
+      call check(.not. instance%has_setting("plain", ierr=errors(18)), "a setting")
+      call instance%setting("plain", number, default=1.0_real64, ierr=errors(19))
+      call check(all(errors == titin_error_usage), "errors: "//numbers(errors))
+   end subroutine
+
+   function numbers(list) result(words)
+      integer, intent(in) :: list(:)
+      character(len=100) :: words
+      write (words, "(*(i0, 1x))") list
+   end function
 
    ! What only the bare module has.
    subroutine bare()
