@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from ..conftest import config
 from . import test_exchange
-from .conftest import HERE, config, run
+from .conftest import HERE, run
 
 LISTS = f"""\
 cmake_minimum_required(VERSION 3.20)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import config
+from ..conftest import config
 
 HEAD = """\
 #include <titin.hpp>

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ..conftest import config
 from . import test_exchange
-from .conftest import HERE, config, run
+from .conftest import HERE, run
 
 #: The last one, Zig, comes with what builds the wheel; it is a clang with a standard library of its own.
 CANDIDATES = [

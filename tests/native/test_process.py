@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import TITIN, Build, processes, run, sleeps
+from ..conftest import TITIN
+from .conftest import Build, processes, run, sleeps
 
 MODEL = """\
 ymmsl_version: v0.2

@@ -1,7 +1,7 @@
 ! Takes part for a few steps and then fails in the way that its argument says.
 program culprit
-   use, intrinsic :: iso_c_binding, only: c_int, c_null_ptr, c_ptr
-   use, intrinsic :: iso_fortran_env, only: real64
+   use, intrinsic :: iso_c_binding, only: c_int, c_ptr
+   use, intrinsic :: iso_fortran_env, only: error_unit, real64
    use titin
    implicit none
 
@@ -66,8 +66,11 @@ contains
       case ("kill")
          status = c_raise(9)
       case ("panic")
-         status = c_panic(c_null_ptr)
-         error stop "a panic came back as an error"
+         status = c_panic(instance%raw)
+         write (error_unit, "(a, i0, a)") "titin_test_panic returned ", status, ": "//titin_error_text()
+         call instance%fail(titin_error_text())
+         call instance%close(ierr=status)
+         error stop 1
       end select
    end subroutine
 

@@ -22,8 +22,10 @@ def fail() -> None:
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "panic":
-        ctypes.CDLL(titin_library()).titin_test_panic(None)
-        raise RuntimeError("a panic must not end the process")
+        library = ctypes.CDLL(titin_library())
+        library.titin_error.restype = ctypes.c_char_p
+        status = library.titin_test_panic(None)
+        raise RuntimeError(f"titin_test_panic returned {status}: {library.titin_error().decode()}")
     if how == "fork":
         # A child keeps every descriptor that it can; the parent dies all the same.
         if os.fork() == 0:
