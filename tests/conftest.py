@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The commands beside the running Python, as in an activated virtual environment.
 TOOLS = Path(sys.executable).parent
 TITIN = TOOLS / "titin"
+
+# As in an activated virtual environment: `titin` and `python3` are those beside the running Python.
+os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
 
 
 def config(*wanted: str) -> list[str]:

@@ -1,9 +1,6 @@
 """Models of titin's own components alone, run by the `titin` command."""
 
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +15,6 @@ class Model:
     def __init__(self, folder):
         self.folder = folder
         self.components, self.conduits, self.settings, self.rest = [], [], [], ""
-        # As in an activated virtual environment: `titin` is the one beside the running Python.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = os.environ | {"PATH": path}
 
     def add(self, name, kind, multiplicity=None, **ports):
         """A component; `o_i="a b"` are ports."""
@@ -61,7 +55,6 @@ class Model:
         return subprocess.run(
             ["titin", "run", "model.ymmsl", "--run-dir", "run"],
             cwd=self.folder,
-            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,9 +1,7 @@
 """Every whole description in the documents is one that titin accepts."""
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,8 +22,5 @@ def blocks():
 @pytest.mark.parametrize("text", list(blocks()))
 def test_it_is_accepted(text, tmp_path):
     (tmp_path / "model.ymmsl").write_text(text)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["titin", "check", "model.ymmsl"], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
-    )
+    done = subprocess.run(["titin", "check", "model.ymmsl"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -54,8 +54,7 @@ class Walk:
     def __init__(self, folder):
         self.folder = folder
         # As in an activated virtual environment.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str(Path(sys.executable).parents[1])}
+        self.environment = os.environ | {"VIRTUAL_ENV": str(Path(sys.executable).parents[1])}
 
     def block(self, text):
         for command, expected in steps(text):

@@ -1,9 +1,7 @@
 """The examples, run as their READMEs say, in a copy so that the tree stays clean."""
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,16 +15,12 @@ class Examples:
 
     def __init__(self, root):
         self.root = root
-        # As in an activated virtual environment: `titin` and `python3` are those beside the running Python.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = os.environ | {"PATH": path}
 
     def call(self, *command, folder):
         """Runs a command in an example's folder; a failure shows all that it said."""
         done = subprocess.run(
             [str(word) for word in command],
             cwd=self.root / folder,
-            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

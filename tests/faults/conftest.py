@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import TITIN, TOOLS, config
+from ..conftest import TITIN, config
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
@@ -105,7 +105,6 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         process = subprocess.Popen(
             [TITIN, "run", "model.ymmsl", "--run-dir", tmp_path / directory, *arguments],
             cwd=tmp_path,
-            env=os.environ | {"PATH": f"{TOOLS}:{os.environ['PATH']}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
