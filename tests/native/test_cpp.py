@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import config
+from .conftest import Build
 
 HEAD = """\
 #include <titin.hpp>
@@ -55,6 +56,11 @@ def test_what_is_taken(tmp_path: Path) -> None:
     body = "\n".join(f"{{ {line} }}" for line in TAKEN)
     for char in ("-fsigned-char", "-funsigned-char"):
         assert compiled(body, tmp_path, char) == ""
+
+
+def test_a_callback_outlives_a_borrowed_instance(build: Build) -> None:
+    done = subprocess.run([build("borrowed", "cpp")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("body", REFUSED)
