@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +69,8 @@ def allows(expression: str) -> bool:
 def python_packages() -> set[str]:
     """The Python packages named in the requirements and in the package's own metadata."""
     lines = (ROOT / "requirements-dev.txt").read_text().splitlines()
-    return {line.split("==")[0] for line in lines if "==" in line}
+    needed = tomllib.loads((ROOT / "bindings/python/pyproject.toml").read_text())["project"]["dependencies"]
+    return {re.split("[=<>~! ;]", line)[0] for line in [*lines, *needed] if line and not line.startswith("#")}
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 /* The two sides of a pair in C, or a cell of a ring: sends and receives empty messages.
  *
- * Arguments: "macro" STEPS, "micro", or "wait" (receives for ever). */
+ * Arguments: "macro" STEPS, or "micro". */
 #include <stdlib.h>
 #include <string.h>
 

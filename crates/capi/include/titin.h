@@ -445,8 +445,8 @@ int titin_dtype_find(const char *name);
 /* A filter in a shared library, named in the description under `titin: filters`, is a function of this type with C
  * linkage. It looks at `in` with the titin_message_ calls, says with the titin_output_ calls what becomes of it (what
  * it does not mention stays), and returns 0, or anything else if it fails (titin_set_error says why). It runs in the
- * thread that sends or receives, maybe in several at once. Neither pointer lives longer than the call.
- * Link the library with `titin config --libs`. */
+ * thread that sends or receives, maybe in several at once. `out` ends with the call, and so does `in`, unless
+ * titin_message_retain keeps it: then its data live on, too. Link the library with `titin config --libs`. */
 typedef int (*titin_filter)(const titin_message *in, titin_output *out);
 
 /* Data that replace those of the message: memory for an array of this type and shape, contiguous in `order`, to be
