@@ -439,28 +439,47 @@ contains
       call finish(merge(titin_ok, titin_error_kind(), c_associated(raw)), ierr)
    end subroutine
 
-   function timestamp(self)
+   ! What a call on a message ends with: an error if there is none.
+   subroutine finish_message(self, ierr)
       class(titin_message), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      if (c_associated(self%message)) then
+         call finish(titin_ok, ierr)
+      else
+         call finish(titin_error_usage, ierr, found="there is no message here: none was received into it, or made by new")
+      end if
+   end subroutine
+
+   function timestamp(self, ierr)
+      class(titin_message), intent(in) :: self
+      integer, intent(out), optional :: ierr
       real(real64) :: timestamp
       timestamp = titin_message_timestamp(self%message)
+      call finish_message(self, ierr)
    end function
 
-   function has_next(self)
+   function has_next(self, ierr)
       class(titin_message), intent(in) :: self
+      integer, intent(out), optional :: ierr
       logical :: has_next
       has_next = titin_message_has_next(self%message) /= 0
+      call finish_message(self, ierr)
    end function
 
-   function next_timestamp(self)
+   function next_timestamp(self, ierr)
       class(titin_message), intent(in) :: self
+      integer, intent(out), optional :: ierr
       real(real64) :: next_timestamp
       next_timestamp = titin_message_next_timestamp(self%message)
+      call finish_message(self, ierr)
    end function
 
-   subroutine settings(self, overlay)
+   subroutine settings(self, overlay, ierr)
       class(titin_message), intent(in) :: self
       type(titin_value), intent(inout) :: overlay
+      integer, intent(out), optional :: ierr
       type(c_ptr) :: message
+      call finish_message(self, ierr)
       message = titin_message_retain(self%message)
       call overlay%borrow(titin_message_settings(self%message))
       overlay%message = message

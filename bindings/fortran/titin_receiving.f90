@@ -119,7 +119,7 @@ contains
       status = titin_receive_into(titin_port_find(self%raw, c(port)), slot_number(slot), patience(timeout), dtype, &
          int(rank, c_int), extents, order=titin_order_fortran, data=data, message=raw)
       call received%own(raw)
-      if (present(timestamp)) timestamp = received%timestamp()
+      if (present(timestamp)) timestamp = titin_message_timestamp(raw)
       if (present(message)) message = received
       call finish(status, ierr, self%raw)
    end subroutine

@@ -207,6 +207,7 @@ contains
       integer(int64) :: bits
       logical(c_bool), pointer :: flags(:, :)
       logical :: flag
+      integer :: none(3)
       padded = "blanks behind"
       call value%new(padded)
       call value%read(words)
@@ -236,6 +237,9 @@ contains
       call message%new_map()
       call message%add(3, name="three")
       call check(message%kind() == titin_kind_map .and. message%has("three"), "a value in a message")
+      call check(.not. message%has_next(ierr=none(1)) .and. message%timestamp(ierr=none(2)) /= 0, "no times")
+      call message%settings(value, ierr=none(3))
+      call check(value%kind() == 0 .and. all(none == titin_error_usage), "no message")
       call message%new(list, timestamp=4.0_real64)
       call check(message%size() == 4 .and. message%timestamp() == 4.0_real64, "a message again")
    end subroutine
