@@ -185,11 +185,15 @@ def an_exit_without_close_is_a_failure_receiver(instance: titin.Instance) -> Non
 
 def a_view_outlives_its_sender_sender(instance: titin.Instance) -> None:
     instance.send("out", np.arange(1 << 18), timestamp=0.0)
+    # Work directories are neighbours.
+    while not Path("../../receiver/workdir/has_it").exists():
+        time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def a_view_outlives_its_sender_receiver(instance: titin.Instance) -> None:
     view = instance.receive("in").data
+    Path("has_it").touch()
     try:
         instance.receive("other")
     except titin.PeerLost:
