@@ -12,7 +12,8 @@ static void left(titin::Instance &instance) {
     instance.send("out", line, 0.0, 1.0);
     instance.send_named("out", table, {"x", "y"}, 1.0);
     instance.send("out", titin::Span(grid + 3, {2, 2}, titin::Extents{8, -2}), 2.0);
-    instance.send("out", std::vector<std::complex<double>>{{1.0, -2.0}, {0.0, 3.0}}, 3.0);
+    const std::complex<double> waves[] = {{1.0, -2.0}, {0.0, 3.0}};
+    instance.send("out", waves, {2}, 3.0);
     instance.send("out", std::vector<bool>{true, false, true}, 4.0);
     instance.send("out", 2.5, 5.0);
     instance.send("out", std::vector<double>(), 6.0);
@@ -40,7 +41,8 @@ static void right(titin::Instance &instance) {
     double part[2][2];
     instance.receive_into("in", part);
     CHECK(part[0][0] == 3.0 && part[0][1] == 1.0 && part[1][0] == 23.0 && part[1][1] == 21.0);
-    CHECK(instance.receive("in").array<std::complex<double>>()[0].imag() == -2.0);
+    const titin::Message waves = instance.receive("in");
+    CHECK(waves.array<std::complex<double>>()[0].imag() == -2.0 && waves.timestamp() == 3.0 && !waves.next_timestamp());
     const titin::Message flags = instance.receive("in");
     CHECK(flags.array<bool>()[0] && !flags.array<bool>()[1]);
     CHECK(instance.receive("in").value().as<double>() == 2.5);

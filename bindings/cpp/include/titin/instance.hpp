@@ -231,8 +231,10 @@ public:
 
     /// Sends data: containers and arrays of numbers of any rank (std::vector, std::array, std::span, mdspan, T[n][m],
     /// Span, View), numbers, text, nullptr, Value. `settings` is the overlay to go with it; none: that in force.
-    template <class T, class = std::enable_if_t<!std::is_pointer_v<T> || detail::is_text<T>>>
-    void send(const Slot &to, const T &data, double timestamp, double next_timestamp = no_next,
+    // The time is of a type of its own, so that braces in its place are extents: send("out", u, {n}, t) of the next one.
+    template <class T, class Time, class = std::enable_if_t<!std::is_pointer_v<T> || detail::is_text<T>>,
+              class = std::enable_if_t<std::is_convertible_v<Time, double>>>
+    void send(const Slot &to, const T &data, Time timestamp, double next_timestamp = no_next,
               const ValueView &settings = {}) {
         if constexpr (std::is_base_of_v<ValueView, T>)
             detail::check(titin_send_value(to.port(instance_), to.number(), data.raw(), timestamp, next_timestamp,
