@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_a_host_runs_its_instances_on_threads(build: Build, manage: Manage, lang
     code, output = manager.wait()
     assert code == 0, output
     assert "all is sent" in (manager.directory / "titin_manager.log").read_text()
+
+
+def test_a_host_may_know_the_run_by_its_secret(build: Build, manage: Manage) -> None:
+    """It leaves the environment when the first instance is opened, and serves the others too."""
+    host, text = model(build, "c")
+    manager = manage(text)
+    connection = json.loads(manager.connection.read_text())
+    hosted = manager.run(host, TITIN_MANAGER=connection["addresses"][0], TITIN_SECRET=connection["secret"])
+    assert hosted.returncode == 0, hosted.stderr
+    code, output = manager.wait()
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("language", ["c", "cpp", "f90"])

@@ -65,6 +65,13 @@ def test_a_function_may_give_a_structure(stage, monkeypatch):
     assert data["data"].shape == (3, 2)
 
 
+def test_a_function_of_foreign_code(stage, monkeypatch):
+    made = model(stage, monkeypatch, "double")
+    made.titin["filters"]["double"]["python"] = "numpy:negative"
+    data, _, _ = stage.play(sender, receiver, made)["receiver"]
+    assert data.tolist() == [[0.0, -3.0], [-1.0, -4.0], [-2.0, -5.0]]
+
+
 def test_a_function_may_change_the_timestamps(stage, monkeypatch):
     data, time, following = stage.play(sender, receiver, model(stage, monkeypatch, "later"))["receiver"]
     assert data.tolist() == [0.0, 3.0]

@@ -57,3 +57,47 @@ def test_the_secret_leaves_the_environment(stage, manage, attempt):
         assert output == before + " False\n"
     code, output = manager.wait()
     assert code == 0, output
+
+
+BOTH = """
+import os
+import threading
+import traceback
+import titin
+
+def play(name):
+    with titin.Instance(name=name) as instance:
+        while instance.reuse():
+            if name == "sender":
+                instance.send("out", name, timestamp=0.0)
+            else:
+                found.append(instance.receive("in").data)
+
+def excepthook(raised):
+    traceback.print_exception(raised.exc_value)
+    # The other waits for one that will not come.
+    os._exit(1)
+
+threading.excepthook = excepthook
+
+found = []
+threads = [threading.Thread(target=play, args=(name,)) for name in ("sender", "receiver")]
+for thread in threads:
+    thread.start()
+    # The second one comes when the secret has gone.
+    while "TITIN_SECRET" in os.environ:
+        pass
+for thread in threads:
+    thread.join()
+print(found)
+"""
+
+
+def test_two_instances_by_one_secret(stage, manage):
+    manager = manage(pair().text())
+    connection = json.loads(manager.connection.read_text())
+    variables = {"TITIN_MANAGER": connection["addresses"][0], "TITIN_SECRET": connection["secret"]}
+    done = manager.run(sys.executable, stage.program("both", BOTH), **variables)
+    assert done.stdout == "['sender']\n", done.stderr
+    code, output = manager.wait()
+    assert code == 0, output

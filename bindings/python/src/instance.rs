@@ -114,7 +114,7 @@ impl Instance {
         let session = Session::open(py, &options)?;
         // Not before: whoever could not open must be refused, or the run waits for it.
         PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = true));
-        forget_secret(py)?;
+        forget_secret(py);
         Self::with(py, session)
     }
 
@@ -548,10 +548,10 @@ unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py
 }
 
 /// Libtitin has taken the secret out of the environment; `os.environ` is a copy of it, and what children get.
-fn forget_secret(py: Python<'_>) -> PyResult<()> {
-    let environment = py.import(intern!(py, "os"))?.getattr(intern!(py, "environ"))?;
-    environment.call_method1(intern!(py, "pop"), ("TITIN_SECRET", py.None()))?;
-    Ok(())
+fn forget_secret(py: Python<'_>) {
+    let environment = py.import(intern!(py, "os")).and_then(|os| os.getattr(intern!(py, "environ")));
+    // Another thread that opens an instance may have been faster.
+    let _ = environment.and_then(|environment| environment.del_item("TITIN_SECRET"));
 }
 
 /// Names of ports: a list of them, or one text with spaces or commas between them.

@@ -11,7 +11,7 @@ def needed(function: Callable[..., Any]) -> int:
     """How many arguments a function must be given by position; 1 for one of foreign code that does not say."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:
+    except (TypeError, ValueError):
         return 1
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(parameter.kind in by_position and parameter.default is parameter.empty for parameter in parameters)

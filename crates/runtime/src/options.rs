@@ -1,6 +1,10 @@
 //! How a program opens an instance.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use titin_model::Operator;
+use titin_wire::Secret;
 use titin_wire::connection;
 use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
@@ -126,12 +130,7 @@ impl Options {
             )
         })?;
         if manager.starts_with("tcp:") {
-            let secret = std::env::var(connection::SECRET).map_err(|_| {
-                wrong(format!(
-                    "TITIN_MANAGER is {manager}, so TITIN_SECRET must hold the run's secret, and is not set"
-                ))
-            })?;
-            let secret = secret.parse().map_err(|error| wrong(format!("TITIN_SECRET: {error}")))?;
+            let secret = secret_for(&manager)?;
             let found = Connection::from_addresses(&manager, secret);
             return found.ok_or_else(|| wrong(format!("TITIN_MANAGER is {manager}, expected tcp:host:port")));
         }
@@ -144,6 +143,24 @@ impl Options {
         Connection::from_json(&text)
             .map_err(|error| wrong(format!("{manager} (from TITIN_MANAGER): {error}")))
     }
+}
+
+/// The secret of the run at this address. It leaves the environment once an instance is opened, but the process may open
+/// more of them, so it is kept here.
+fn secret_for(manager: &str) -> Result<Secret> {
+    static KNOWN: Mutex<BTreeMap<String, Secret>> = Mutex::new(BTreeMap::new());
+    let wrong = |text: String| Error::new(Kind::Connection, text);
+    let mut known = KNOWN.lock().expect("nothing panics while it is locked");
+    if let Ok(secret) = std::env::var(connection::SECRET) {
+        let secret: Secret = secret.parse().map_err(|error| wrong(format!("TITIN_SECRET: {error}")))?;
+        known.insert(manager.to_owned(), secret.clone());
+        return Ok(secret);
+    }
+    known.get(manager).cloned().ok_or_else(|| {
+        wrong(format!(
+            "TITIN_MANAGER is {manager}, so TITIN_SECRET must hold the run's secret, and is not set"
+        ))
+    })
 }
 
 /// The first of these environment variables that is set and not empty.
