@@ -103,12 +103,26 @@ def test_the_other_byte_order_is_swapped(echo, dtype):
         (np.array([b"text"]), "tolist"),
         (np.array(["2020-01-01"], "M8[D]"), "timedelta64"),
         (np.array([1], "m8[s]"), "timedelta64"),
+        (np.datetime64("2020-01-01"), "timedelta64"),
+        (np.timedelta64(1, "s"), "timedelta64"),
         (np.zeros(3, [("a", "f8"), ("b", "i4")]), "dict of arrays"),
         (np.zeros(3, np.longdouble), "float64"),
         (np.zeros(3, np.clongdouble), "complex128"),
         (np.ma.masked_array([1.0, 2.0], [True, False]), "filled"),
     ],
-    ids=["objects", "text", "bytes", "dates", "durations", "records", "longdouble", "clongdouble", "masked"],
+    ids=[
+        "objects",
+        "text",
+        "bytes",
+        "dates",
+        "durations",
+        "date",
+        "duration",
+        "records",
+        "longdouble",
+        "clongdouble",
+        "masked",
+    ],
 )
 def test_other_dtypes_are_refused_with_a_hint(echo, data, hint):
     with pytest.raises(titin.TypeMismatch, match=hint):

@@ -296,3 +296,35 @@ def test_functions_for_all_instances_one_by_one(stage, capfd):
     with pytest.raises(titin.UsageError):
         titin.run(ensemble(4), functions | {"member": member, "member[4]": member}, run_dir=stage.folder / "again")
     assert 'no instance "member[4]"' in capfd.readouterr().err
+
+
+async def coroutine(instance):
+    instance.reuse()
+
+
+def generator(instance):
+    yield instance.reuse()
+
+
+class Later:
+    async def __call__(self, instance):
+        instance.reuse()
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [(coroutine, "is async"), (Later(), "is async"), (generator, "is a generator"), (3, "found 3")],
+)
+def test_what_a_call_does_not_run_is_refused(stage, function, reason):
+    with pytest.raises(titin.UsageError, match=f"sender.*{reason}"):
+        titin.run(pair(), {"sender": function, "receiver": driver}, run_dir=stage.folder / "run")
+    assert not (stage.folder / "run").exists()
+
+
+def test_a_command_that_is_killed(tmp_path, monkeypatch):
+    command = tmp_path / "titin"
+    command.write_text("#!/bin/sh\nkill -KILL $$\n")
+    command.chmod(0o755)
+    monkeypatch.setattr(hosting, "_command", lambda: str(command))
+    with pytest.raises(titin.Error, match="ended by SIGKILL"):
+        titin.run(pair(), {"sender": driver, "receiver": driver})

@@ -27,6 +27,7 @@ impl Array {
         let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
         if has_buffer {
             refuse_masked(object)?;
+            refuse_time(object)?;
             return Self::native(object);
         }
         Self::native(&as_numpy(object)?)
@@ -261,12 +262,27 @@ fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// A single time of NumPy's gives its bytes as a buffer, which arrays of times do not.
+fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) {
+        return Ok(());
+    }
+    match kind(object).as_deref() {
+        Some("M" | "m") => Err(refused(object)),
+        _ => Ok(()),
+    }
+}
+
+/// The kind of an array's elements, as NumPy names it.
+fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
+    object.getattr("dtype").ok()?.getattr("kind").ok()?.extract().ok()
+}
+
 /// Why an array cannot be sent, and what to send in its place.
 fn refused(object: &Bound<'_, PyAny>) -> PyErr {
     let py = object.py();
-    let dtype = object.getattr("dtype").ok();
-    let kind = dtype.as_ref().and_then(|dtype| dtype.getattr("kind").ok()?.extract::<String>().ok());
-    let hint = match kind.as_deref() {
+    let hint = match kind(object).as_deref() {
         Some("O") => "its elements are Python objects; send a list or a dict",
         Some("U" | "S" | "T") => "its elements are text; send a list of str, as .tolist() gives",
         Some("M" | "m") => {

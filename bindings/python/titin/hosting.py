@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import json
 import os
 import shutil
@@ -72,6 +73,8 @@ def run(
     process after the grace period (``titin: grace``): the manager ends it.
     """
     functions = dict(functions or {})
+    for name, function in functions.items():
+        _runs_when_called(name, function)
     files, text = _files(model)
     command = [_command(), "run", "--json", *files]
     if functions:
@@ -208,6 +211,17 @@ def _refuse(text: str) -> None:
         instance.fail(text)
 
 
+def _runs_when_called(name: str, function: Callable[..., Any]) -> None:
+    """Refuses what a call only makes ready to run: nobody would run it."""
+    if not callable(function):
+        raise UsageError(f"what runs {name} is a function; found {function!r}")
+    for code in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code):
+            raise UsageError(f"the function of {name} is async, so a call does not run it; hand over one made by def")
+        if inspect.isgeneratorfunction(code):
+            raise UsageError(f"the function of {name} is a generator, so a call does not run it; take its yield out")
+
+
 def _command() -> str:
     """The titin command of this installation."""
     beside = Path(sysconfig.get_path("scripts"), "titin")
@@ -240,6 +254,8 @@ def _read(stream: IO[str]) -> dict[str, Any]:
 
 def _failure(end: Mapping[str, Any], code: int) -> Error:
     """What there is to say about a run that failed."""
+    if not end and code < 0:
+        return Error(f"the titin command was ended by {signal.Signals(-code).name}, and the run with it")
     if not end:
         return UsageError(f"the run could not begin (exit code {code}); standard error says why")
     if end.get("outcome") == "interrupted":
