@@ -43,9 +43,9 @@ impl Options {
     /// Declares a port; `name[]` is a vector port. Without any, the ports are those of the description.
     ///
     /// # Errors
-    /// [`Kind::Usage`] if the name is no identifier.
+    /// [`Kind::Usage`] if the name is no identifier, or was declared before.
     pub fn port(mut self, name: &str, operator: Operator) -> Result<Self> {
-        let bare = name.strip_suffix("[]").unwrap_or(name);
+        let bare = bare(name);
         if !titin_model::is_identifier(bare) {
             let text = format!(
                 "\"{name}\" cannot be the name of a port: it takes a letter or _, then letters, digits and _"
@@ -57,14 +57,20 @@ impl Options {
             operator: operator.key().to_owned(),
             vector: name.ends_with("[]"),
         };
-        self.ports.get_or_insert_default().push(declaration);
+        let ports = self.ports.get_or_insert_default();
+        if ports.iter().any(|known| known.name == bare) {
+            let text =
+                format!("port '{bare}' is declared twice; declare each port once, by a name of its own");
+            return Err(Error::new(Kind::Usage, text));
+        }
+        ports.push(declaration);
         Ok(self)
     }
 
     /// Declares ports as text: `"f_init: a, b; o_f: c"`.
     ///
     /// # Errors
-    /// [`Kind::Usage`] if the text is not of that form.
+    /// [`Kind::Usage`] if the text is not of that form, or declares a port twice.
     pub fn ports(mut self, text: &str) -> Result<Self> {
         let wrong = |part: &str| {
             let text = format!(
@@ -77,7 +83,10 @@ impl Options {
             let (key, names) = group.split_once(':').ok_or_else(|| wrong(group))?;
             let operator = Operator::from_key(key.trim()).ok_or_else(|| wrong(group))?;
             for name in names.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty()) {
-                self = self.port(name, operator).map_err(|_| wrong(group))?;
+                if !titin_model::is_identifier(bare(name)) {
+                    return Err(wrong(group));
+                }
+                self = self.port(name, operator)?;
             }
         }
         Ok(self)
@@ -163,6 +172,11 @@ fn secret_for(manager: &str) -> Result<Secret> {
     })
 }
 
+/// The name of a port without the mark of a vector port.
+fn bare(name: &str) -> &str {
+    name.strip_suffix("[]").unwrap_or(name)
+}
+
 /// The first of these environment variables that is set and not empty.
 fn variable(names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
@@ -181,6 +195,14 @@ mod tests {
         for wrong in ["f_int: a", "a, b", "o_i: 1a"] {
             let error = Options::default().ports(wrong).err().unwrap();
             assert!(error.text.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_declared_once() {
+        for twice in ["f_init: a a", "f_init: a; s: a", "o_i: a, a[]"] {
+            let error = Options::default().ports(twice).err().unwrap();
+            assert!(error.text.contains("port 'a' is declared twice"), "{error}");
         }
     }
 }
