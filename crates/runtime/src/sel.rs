@@ -75,6 +75,10 @@ impl Loop {
 
     /// A message is about to be sent or was just taken.
     pub(crate) fn call(&mut self, call: &Call<'_>) -> Result<(), String> {
+        // In any order: nothing that looks at time can go on from it.
+        if call.timestamp.is_nan() {
+            return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
+        }
         if self.checked {
             self.order(call)?;
             self.time(call)?;
@@ -122,9 +126,6 @@ impl Loop {
 
     fn time(&self, call: &Call<'_>) -> Result<(), String> {
         let Call { port, operator, end, timestamp } = call;
-        if timestamp.is_nan() {
-            return Err(format!("the timestamp on {operator} port '{port}' is not a number"));
-        }
         match self.stamps.get(end) {
             Some(last) if timestamp < last => Err(format!(
                 "the timestamp on {operator} port '{port}' runs backwards: {timestamp} after {last}; within one use each port's timestamps must not fall"
@@ -203,10 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_refused_when_the_check_is_off() {
+    fn only_what_is_no_time_is_refused_when_the_check_is_off() {
         let mut cycle = Loop::new(false);
         cycle.call(&call(Operator::OF, 1.0)).unwrap();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         assert_eq!(cycle.untaken(), None);
+        let not_a_number = cycle.call(&call(Operator::OI, f64::NAN)).unwrap_err();
+        assert!(not_a_number.contains("O_I port 'out' is not a number"), "{not_a_number}");
     }
 }
