@@ -1,13 +1,18 @@
 ! What the modules of titin share: text between Fortran and C, and what becomes of an error.
 module titin_common
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
-      c_ptr, c_size_t
+      c_null_ptr, c_ptr, c_size_t
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
    use titin_c
    implicit none
    private
 
-   public :: text, c, finish, fits_int32, following, slot_number, index_names
+   public :: text, c, finish, began, ended, fits_int32, following, slot_number, index_names
+
+   ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
+   ! host's guests are, it is not known which is meant.
+   type(c_ptr) :: alone = c_null_ptr
+   logical :: several = .false.
 
    interface
       pure function strlen(chars) result(length) bind(C)
@@ -57,6 +62,7 @@ contains
       type(c_ptr), intent(in), optional :: instance
       character(len=*), intent(in), optional :: found
       character(len=:), allocatable :: message
+      type(c_ptr) :: culprit
       integer(c_int) :: ignored
 
       if (present(found)) call titin_set_error(c(found))
@@ -66,16 +72,34 @@ contains
       end if
       if (status == titin_ok) return
       message = text(titin_error())
+      culprit = c_null_ptr
       if (present(instance)) then
-         if (c_associated(instance)) then
-            ! What is only the consequence of a failure elsewhere is no reason of ours to fail.
-            if (status /= titin_error_peer_lost .and. status /= titin_error_deadlock) then
-               ignored = titin_fail(instance, c(message))
-            end if
-            ignored = titin_close(instance)
+         culprit = instance
+      else if (.not. several) then
+         culprit = alone
+      end if
+      if (c_associated(culprit)) then
+         ! What is only the consequence of a failure elsewhere is no reason of ours to fail.
+         if (status /= titin_error_peer_lost .and. status /= titin_error_deadlock) then
+            ignored = titin_fail(culprit, c(message))
          end if
+         ignored = titin_close(culprit)
       end if
       error stop "titin: "//message
+   end subroutine
+
+   ! An instance of this process was opened, or is one of a host's.
+   subroutine began(instance, borrowed)
+      type(c_ptr), intent(in) :: instance
+      logical, intent(in) :: borrowed
+      if (borrowed .or. c_associated(alone)) several = .true.
+      if (.not. borrowed) alone = instance
+   end subroutine
+
+   ! An instance of this process is about to be closed.
+   subroutine ended(instance)
+      type(c_ptr), intent(in) :: instance
+      if (c_associated(alone, instance)) alone = c_null_ptr
    end subroutine
 
    elemental function fits_int32(number) result(fits)

@@ -2,7 +2,7 @@
 module titin_instances
    use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_funloc, c_int, c_loc, c_null_ptr, c_ptr
    use titin_c
-   use titin_common, only: c, finish
+   use titin_common, only: began, c, ended, finish
    use titin_receiving, only: receiving_layer
    implicit none
    private
@@ -94,6 +94,7 @@ contains
       if (status == titin_ok) status = titin_open(c(declared), options, self%raw)
       call titin_options_free(options)
       self%borrowed = .false.
+      if (status == titin_ok) call began(self%raw, borrowed=.false.)
       if (status /= titin_ok .and. associated(self%question)) deallocate (self%question)
       call finish(status, ierr)
 
@@ -117,6 +118,7 @@ contains
       type(c_ptr), intent(in) :: raw
       self%raw = raw
       self%borrowed = .true.
+      call began(raw, borrowed=.true.)
    end subroutine
 
    subroutine close_instance(self, ierr)
@@ -126,6 +128,7 @@ contains
       status = titin_ok
       if (.not. self%borrowed) status = titin_close(self%raw)
       if (status /= titin_error_interrupted) then
+         if (.not. self%borrowed) call ended(self%raw)
          self%raw = c_null_ptr
          ! Whoever closes a borrowed instance may still ask.
          if (associated(self%question) .and. .not. self%borrowed) deallocate (self%question)
@@ -137,6 +140,7 @@ contains
       type(titin_instance), intent(inout) :: self
       integer(c_int) :: ignored
       if (.not. c_associated(self%raw) .or. self%borrowed) return
+      call ended(self%raw)
       ignored = titin_fail(self%raw, c("the instance went out of scope without close()"))
       ignored = titin_close(self%raw)
       self%raw = c_null_ptr

@@ -124,6 +124,12 @@ contains
       call finish(status, ierr, self%raw)
    end subroutine
 
+   function not_allocated(port) result(words)
+      character(len=*), intent(in) :: port
+      character(len=:), allocatable :: words
+      words = "receive '"//trim(port)//"': the array to receive into is not allocated; allocate it in the shape of the message"
+   end function
+
    subroutine receive_int8(self, port, data, slot, timeout, timestamp, message, ierr)
       class(receiving_layer), intent(in) :: self
       integer(int8), intent(inout), contiguous, target :: data(..)
@@ -201,6 +207,10 @@ contains
       logical, pointer :: flat(:)
       logical(c_bool), allocatable, target :: bytes(:)
 
+      if (.not. c_associated(c_loc(data))) then
+         call finish(titin_error_usage, ierr, self%raw, not_allocated(port))
+         return
+      end if
       extents(:rank(data)) = shape(data, c_int64_t)
       call c_f_pointer(c_loc(data), flat, [size(data, kind=c_int64_t)])
       allocate (bytes(size(flat, kind=c_int64_t)))

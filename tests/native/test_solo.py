@@ -47,11 +47,22 @@ def test_an_instance_by_itself(build: Build, tmp_path: Path, language: str) -> N
     assert "shows that it can" in log
 
 
-def test_an_instance_is_not_copied(build: Build, tmp_path: Path) -> None:
-    (tmp_path / "model.ymmsl").write_text(model(build("copied", "f90")))
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ("copied", "an instance cannot be copied"),
+        ("array", "receive 'start': the array to receive into is not allocated"),
+        ("logicals", "receive 'start': the array to receive into is not allocated"),
+        ("viewed", "view: the pointer is for an array of float64 of rank 2"),
+    ],
+)
+def test_an_error_that_ends_a_fortran_program_is_reported(build: Build, tmp_path: Path, which: str, words: str) -> None:
+    text = model(build("ends", "f90")).replace("env:", f"args: [{which}], env:")
+    (tmp_path / "model.ymmsl").write_text(text)
     command = [TITIN, "run", "model.ymmsl", "--run-dir", "run"]
     done = subprocess.run(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     assert done.returncode == 1, done.stdout
-    assert "an instance cannot be copied" in done.stdout
+    first = done.stdout.partition("First:")[2].partition("\n")[0]
+    assert first.strip().startswith("solo reported an error: " + words), done.stdout

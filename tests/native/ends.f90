@@ -1,0 +1,42 @@
+! Errors that end a program which does not ask for them; the argument says which.
+program ends
+   use, intrinsic :: iso_fortran_env, only: real64
+   use titin
+   implicit none
+   type(titin_instance) :: instance, other
+   type(titin_value) :: value
+   type(titin_message) :: msg
+   real(real64), pointer :: matrix(:, :)
+   real(real64), allocatable :: u(:)
+   logical, allocatable :: flags(:, :)
+   character(len=20) :: which
+
+   call get_command_argument(1, which)
+   call instance%open()
+   select case (which)
+   case ("copied")
+      other = instance
+   case ("array")
+      call receive_array(u)
+   case ("logicals")
+      call receive_logicals(flags)
+   case ("viewed")
+      call value%new(1.5_real64)
+      call msg%new(value, timestamp=0.0_real64)
+      call msg%view(matrix)
+   end select
+   print "(a)", other%name()
+
+contains
+
+   ! By themselves, for a compiler that sees that the array is not allocated warns of it.
+   subroutine receive_array(u)
+      real(real64), allocatable, intent(inout) :: u(:)
+      call instance%receive("start", u)
+   end subroutine
+
+   subroutine receive_logicals(flags)
+      logical, allocatable, intent(inout) :: flags(:, :)
+      call instance%receive("start", flags)
+   end subroutine
+end program ends
