@@ -1,13 +1,16 @@
 //! The processes below this one, and ending them all.
 //!
 //! A subreaper inherits the orphans of its descendants, so whatever a program started, through a shell, `mpirun` or
-//! `setsid`, is found here by its parents, however it changed its session or group.
+//! `setsid`, is found here by its parents, however it changed its session or group. A look at the processes may miss one
+//! whose parent ends meanwhile; that none is left, only the system can say, by `wait`.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group, wait};
 
 use crate::event::Exit;
 
@@ -18,6 +21,8 @@ pub struct Descendant {
     pub pid: u32,
     /// The name of its program, at most 15 letters of it.
     pub name: String,
+    /// The group that it belongs to.
+    pub group: u32,
     /// Whether somebody has stopped it.
     pub stopped: bool,
 }
@@ -28,27 +33,44 @@ impl fmt::Display for Descendant {
     }
 }
 
-/// All living processes below `root`, in no order; those that only wait to be reaped are left out.
+/// All living processes, as they were found at one look.
+#[derive(Debug)]
+pub(crate) struct Look {
+    /// By their parents.
+    children: HashMap<u32, Vec<Descendant>>,
+}
+
+impl Look {
+    /// Looks at every process; those that only wait to be reaped are left out.
+    pub(crate) fn take() -> Self {
+        let mut children: HashMap<u32, Vec<Descendant>> = HashMap::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+            if let Some(pid) = pid
+                && let Some(Stat { parent, name, group, stopped, .. }) = stat(pid)
+            {
+                children.entry(parent).or_default().push(Descendant { pid, name, group, stopped });
+            }
+        }
+        Look { children }
+    }
+
+    /// Those below `root`, in no order.
+    pub(crate) fn below(&self, root: u32) -> Vec<Descendant> {
+        let mut found: Vec<Descendant> = self.children.get(&root).cloned().unwrap_or_default();
+        let mut seen = 0;
+        while let Some(process) = found.get(seen) {
+            let children = self.children.get(&process.pid).cloned();
+            found.extend(children.into_iter().flatten());
+            seen += 1;
+        }
+        found
+    }
+}
+
+/// All living processes below `root`, in no order.
 pub fn descendants(root: u32) -> Vec<Descendant> {
-    let mut children: Vec<(u32, Descendant)> = Vec::new();
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    for entry in entries.flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-        if let Some(pid) = pid
-            && let Some(Stat { parent, name, stopped, .. }) = stat(pid)
-        {
-            children.push((parent, Descendant { pid, name, stopped }));
-        }
-    }
-    let mut found = Vec::new();
-    let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        for (_, child) in children.extract_if(.., |(of, _)| *of == parent) {
-            parents.push(child.pid);
-            found.push(child);
-        }
-    }
-    found
+    Look::take().below(root)
 }
 
 /// What the system says of a process.
@@ -60,6 +82,8 @@ pub(crate) struct Stat {
     pub(crate) name: String,
     /// When it began, in ticks of the system's clock.
     pub(crate) begun: u64,
+    /// The group that it belongs to.
+    pub(crate) group: u32,
     /// Whether somebody has stopped it.
     pub(crate) stopped: bool,
 }
@@ -77,12 +101,15 @@ fn parse_stat(line: &str) -> Option<Stat> {
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let threads: u32 = fields.nth(14)?.parse().ok()?;
+    // Its first thread may have ended before the others.
+    if state == "X" || state == "Z" && threads <= 1 {
         return None;
     }
-    let parent = fields.next()?.parse().ok()?;
-    let begun = fields.nth(17)?.parse().ok()?;
-    Some(Stat { parent, name: name.to_owned(), begun, stopped: matches!(state, "T" | "t") })
+    let begun = fields.nth(1)?.parse().ok()?;
+    Some(Stat { parent, name: name.to_owned(), begun, group, stopped: matches!(state, "T" | "t") })
 }
 
 /// Sends a signal to a process; that it is gone already is fine.
@@ -92,20 +119,52 @@ pub fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// A child that has ended since the last call, with how it did.
-pub fn reap() -> Option<(u32, Exit)> {
-    /// The bit of a wait status that says so.
-    const CORE: i32 = 0x80;
-    let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
-    let exit = match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(number)) => Exit::Signal(number, status.as_raw() & CORE != 0),
-        (None, None) => return reap(),
-    };
-    Some((u32::try_from(pid.as_raw_nonzero().get()).unwrap_or(0), exit))
+/// Sends a signal to all of a group at once, so that none of them can begin another that does not get it.
+fn signal_group(group: u32, signal: Signal) {
+    if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, signal);
+    }
 }
 
-/// Ends every process below this one: SIGTERM, and after the grace period SIGKILL, until none is left.
+/// What the system says when it is asked for children that have ended.
+enum Children {
+    /// This one has, and how.
+    Ended(u32, Exit),
+    /// There are some, but none has.
+    Running,
+    /// There are none, so nothing is below this process.
+    None,
+}
+
+fn ask_for_children() -> Children {
+    /// The bit of a wait status that says so.
+    const CORE: i32 = 0x80;
+    loop {
+        let (pid, status) = match wait(WaitOptions::NOHANG) {
+            Ok(Some(ended)) => ended,
+            Err(Errno::CHILD) => return Children::None,
+            Err(Errno::INTR) => continue,
+            Ok(None) | Err(_) => return Children::Running,
+        };
+        let exit = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(number)) => Exit::Signal(number, status.as_raw() & CORE != 0),
+            (None, None) => continue,
+        };
+        return Children::Ended(pid.as_raw_nonzero().get().unsigned_abs(), exit);
+    }
+}
+
+/// A child that has ended since the last call, with how it did.
+pub fn reap() -> Option<(u32, Exit)> {
+    match ask_for_children() {
+        Children::Ended(pid, exit) => Some((pid, exit)),
+        Children::Running | Children::None => None,
+    }
+}
+
+/// Ends every process below this one, a subreaper: SIGTERM, and after the grace period SIGKILL, until the system says
+/// that none is left.
 ///
 /// `pause` waits for children to end, a few milliseconds at most; `reaped` is told of each that has. Returns what was
 /// there in the beginning, and what could not be ended.
@@ -117,35 +176,53 @@ pub fn end_descendants(
     /// A process that survives SIGKILL this long hangs in the kernel.
     const HOPELESS: Duration = Duration::from_secs(15);
     const PAUSE: Duration = Duration::from_millis(10);
+    /// Some begin others as fast as they are killed.
+    const HASTE: Duration = Duration::from_millis(1);
     let root = getpid().as_raw_nonzero().get().unsigned_abs();
+    let own_group = getpgrp().as_raw_nonzero().get().unsigned_abs();
     let begun = Instant::now();
-    let mut first = None;
-    let mut asked = Vec::new();
+    let mut first: Vec<Descendant> = Vec::new();
+    let (mut asked, mut asked_groups) = (HashSet::new(), HashSet::new());
     loop {
-        while let Some((pid, exit)) = reap() {
-            reaped(pid, exit);
+        let nothing_below = loop {
+            match ask_for_children() {
+                Children::Ended(pid, exit) => reaped(pid, exit),
+                Children::Running => break false,
+                Children::None => break true,
+            }
+        };
+        if nothing_below {
+            return (first, Vec::new());
         }
         let left = descendants(root);
-        if left.is_empty() || begun.elapsed() > grace + HOPELESS {
-            // Some may have ended between the two looks.
-            while let Some((pid, exit)) = reap() {
-                reaped(pid, exit);
-            }
-            return (first.unwrap_or_default(), left);
+        if begun.elapsed() > grace + HOPELESS {
+            return (first, left);
         }
         let kill = begun.elapsed() >= grace;
+        // All that is below us and not of our group is in groups of its own, with nobody else.
+        let groups: HashSet<u32> = left.iter().map(|process| process.group).collect();
+        for &group in groups.iter().filter(|&&group| group != own_group && group != 0) {
+            if kill {
+                signal_group(group, Signal::KILL);
+            } else if asked_groups.insert(group) {
+                signal_group(group, Signal::TERM);
+                // What is stopped would not hear it.
+                signal_group(group, Signal::CONT);
+                asked.extend(left.iter().filter(|process| process.group == group).map(|process| process.pid));
+            }
+        }
         for process in &left {
             if kill {
                 signal(process.pid, Signal::KILL);
-            } else if !asked.contains(&process.pid) {
-                asked.push(process.pid);
+            } else if asked.insert(process.pid) {
                 signal(process.pid, Signal::TERM);
-                // One that is stopped would not hear it.
                 signal(process.pid, Signal::CONT);
             }
         }
-        first.get_or_insert(left);
-        pause(PAUSE);
+        if first.is_empty() {
+            first = left;
+        }
+        pause(if kill { HASTE } else { PAUSE });
     }
 }
 
@@ -156,11 +233,13 @@ mod tests {
 
     #[test]
     fn a_line_of_stat_is_read_whatever_the_name() {
-        let rest = "3 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
-        let found = |stopped| Stat { parent: 3, name: "a) b".to_owned(), begun: 12345, stopped };
+        let rest = "3 7 6 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
+        let found = |stopped| Stat { parent: 3, name: "a) b".to_owned(), begun: 12345, group: 7, stopped };
         assert_eq!(parse_stat(&format!("7 (a) b) S {rest}")), Some(found(false)));
         assert_eq!(parse_stat(&format!("7 (a) b) T {rest}")), Some(found(true)));
         assert_eq!(parse_stat(&format!("7 (a) Z {rest}")), None);
+        let threads = rest.replace(" 20 0 1 ", " 20 0 2 ");
+        assert_eq!(parse_stat(&format!("7 (a) b) Z {threads}")), Some(found(false)), "other threads live");
         assert_eq!(parse_stat("nonsense"), None);
     }
 

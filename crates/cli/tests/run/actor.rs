@@ -106,6 +106,12 @@ fn misbehave(what: &str) {
             let status = Command::new("sh").args(["-c", shell]).status().expect("a shell starts");
             assert!(status.success());
         }
+        // A child that begins another and ends, again and again, as daemons do; for a while only, lest tests leak.
+        "chain" => {
+            std::fs::write("chain.sh", "[ $1 -gt 0 ] && sh \"$0\" $(($1 - 1)) &\n").expect("a file");
+            let status = Command::new("sh").args(["chain.sh", "20000"]).status().expect("a shell starts");
+            assert!(status.success());
+        }
         "forkkill" => {
             misbehave("fork");
             misbehave("kill");

@@ -112,6 +112,15 @@ fn what_programs_leave_behind_is_ended() {
 }
 
 #[test]
+fn what_begins_anew_and_ends_all_the_time_is_ended_too() {
+    let stage = Stage::pair("macro, 'after:chain'", "micro", "");
+    let done = finish(stage.start(&["run"]));
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    // One look may miss it, as it may miss the one that is looked for here.
+    (0..20).for_each(|_| stage.assert_nothing_left());
+}
+
+#[test]
 fn a_run_that_is_stopped_for_a_while_goes_on_whole() {
     let stage = Stage::pair("macro, 'middle:wait'", "micro", "titin: {heartbeat: 500 ms}");
     let run = stage.start(&["run"]);

@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::{Launch, Order, Report};
 use crate::event::Signal;
-use crate::tree;
+use crate::tree::{self, Look};
 
 /// From SIGTERM to SIGKILL for what is left at the end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -81,11 +81,31 @@ impl Serving {
             self.wait(None);
             self.report_ended();
             let orders = self.read_orders();
-            if orders.into_iter().any(|order| self.obey(order)) {
+            if self.obey_all(orders) {
                 break;
             }
         }
         self.sweep(connection);
+    }
+
+    /// Does as told; true if that was the last order. Signals that follow each other share one look at the processes,
+    /// since there may be thousands of both.
+    fn obey_all(&mut self, orders: Vec<Order>) -> bool {
+        let mut look = None;
+        for order in orders {
+            if let Order::Signal { id, signal } = order {
+                let started = self.running.iter().find(|(_, of)| **of == id).map(|(pid, _)| *pid);
+                if let Some(pid) = started {
+                    send(pid, signal, look.get_or_insert_with(Look::take));
+                }
+                continue;
+            }
+            look = None;
+            if self.obey(order) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Waits until the manager or a child has news; signals only wake it up.
@@ -132,12 +152,7 @@ impl Serving {
                 }
                 Err(why) => self.tell(&Report::NotStarted { id, why }),
             },
-            Order::Signal { id, signal } => {
-                let started = self.running.iter().find(|(_, of)| **of == id).map(|(pid, _)| *pid);
-                if let Some(pid) = started {
-                    send(pid, signal);
-                }
-            }
+            Order::Signal { .. } => unreachable!("signals are sent together"),
             Order::Pause => self.pause(),
             Order::Resume => {
                 for pid in self.paused.take().unwrap_or_default() {
@@ -230,12 +245,12 @@ impl Serving {
 }
 
 /// Sends a signal to a program with all that it has started, and to the group that it leads.
-fn send(pid: u32, signal: Signal) {
+fn send(pid: u32, signal: Signal, look: &Look) {
     let number = match signal {
         Signal::Terminate => Number::TERM,
         Signal::Kill => Number::KILL,
     };
-    let below = tree::descendants(pid);
+    let below = look.below(pid);
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, number);
     }
