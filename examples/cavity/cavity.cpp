@@ -5,11 +5,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <iostream>
 #include <string>
 #include <titin.hpp>
 #include <vector>
 
-int main() {
+int main() try {
     std::vector<std::string> to, from;
     for (const std::string name : compass) {
         to.push_back("to_" + name);
@@ -43,4 +44,7 @@ int main() {
         // O_F
         instance.send("fields", titin::Span(lattice.fields(), {5, lattice.ny(), lattice.nx()}), steps);
     }
+} catch (const titin::Error &error) {
+    std::cerr << error.what() << '\n';
+    return 1;
 }

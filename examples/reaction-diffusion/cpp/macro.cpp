@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <titin.hpp>
 #include <vector>
 
-int main() {
+int main() try {
     titin::Instance instance({{titin::O_I, {"state_out"}}, {titin::S, {"state_in"}}, {titin::O_F, {"final_state"}}});
     while (instance.reuse()) {
         // F_INIT
@@ -35,4 +36,7 @@ int main() {
         // O_F
         instance.send("final_state", u, t + dt);
     }
+} catch (const titin::Error &error) {
+    std::cerr << error.what() << '\n';
+    return 1;
 }

@@ -1,10 +1,11 @@
 // Logistic growth in each cell by itself: the fast model of the pair.
 
 #include <cmath>
+#include <iostream>
 #include <titin.hpp>
 #include <vector>
 
-int main() {
+int main() try {
     titin::Instance instance({{titin::F_INIT, {"initial_state"}}, {titin::O_F, {"final_state"}}});
     while (instance.reuse()) {
         // F_INIT
@@ -21,4 +22,7 @@ int main() {
         // O_F
         instance.send("final_state", u, msg.timestamp() + t_max);
     }
+} catch (const titin::Error &error) {
+    std::cerr << error.what() << '\n';
+    return 1;
 }
