@@ -524,3 +524,28 @@ def test_without_a_run_it_says_how_to_join_one(monkeypatch):
         titin.Instance(name="a", manager="/nowhere/connection.json")
     with pytest.raises(titin.UsageError, match="1wrong"):
         titin.Instance(f_init=["1wrong"], name="a", manager="/nowhere")
+
+
+def test_arguments_that_cannot_be_are_errors_of_titin(stage):
+    def odd(instance):
+        wrong = {
+            "no number of slots": lambda: instance.send("out", 1, timestamp=0.0, slot=2**40),
+            "-1 is no number": lambda: instance.send("out", 1, timestamp=0.0, slot=-1),
+            "counted from 0": lambda: setattr(instance.port("out"), "slots", 2**31),
+            "half of a surrogate": lambda: instance.setting("\ud800"),
+            "character 0": lambda: instance.setting("x\0y", int),
+            "not Unicode": lambda: instance.port("\ud800"),
+            "given by its name": lambda: instance.port(3),
+            "has a character 0": lambda: instance.region("\0"),
+            "cannot receive into a numpy.ndarray": lambda: instance.receive_into("out", np.frombuffer(b"12345678")),
+            "a reason, not a flag": lambda: titin.Instance(unchecked=True),
+            "declared twice": lambda: titin.Instance(o_i=["out", "out"]),
+        }
+        for text, call in wrong.items():
+            with pytest.raises(titin.Error, match=text):
+                call()
+        # What is for people is taken as it comes.
+        instance.log("warning", "lone \ud800 and \0")
+
+    stage.play(alone(odd), idle)
+    assert "lone" in (stage.folder / "run/titin_manager.log").read_text()

@@ -128,9 +128,10 @@ def test_deep_but_not_too_deep(echo):
     assert echo(data).data == data
 
 
-def test_text_that_is_no_unicode_is_refused(echo):
-    with pytest.raises(UnicodeEncodeError):
-        echo("\ud800")
+@pytest.mark.parametrize("data", ["\ud800", {"\ud800": 1}, {"a\0b": 1}])
+def test_text_that_is_no_unicode_is_refused(echo, data):
+    with pytest.raises(titin.UsageError, match=r"not Unicode|character 0"):
+        echo(data)
 
 
 def test_a_settings_overlay_goes_along(echo):

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 
+use crate::argument::Text;
 use crate::{error, sys};
 
 /// An array whose memory is held, as libtitin wants it described.
@@ -36,7 +37,9 @@ impl Array {
     /// Memory that is to be written to.
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
-        let view = buffer(object, ffi::PyBUF_RECORDS)?;
+        let view = buffer(object, ffi::PyBUF_RECORDS).map_err(|error| {
+            error::mismatch(py, format!("cannot receive into {}: {}", describe(object), error.value(py)))
+        })?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
             _ => Err(error::mismatch(
@@ -53,7 +56,8 @@ impl Array {
             return Ok(self);
         }
         if let Some(names) = object.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? {
-            self.names = names.into_iter().map(CString::new).collect::<Result<_, _>>()?;
+            self.names =
+                names.iter().map(|name| Ok(Text::new(py, name)?.into_c())).collect::<PyResult<_>>()?;
             self.pointers = self.names.iter().map(|name| name.as_ptr()).collect();
         }
         Ok(self)

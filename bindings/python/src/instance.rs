@@ -5,11 +5,11 @@ use std::ffi::{CString, c_int};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
+use crate::argument::{Slot, Text, Words, unicode};
 use crate::array::Array;
 use crate::message::{Message, Payload};
 use crate::port::Port;
@@ -80,14 +80,20 @@ impl Instance {
         o_i: Option<Bound<'_, PyAny>>,
         s: Option<Bound<'_, PyAny>>,
         o_f: Option<Bound<'_, PyAny>>,
-        name: Option<String>,
-        manager: Option<String>,
-        unchecked: Option<&str>,
+        name: Option<Text>,
+        manager: Option<Text>,
+        unchecked: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (name, manager) = PLACE.with_borrow(|place| match place {
-            Some(place) => (name.or(Some(place.name.clone())), manager.or(Some(place.manager.clone()))),
+        let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
+        let place = PLACE
+            .with_borrow(|place| place.as_ref().map(|place| (place.name.clone(), place.manager.clone())));
+        let (name, manager) = match place {
+            Some((here, run)) => (
+                Some(name.map_or_else(|| Text::new(py, &here), Ok)?),
+                Some(manager.map_or_else(|| Text::new(py, &run), Ok)?),
+            ),
             None => (name, manager),
-        });
+        };
         let options = Options::new(py)?;
         // SAFETY: the options live until the end of this function; texts are copied.
         unsafe {
@@ -96,18 +102,17 @@ impl Instance {
             error::check(py, sys::titin_options_exceptions(options))?;
             error::check(py, filter::offer(options))?;
             if let Some(name) = name {
-                error::check(py, sys::titin_options_instance(options, CString::new(name)?.as_ptr()))?;
+                error::check(py, sys::titin_options_instance(options, name.as_c().as_ptr()))?;
             }
             if let Some(manager) = manager {
-                error::check(py, sys::titin_options_manager(options, CString::new(manager)?.as_ptr()))?;
+                error::check(py, sys::titin_options_manager(options, manager.as_c().as_ptr()))?;
             }
-            if let Some(reason) = unchecked {
-                error::check(py, sys::titin_options_unchecked(options, CString::new(reason)?.as_ptr()))?;
+            if let Some(reason) = reason {
+                error::check(py, sys::titin_options_unchecked(options, reason.0.as_ptr()))?;
             }
             for (operator, names) in (1..).zip([f_init, o_i, s, o_f]) {
                 for name in names.map(|names| port_names(&names)).transpose()?.unwrap_or_default() {
-                    let name = CString::new(name)?;
-                    error::check(py, sys::titin_options_port(options, name.as_ptr(), operator))?;
+                    error::check(py, sys::titin_options_port(options, name.as_c().as_ptr(), operator))?;
                 }
             }
         }
@@ -136,13 +141,13 @@ impl Instance {
         data: Option<Bound<'_, PyAny>>,
         timestamp: f64,
         next_timestamp: Option<f64>,
-        slot: Option<c_int>,
+        slot: Option<Slot>,
         settings: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
         let port = port.get().as_ptr();
-        let slot = slot.unwrap_or(sys::NO_SLOT);
+        let slot = slot_of(slot);
         let next = next_timestamp.unwrap_or(sys::NO_NEXT);
         let settings = settings.map(|settings| Value::settings(&settings)).transpose()?;
         let settings = value::pointer(settings.as_ref());
@@ -179,7 +184,7 @@ impl Instance {
         &self,
         py: Python<'_>,
         port: PortArgument<'_, '_>,
-        slot: Option<c_int>,
+        slot: Option<Slot>,
         timeout: Option<f64>,
         default: Fallback<'_>,
     ) -> PyResult<Py<Message>> {
@@ -194,8 +199,7 @@ impl Instance {
                 Err(_) => Py::new(py, Message::own(py, default.unbind())),
             };
         }
-        let (port, slot, timeout) =
-            (port.as_ptr(), slot.unwrap_or(sys::NO_SLOT), timeout.unwrap_or(sys::WAIT));
+        let (port, slot, timeout) = (port.as_ptr(), slot_of(slot), timeout.unwrap_or(sys::WAIT));
         let mut message = std::ptr::null_mut();
         // SAFETY: the port lives as long as the call.
         call.wait(py, || unsafe { sys::titin_receive(port, slot, timeout, &mut message) })?;
@@ -208,11 +212,11 @@ impl Instance {
         &self,
         py: Python<'_>,
         port: PortArgument<'_, '_>,
-        slot: Option<c_int>,
+        slot: Option<Slot>,
     ) -> PyResult<Option<Py<Message>>> {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
-        let (port, slot) = (port.get().as_ptr(), slot.unwrap_or(sys::NO_SLOT));
+        let (port, slot) = (port.get().as_ptr(), slot_of(slot));
         let mut message = std::ptr::null_mut();
         // SAFETY: the port lives as long as the call.
         call.wait(py, || unsafe { sys::titin_try_receive(port, slot, &mut message) })?;
@@ -252,14 +256,13 @@ impl Instance {
         py: Python<'_>,
         port: PortArgument<'_, '_>,
         buffer: &Bound<'_, PyAny>,
-        slot: Option<c_int>,
+        slot: Option<Slot>,
         timeout: Option<f64>,
     ) -> PyResult<Py<Message>> {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
         let target = Array::to_fill(buffer)?;
-        let (port, slot, timeout) =
-            (port.get().as_ptr(), slot.unwrap_or(sys::NO_SLOT), timeout.unwrap_or(sys::WAIT));
+        let (port, slot, timeout) = (port.get().as_ptr(), slot_of(slot), timeout.unwrap_or(sys::WAIT));
         let mut message = std::ptr::null_mut();
         // SAFETY: the port lives as long as the call; the target's memory is held until this function returns.
         call.wait(py, || unsafe {
@@ -294,12 +297,12 @@ impl Instance {
     fn setting(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: Text,
         kind: Option<Bound<'_, PyAny>>,
         default: Fallback<'_>,
     ) -> PyResult<Py<PyAny>> {
         let call = self.session.enter(py)?;
-        setting::read(py, &call, name, kind.as_ref(), default)
+        setting::read(py, &call, &name, kind.as_ref(), default)
     }
 
     #[getter]
@@ -327,33 +330,30 @@ impl Instance {
         Ok(py.import("pathlib")?.call_method1("Path", (&self.workdir,))?.unbind())
     }
 
-    fn log(&self, py: Python<'_>, level: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
+    fn log(&self, py: Python<'_>, level: &Bound<'_, PyAny>, text: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
         let level = match level.extract::<c_int>() {
             Ok(level) => level,
             Err(_) => level_named(level)?,
         };
-        let text = CString::new(text.replace('\0', " "))?;
         // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_log(call.instance(), level, text.as_ptr()) })
+        error::check(py, unsafe { sys::titin_log(call.instance(), level, text.0.as_ptr()) })
     }
 
-    fn skip_checks(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+    fn skip_checks(&self, py: Python<'_>, reason: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
-        let reason = CString::new(reason)?;
         // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_skip_checks(call.instance(), reason.as_ptr()) })
+        error::check(py, unsafe { sys::titin_skip_checks(call.instance(), reason.0.as_ptr()) })
     }
 
-    fn fail(&self, py: Python<'_>, text: &str) -> PyResult<()> {
+    fn fail(&self, py: Python<'_>, text: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
-        let text = CString::new(text.replace('\0', " "))?;
         // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_fail(call.instance(), text.as_ptr()) })
+        error::check(py, unsafe { sys::titin_fail(call.instance(), text.0.as_ptr()) })
     }
 
-    fn region(&self, name: &str) -> PyResult<Region> {
-        Ok(Region { session: self.session.clone(), name: CString::new(name)?, handle: Default::default() })
+    fn region(&self, name: Text) -> PyResult<Region> {
+        Ok(Region { session: self.session.clone(), name: name.into_c(), handle: Default::default() })
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -435,11 +435,11 @@ impl Instance {
         let Ok(name) = port.cast::<PyString>() else {
             let text =
                 format!("a port is given by its name or as instance.port(name); found {}", port.repr()?);
-            return Err(PyTypeError::new_err(text));
+            return Err(error::mismatch(py, text));
         };
-        let name = CString::new(name.to_str()?)?;
+        let name = Text::new(py, unicode(name)?)?;
         // SAFETY: the instance is open while the call lives. This fails, and says which ports there are.
-        let handle = unsafe { sys::titin_port_find(call.instance(), name.as_ptr()) };
+        let handle = unsafe { sys::titin_port_find(call.instance(), name.as_c().as_ptr()) };
         // SAFETY: as above.
         Bound::new(py, unsafe { Port::new(handle_of(py, handle)?, &self.session) })
     }
@@ -450,7 +450,7 @@ impl Instance {
         if !errors.call_method1(intern!(py, "is_echo"), (raised.value(py),))?.is_truthy()? {
             let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
             // In a forked child there is nothing to fail.
-            let _ = self.fail(py, &text.extract::<String>()?);
+            let _ = self.fail(py, text.extract::<Words>()?);
         }
         // The exception says it all.
         let _ = self.session.close(py, true);
@@ -464,7 +464,7 @@ impl Drop for Instance {
             return;
         }
         Python::attach(|py| {
-            let _ = self.fail(py, "the program let go of the instance without closing it");
+            let _ = self.fail(py, Words::new("the program let go of the instance without closing it"));
             let _ = self.session.close(py, true);
         });
     }
@@ -555,12 +555,28 @@ fn forget_secret(py: Python<'_>) {
 }
 
 /// Names of ports: a list of them, or one text with spaces or commas between them.
-fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
+    let py = names.py();
     if let Ok(text) = names.cast::<PyString>() {
-        let names = text.to_str()?.split([' ', ',']).filter(|name| !name.is_empty());
-        return Ok(names.map(str::to_owned).collect());
+        let names = unicode(text)?.split([' ', ',']).filter(|name| !name.is_empty());
+        return names.map(|name| Text::new(py, name)).collect();
     }
-    names.try_iter()?.map(|name| name?.extract::<String>()).collect()
+    names.try_iter()?.map(|name| name?.extract::<Text>()).collect()
+}
+
+/// Why the order of calls is not to be checked.
+fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<Words> {
+    if !reason.is_instance_of::<PyString>() {
+        let text =
+            "unchecked takes a reason, not a flag: unchecked=\"the solver probes ahead\"; the log shows it";
+        return Err(error::mismatch(reason.py(), text));
+    }
+    reason.extract()
+}
+
+/// A slot as libtitin takes it.
+fn slot_of(slot: Option<Slot>) -> c_int {
+    slot.map_or(sys::NO_SLOT, |slot| slot.0)
 }
 
 /// The number of a level given by name, as `logging` has them.

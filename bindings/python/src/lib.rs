@@ -4,6 +4,7 @@
 //! waits or copies, and raises errors as exceptions. What a call means is written in `titin.h`; what a Python program
 //! sees of it in `titin/_core.pyi`.
 
+mod argument;
 mod array;
 mod error;
 mod filter;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::argument::Slot;
 use crate::session::Session;
 use crate::{error, sys};
 
@@ -83,10 +84,10 @@ impl Port {
     }
 
     #[setter]
-    fn set_slots(&self, py: Python<'_>, slots: i32) -> PyResult<()> {
+    fn set_slots(&self, py: Python<'_>, slots: Slot) -> PyResult<()> {
         let _call = self.session.enter(py)?;
         // SAFETY: the instance is open while the call lives.
-        error::check(py, unsafe { sys::titin_port_set_slots(self.as_ptr(), slots) })
+        error::check(py, unsafe { sys::titin_port_set_slots(self.as_ptr(), slots.0) })
     }
 
     fn __repr__(&self) -> String {

@@ -1,11 +1,12 @@
 //! Settings, as the type or unit that is asked for.
 
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 
 use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
 
+use crate::argument::{Text, unicode};
 use crate::instance::Fallback;
 use crate::session::Call;
 use crate::{error, sys, value};
@@ -14,13 +15,12 @@ use crate::{error, sys, value};
 pub fn read(
     py: Python<'_>,
     call: &Call<'_>,
-    name: &str,
+    name: &Text,
     kind: Option<&Bound<'_, PyAny>>,
     default: Fallback<'_>,
 ) -> PyResult<Py<PyAny>> {
     let instance = call.instance();
-    let c_name = CString::new(name)?;
-    let c_name = c_name.as_ptr();
+    let c_name = name.as_c().as_ptr();
     // SAFETY: the instance is open while the call lives, and the name as long as this function; here and below.
     let found = unsafe { sys::titin_setting_type(instance, c_name) };
     if let (sys::TYPE_NONE, Fallback::Given(default)) = (found, default) {
@@ -30,10 +30,12 @@ pub fn read(
         return Setting::Any.read(py, call, c_name);
     };
     if let Ok(unit) = kind.cast::<PyString>() {
-        let unit = CString::new(unit.to_str()?)?;
+        let unit = Text::new(py, unicode(unit)?)?;
         let mut real = 0.0;
         // SAFETY: as above.
-        error::check(py, unsafe { sys::titin_setting_quantity(instance, c_name, unit.as_ptr(), &mut real) })?;
+        error::check(py, unsafe {
+            sys::titin_setting_quantity(instance, c_name, unit.as_c().as_ptr(), &mut real)
+        })?;
         return Ok(PyFloat::new(py, real).into_any().unbind());
     }
     if let Ok(class) = kind.cast::<PyType>()
@@ -44,7 +46,8 @@ pub fn read(
             _ => {
                 let value = Setting::Any.read(py, call, c_name)?;
                 let text = format!(
-                    "setting '{name}' is not text: it is {value}; correct it in the description, or quote it there"
+                    "setting '{}' is not text: it is {value}; correct it in the description, or quote it there",
+                    name.as_str()
                 );
                 Err(error::error(py, sys::SETTING, text))
             }

@@ -1,9 +1,9 @@
 //! Structures: trees of dicts, lists, text, bytes, numbers, arrays and None, both ways.
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -11,6 +11,7 @@ use pyo3::types::{
 };
 use pyo3::{ffi, intern};
 
+use crate::argument::{Text, unicode};
 use crate::array::{Array, ndarray};
 use crate::message::{Message, Payload, View};
 use crate::{error, sys};
@@ -115,7 +116,7 @@ impl Builder {
             } else if object.is_instance_of::<PyInt>() {
                 self.integer(object)?
             } else if let Ok(text) = object.cast::<PyString>() {
-                let text = text.to_str()?;
+                let text = unicode(text)?;
                 // Copied by the call.
                 sys::titin_new_text(text.as_ptr().cast(), text.len() as i64)
             } else if let Ok(bytes) = object.cast::<PyBytes>() {
@@ -182,10 +183,12 @@ impl Builder {
                     format!("cannot send a dict with the key {}: keys are text; use str(key)", key.repr()?);
                 return Err(error::mismatch(py, text));
             };
-            let name = CString::new(name.to_str()?)?;
+            let name = Text::new(py, unicode(name)?)?;
             let item = self.build(&item, depth + 1)?;
             // SAFETY: the map is ours, the name is copied; the item is given away, whatever the outcome.
-            error::check(py, unsafe { sys::titin_map_set(map.0.as_ptr(), name.as_ptr(), item.give()) })?;
+            error::check(py, unsafe {
+                sys::titin_map_set(map.0.as_ptr(), name.as_c().as_ptr(), item.give())
+            })?;
         }
         Ok(map)
     }
@@ -229,7 +232,7 @@ pub fn dict<'py>(settings: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
             "settings are a mapping from names to values, such as a dict; found {}",
             settings.repr()?
         );
-        return Err(PyTypeError::new_err(text));
+        return Err(error::mismatch(py, text));
     };
     let dict = PyDict::new(py);
     dict.update(mapping)?;
