@@ -112,7 +112,8 @@ inline constexpr bool is_number = std::is_floating_point_v<T> || (std::is_integr
 
 inline std::string shown(int dtype, const Extents &extents) {
     const char *name = titin_dtype_name(dtype);
-    std::string text = std::string(name ? name : "no array") + " of shape [";
+    if (!name) return "no array";
+    std::string text = std::string(name) + " of shape [";
     for (int i = 0; i < extents.rank(); ++i) text += (i ? ", " : "") + std::to_string(extents[i]);
     return text + "]";
 }

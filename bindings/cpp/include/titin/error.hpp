@@ -12,7 +12,10 @@ namespace titin {
 /// Everything that titin throws. The text says what failed, why, and what to do.
 class Error : public std::runtime_error {
 public:
-    Error(int kind, const std::string &text) : std::runtime_error(text), kind_(kind) {}
+    Error(int kind, const std::string &text) : std::runtime_error(text), kind_(kind) {
+        // Those that are found here and not in the library: an instance that they leave behind tells the run why.
+        if (text != titin_error()) titin_set_error(text.c_str());
+    }
     /// Its number, TITIN_ERROR_USAGE and so on.
     int kind() const noexcept { return kind_; }
 
