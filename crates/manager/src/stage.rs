@@ -1,5 +1,6 @@
 //! Files that the description names under `titin: stage`: copied into a work directory before its program starts,
-//! and out of it, as results, when the run is over.
+//! and out of it, as results, when the run is over. Only files and folders are copied: to read a pipe or a device could
+//! take for ever, and a link to a folder could lead anywhere.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -80,11 +81,10 @@ pub fn stage_in(
                 return Err(StageError::Itself(path));
             }
             let target = workdir.join(&file);
-            copy(&path, &target, Some(run_directory)).map_err(|source| StageError::Copy {
-                from: path.clone(),
-                to: target,
-                source,
-            })?;
+            // What is named is meant, also if it is a link.
+            let copied =
+                path.canonicalize().and_then(|real| copy(&real, &target, &real, Some(run_directory)));
+            copied.map_err(|source| StageError::Copy { from: path.clone(), to: target, source })?;
             taken.insert(file, path);
         }
     }
@@ -109,6 +109,7 @@ pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, St
 /// Copies results out of a work directory. Returns what is wrong with them.
 pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let root = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
     for name in names {
         let found = matches(workdir, name);
         if found.is_empty() {
@@ -118,7 +119,7 @@ pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<Proble
         for path in found {
             let below = path.strip_prefix(workdir).ok();
             let target = results.join(below.unwrap_or(Path::new(path.file_name().unwrap_or_default())));
-            if let Err(error) = copy(&path, &target, None) {
+            if let Err(error) = copy(&path, &target, &root, None) {
                 let text = format!("cannot copy {} to {}: {error}", path.display(), target.display());
                 problems.push(Problem::Lost(text));
             }
@@ -158,21 +159,40 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Copies a file, or a folder with all in it but `except`.
-fn copy(from: &Path, to: &Path, except: Option<&Path>) -> io::Result<()> {
-    if !from.is_dir() {
+/// Copies a file, or a folder with all in it but `except`. A link to a folder is only followed within `root`. What
+/// cannot be copied does not keep the rest from it; the first of those is told.
+fn copy(from: &Path, to: &Path, root: &Path, except: Option<&Path>) -> io::Result<()> {
+    let named = |text: String| io::Error::other(format!("{} {text}", from.display()));
+    let kind = fs::metadata(from).map_err(|error| named(format!("cannot be read: {error}")))?.file_type();
+    if kind.is_file() {
         fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
-        return fs::copy(from, to).map(|_| ());
+        return fs::copy(from, to).map(|_| ()).map_err(|error| named(format!("cannot be copied: {error}")));
     }
-    if except.is_some_and(|except| from.canonicalize().is_ok_and(|from| from == except)) {
+    if !kind.is_dir() {
+        let text = "is neither a file nor a folder, but a pipe, a socket or a device; only files and folders are copied";
+        return Err(named(text.to_owned()));
+    }
+    let real = from.canonicalize()?;
+    if except.is_some_and(|except| real == except) {
         return Ok(());
     }
+    if from.is_symlink() {
+        let around = from.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+        if !real.starts_with(root) || around.starts_with(&real) {
+            let text = format!(
+                "is a link to the folder {}, which is not part of what is copied; links to such folders are not followed",
+                real.display()
+            );
+            return Err(named(text));
+        }
+    }
     fs::create_dir_all(to)?;
+    let mut first = Ok(());
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        copy(&entry.path(), &to.join(entry.file_name()), except)?;
+        first = first.and(copy(&entry.path(), &to.join(entry.file_name()), root, except));
     }
-    Ok(())
+    first
 }
 
 #[cfg(test)]
@@ -243,6 +263,32 @@ mod tests {
             matches!(&problems[..], [Problem::Lost(text)] if text.contains("cannot copy")),
             "{problems:?}"
         );
+    }
+
+    #[test]
+    fn pipes_and_links_to_other_folders_are_refused_by_name_and_the_rest_is_copied() {
+        let stage = Stage::new(&["one/case/mesh/points", "two/other/secret"]);
+        rustix::fs::mkfifoat(rustix::fs::CWD, stage.path("one/pipe"), 0o600.into()).unwrap();
+        let error = stage.stage_in(&["pipe"]).unwrap_err().to_string();
+        assert!(error.contains("one/pipe is neither a file nor a folder"), "{error}");
+        // What the user names is followed.
+        std::os::unix::fs::symlink(stage.path("one/case"), stage.path("one/link")).unwrap();
+        stage.stage_in(&["link"]).unwrap();
+        assert_eq!(stage.staged("link/mesh/points").unwrap(), "one/case/mesh/points");
+
+        let work = stage.workdir();
+        rustix::fs::mkfifoat(rustix::fs::CWD, work.join("out"), 0o600.into()).unwrap();
+        std::os::unix::fs::symlink(stage.path("two/other"), work.join("away")).unwrap();
+        std::os::unix::fs::symlink(".", work.join("link/self")).unwrap();
+        std::os::unix::fs::symlink("mesh", work.join("link/inside")).unwrap();
+        let results = stage.path("results");
+        let problems = stage_out(&["*".into()], &work, &results);
+        let told = format!("{problems:?}");
+        assert_eq!(problems.len(), 3, "{told}");
+        assert!(told.contains("out is neither a file nor a folder"), "{told}");
+        assert!(told.contains("away is a link to the folder") && told.contains("self is a link"), "{told}");
+        assert!(!results.join("away").exists());
+        assert_eq!(fs::read_to_string(results.join("link/inside/points")).unwrap(), "one/case/mesh/points");
     }
 
     #[test]

@@ -110,11 +110,16 @@ impl Common {
             .flatten();
         let configuration = anchored(description, &folders).to_ymmsl();
         let setup = Setup { plan, configuration, folders, run_directory: self.run_dir.clone(), titin, host };
+        // What comes while the run is opened waits until it can be ended in order.
+        let signals = match Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP]) {
+            Ok(signals) => signals,
+            Err(error) => return complain(&format!("cannot listen to signals: {error}")),
+        };
         let session = match Session::open(setup) {
             Ok(session) => session,
             Err(error) => return complain(&error.to_string()),
         };
-        if let Err(error) = forward_signals(session.interrupter()) {
+        if let Err(error) = forward_signals(signals, session.interrupter()) {
             return complain(&format!("cannot listen to signals: {error}"));
         }
         let ending = session.run(&mut *view::make(self.verbose));
@@ -149,8 +154,7 @@ impl Common {
 }
 
 /// Hands Ctrl-C and requests to end to the run, and Ctrl-Z.
-fn forward_signals(interrupter: Interrupter) -> std::io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])?;
+fn forward_signals(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<()> {
     let listen = move || {
         for signal in signals.forever() {
             match signal {

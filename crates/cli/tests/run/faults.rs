@@ -1,5 +1,7 @@
 //! Runs that go wrong: what is said, and that nothing is left.
 
+use std::os::unix::process::CommandExt as _;
+
 use crate::*;
 
 #[test]
@@ -108,14 +110,13 @@ fn ctrl_c_twice_does_not_wait() {
 }
 
 #[test]
-fn ctrl_c_twice_does_not_wait_for_files_that_never_come_either() {
-    let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [pipe]}}, grace: 1000 s}");
+fn a_pipe_is_no_file_to_stage() {
+    let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [pipe]}}}");
     let made = Command::new("mkfifo").arg(stage.path().join("pipe")).status().expect("mkfifo runs");
     assert!(made.success());
-    let child = stage.start(&["run"]);
-    wait_until("it is being prepared", || stage.instance("macro", "workdir").exists().then_some(()));
-    assert_eq!(interrupt_until_it_ends(child).code(), Some(130));
-    stage.assert_nothing_left();
+    let done = stage.run();
+    done.assert_failed("macro could not be started: cannot copy ");
+    assert!(done.err.contains("pipe is neither a file nor a folder"), "{}", done.err);
 }
 
 #[test]
@@ -211,4 +212,37 @@ fn a_deadlock_is_shown_as_a_cycle_with_ports() {
     done.assert_failed("deadlock: 2 instances wait for each other in a cycle");
     assert!(done.err.contains("macro waits to receive message 1 on back, for micro.final"), "{}", done.err);
     assert!(done.err.contains("micro waits to receive message 1 on in, for macro.out"), "{}", done.err);
+}
+
+#[test]
+fn a_guard_that_somebody_has_stopped_still_ends_the_run() {
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
+    let run = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    let guard = Command::new("pgrep").args(["-P", &run.pid()]).output().expect("pgrep runs").stdout;
+    let guard = String::from_utf8(guard).expect("a number").trim().to_owned();
+    kill("STOP", &guard);
+    wait_until("it is stopped", || is_stopped(&guard).then_some(()));
+    kill("INT", &run.pid());
+    let done = finish(run);
+    assert_eq!(done.code(), Some(130), "{}", done.err);
+    assert!(!done.err.contains("nobody has seen it end"), "{}", done.err);
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_at_the_very_beginning_leaves_nothing() {
+    for _ in 0..5 {
+        let stage = Stage::pair("macro", "micro, 'joined:hang'", "titin: {grace: 100 ms}");
+        let mut command = stage.command(&["run"]);
+        let run = Running(command.process_group(0).spawn().expect("titin starts"));
+        while !stage.run_dir().exists() {
+            std::thread::yield_now();
+        }
+        // As a terminal does: to all of its group.
+        kill("INT", &format!("-{}", run.pid()));
+        let done = finish(run);
+        assert_eq!(done.code(), Some(130), "{}", done.err);
+        stage.assert_nothing_left();
+    }
 }

@@ -215,6 +215,6 @@ fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 fn kill(signal: &str, pid: &str) {
-    let status = Command::new("kill").args([&format!("-{signal}"), pid]).status().expect("kill runs");
+    let status = Command::new("kill").args([&format!("-{signal}"), "--", pid]).status().expect("kill runs");
     assert!(status.success(), "kill -{signal} {pid}");
 }

@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+use rustix::process::Signal as Number;
 
 use super::{Launch, Order, Report};
 use crate::event::{Event, Exit, Signal};
 use crate::plan::InstanceId;
+use crate::tree;
 
 /// What the guard has to say.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub enum News {
 pub struct Guard {
     /// Orders come from several threads, and each is one line.
     socket: Mutex<UnixStream>,
+    /// Its number, as long as it cannot be another's.
+    pid: Arc<Mutex<Option<u32>>>,
 }
 
 impl Guard {
@@ -56,10 +61,16 @@ impl Guard {
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(log)
+            // Ctrl-C must not reach it before it has a session of its own.
+            .process_group(0)
             .spawn()?;
         let reading = socket.try_clone()?;
-        std::thread::Builder::new().name("guard".into()).spawn(move || listen(reading, child, heard))?;
-        Ok(Guard { socket: Mutex::new(socket) })
+        let pid = Arc::new(Mutex::new(Some(child.id())));
+        let lives = pid.clone();
+        std::thread::Builder::new()
+            .name("guard".into())
+            .spawn(move || listen(reading, child, &lives, heard))?;
+        Ok(Guard { socket: Mutex::new(socket), pid })
     }
 
     /// Starts a program.
@@ -69,6 +80,7 @@ impl Guard {
 
     /// Sends a signal to a program and all that it has started.
     pub fn signal(&self, id: InstanceId, signal: Signal) {
+        self.wake();
         self.order(&Order::Signal { id: id.0, signal });
     }
 
@@ -84,7 +96,24 @@ impl Guard {
 
     /// Has the guard end what is left and go.
     pub fn finish(&self) {
+        self.wake();
         self.order(&Order::Finish);
+    }
+
+    /// Kills the guard itself; the system and the manager end what it leaves.
+    pub fn kill(&self) {
+        self.send(Number::KILL);
+    }
+
+    /// Has it go on if somebody has stopped it: it would hear no order, and so nothing would end.
+    fn wake(&self) {
+        self.send(Number::CONT);
+    }
+
+    fn send(&self, number: Number) {
+        if let Some(pid) = *self.pid.lock().expect("nobody panics meanwhile") {
+            tree::signal(pid, number);
+        }
     }
 
     fn order(&self, order: &Order) {
@@ -95,7 +124,7 @@ impl Guard {
     }
 }
 
-fn listen(socket: UnixStream, mut child: Child, mut heard: impl FnMut(News)) {
+fn listen(socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mut heard: impl FnMut(News)) {
     let mut swept = false;
     for line in BufReader::new(socket).lines() {
         let Some(report) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
@@ -109,6 +138,7 @@ fn listen(socket: UnixStream, mut child: Child, mut heard: impl FnMut(News)) {
             }
         });
     }
+    *pid.lock().expect("nobody panics meanwhile") = None;
     let status = child.wait();
     if swept {
         heard(News::Left);

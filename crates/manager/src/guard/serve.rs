@@ -13,7 +13,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal as Number, getpid, kill_process_group, set_child_subreaper, setsid};
+use rustix::process::{
+    Pid, Signal as Number, getpgid, getpid, getppid, kill_process_group, set_child_subreaper, setpgid, setsid,
+};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::{Launch, Order, Report};
@@ -29,14 +31,16 @@ const GRACE: Duration = Duration::from_secs(2);
 /// If standard input is no socket, or the system refuses what a guard needs.
 pub fn serve(connection: &Path) -> io::Result<()> {
     let socket = inherited_socket()?;
-    // A session of our own: Ctrl-C and a closed terminal are the manager's business.
-    let _ = setsid();
-    set_child_subreaper(Some(getpid()))?;
     // Handled, not ignored: programs would inherit that they are ignored.
     let ignored = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, ignored.clone())?;
     }
+    // A session of our own: Ctrl-C and a closed terminal are the manager's business. The manager has put us into a
+    // group of our own for that until now; but whoever leads a group cannot begin a session.
+    let _ = setpgid(None, getppid().and_then(|manager| getpgid(Some(manager)).ok()));
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
     let (children, ended) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGCHLD, ended)?;

@@ -117,11 +117,18 @@ impl Session {
     /// Has the guard end what is left, and waits until it has gone.
     fn dismiss_guard(&mut self, view: &mut dyn View) {
         self.guard.finish();
-        let until = Instant::now() + SWEEP;
+        let mut until = Instant::now() + SWEEP;
+        let mut killed = false;
         while self.guard_lives {
             match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(left, &stuck, view),
-                Ok(Incoming::GuardLeft) | Err(_) => self.guard_lives = false,
+                Ok(Incoming::GuardLeft) => self.guard_lives = false,
+                Err(_) if killed => self.guard_lives = false,
+                Err(_) => {
+                    // It does not answer; without it, this process ends what is left.
+                    self.guard.kill();
+                    (killed, until) = (true, Instant::now() + SWEEP);
+                }
                 Ok(Incoming::Event(Event::GuardLost(_))) => self.end_orphans(view),
                 Ok(_) => {}
             }

@@ -219,7 +219,10 @@ impl Manager {
     fn give_up(&mut self) {
         for id in self.ids() {
             if let Process::Running(pid) = self.members[id].process {
-                let text = format!("process {pid} cannot be ended, not even by SIGKILL; left behind");
+                let text = format!(
+                    "SIGKILL was sent to process {pid}, but in {} s nobody has seen it end",
+                    HOPELESS.as_secs()
+                );
                 self.log(Level::Error, Some(id), text);
                 self.members[id].process = Process::Unseen;
             }
