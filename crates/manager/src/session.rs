@@ -232,8 +232,10 @@ impl Session {
         let (instances, conduits) = (self.plan.instances.len(), self.plan.conduits.len());
         let model = &self.plan.model;
         let text = format!(
-            "titin {} runs {model}: {instances} instances, {conduits} conduits, on {}",
+            "titin {} runs {model}: {instances} instance{}, {conduits} conduit{}, on {}",
             env!("CARGO_PKG_VERSION"),
+            if instances == 1 { "" } else { "s" },
+            if conduits == 1 { "" } else { "s" },
             self.host
         );
         self.say(Level::Info, text, view);

@@ -139,7 +139,7 @@ impl Takes {
         };
         match self {
             _ if fits => Ok(()),
-            Word(words) => Err(crate::problem::listing(words.iter().copied())),
+            Word(words) => Err(crate::problem::either(words.iter().copied())),
             _ => Err(wanted),
         }
     }

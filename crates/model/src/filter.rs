@@ -79,6 +79,19 @@ element_types! {
     Complex64 "complex64" "Two of single precision.", Complex128 "complex128" "Two of double precision."
 }
 
+impl ElementType {
+    /// Bytes of one element.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            ElementType::Bool | ElementType::Int8 | ElementType::Uint8 => 1,
+            ElementType::Int16 | ElementType::Uint16 | ElementType::Float16 => 2,
+            ElementType::Int32 | ElementType::Uint32 | ElementType::Float32 => 4,
+            ElementType::Int64 | ElementType::Uint64 | ElementType::Float64 | ElementType::Complex64 => 8,
+            ElementType::Complex128 => 16,
+        }
+    }
+}
+
 impl FilterKind {
     /// Whether several messages become one.
     pub fn reduces(&self) -> bool {

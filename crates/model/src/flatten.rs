@@ -84,7 +84,10 @@ impl Description {
         match roots.as_slice() {
             [root] => Some(root),
             [] if self.models.is_empty() => {
-                problems.error(at, Code::NoModel, "there is no model to run", "the files describe none");
+                // What else is wrong says why: the models could not be read, for instance.
+                if problems.errors() == 0 {
+                    problems.error(at, Code::NoModel, "there is no model to run", "the files describe none");
+                }
                 None
             }
             [] => {
@@ -97,7 +100,7 @@ impl Description {
                     "these are used by no other: {}",
                     listing(several.iter().map(|m| m.name.as_str()))
                 );
-                let hint = "say which, with --model or \"model\"".to_string();
+                let hint = "say which, with --model NAME".to_string();
                 problems.error_hint(at, Code::NoModel, "it is not clear which model to run", why, hint);
                 None
             }

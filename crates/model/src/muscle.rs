@@ -56,7 +56,7 @@ impl Habits {
 pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
     let (fits, wanted) = match name {
         LOG_LEVEL => {
-            let levels = crate::problem::listing(LEVELS.map(|(name, _)| name));
+            let levels = crate::problem::either(LEVELS.map(|(name, _)| name));
             (log_level(value).is_some(), levels)
         }
         PATIENCE => (patience(value).is_some(), "a number of seconds, below 0 for never".to_string()),

@@ -304,16 +304,30 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         .map(|(_, name)| name)
 }
 
-/// `"a", "b" or "c"`, cut short after a few.
+/// `"a", "b" and "c"`, cut short after a few.
 pub fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    joined(names, "and")
+}
+
+/// `"a", "b" or "c"`, for those of which one is to be chosen.
+pub(crate) fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    joined(names, "or")
+}
+
+fn joined<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> String {
+    // One more than these is shown too: "and 1 more" would hide a name for nothing.
     const MOST: usize = 12;
     let mut names = names.into_iter();
-    let mut shown: Vec<String> = names.by_ref().take(MOST).map(|n| format!("\"{n}\"")).collect();
-    match (names.count(), shown.pop()) {
-        (_, None) => "nothing".into(),
-        (0, Some(last)) if shown.is_empty() => last,
-        (0, Some(last)) => format!("{} or {last}", shown.join(", ")),
-        (more, Some(last)) => format!("{}, {last} and {more} more", shown.join(", ")),
+    let mut shown: Vec<String> = names.by_ref().take(MOST + 1).map(|n| format!("\"{n}\"")).collect();
+    let left = names.count();
+    if left > 0 {
+        shown.truncate(MOST);
+        return format!("{} and {} more", shown.join(", "), left + 1);
+    }
+    match shown.pop() {
+        None => "none".into(),
+        Some(last) if shown.is_empty() => last,
+        Some(last) => format!("{} {word} {last}", shown.join(", ")),
     }
 }
 

@@ -139,9 +139,10 @@ impl Common {
         } else if ending.outcome == "done" {
             let messages: u64 = ending.instances.iter().map(|instance| instance.messages).sum();
             print(&format!(
-                "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {messages} messages; {}\n",
+                "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {messages} message{}; {}\n",
                 ending.model,
                 ending.seconds,
+                if messages == 1 { "" } else { "s" },
                 ending.directory.display()
             ));
         }

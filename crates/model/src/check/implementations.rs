@@ -236,6 +236,18 @@ fn check_required(
         }
         for component in &users {
             let at = component.ports.get(port).map(|p| p.at);
+            if at.is_none() && !component.ports.is_empty() {
+                let names = || component.ports.keys().map(Name::as_str);
+                let hint = did_you_mean(port, names());
+                let hint = hint.unwrap_or_else(|| format!("its ports are {}", listing(names())));
+                let why = format!(
+                    "\"titin: required\" says that it must be connected, and \"{}\" is what \"{name}\" runs as",
+                    component.path
+                );
+                let what = format!("component \"{}\" has no port \"{port}\"", component.path);
+                problems.error_hint(required.at, Code::UnknownPort, what, why, hint);
+                continue;
+            }
             let connected = at.is_some() && network.unconnected(component).all(|p| p.name != *port);
             if !connected {
                 let why = format!("program \"{name}\" cannot do without it (\"titin: required\")");

@@ -4,6 +4,7 @@ mod extras;
 mod implementations;
 mod model;
 mod settings;
+mod wire;
 
 use std::collections::HashSet;
 
@@ -53,6 +54,7 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
     implementations::paths(description, &network, problems);
     settings::check(description, root, &network, problems);
     extras::check(description, &network, problems);
+    wire::check(&network, &options.start, problems);
 }
 
 /// A component without ports has those of its implementation, and what was guessed of its ports gives way to what that says.

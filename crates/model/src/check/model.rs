@@ -6,7 +6,7 @@ use crate::description::{Conduit, Description, End, Model, Ports};
 use crate::filter::{FILTER_NAMES, FilterKind};
 use crate::merge::SETTINGS_IN;
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::problem::{Code, Place, Problems, did_you_mean, either, listing};
 
 pub(super) fn check(model: &Model, problems: &mut Problems) {
     let mut senders: HashMap<&End, &Conduit> = HashMap::with_capacity(model.conduits.len());
@@ -89,7 +89,7 @@ fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
         let hint = hint.or_else(|| did_you_mean(name, fitting())).unwrap_or_else(|| {
             let ways = if sending { "begin" } else { "end" };
             match fitting().next() {
-                Some(_) => format!("a conduit may {ways} at {}", listing(fitting())),
+                Some(_) => format!("a conduit may {ways} at {}", either(fitting())),
                 None => format!("it has no port at which a conduit may {ways}"),
             }
         });

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use crate::description::{Checkpoints, Custom, Model, Program, Resources, Resume};
 use crate::extras::Extras;
 use crate::names::Name;
-use crate::problem::{Code, Place, Problems, listing};
+use crate::problem::{Code, Place, Problems, either, listing};
 use crate::settings::Settings;
 use crate::yaml::{self, Kind, Node, Type};
 
@@ -198,7 +198,7 @@ pub(crate) fn choice<T: Copy>(
     }
     let words = || choices.iter().map(|(word, _)| *word);
     let hint = crate::problem::did_you_mean(&written, words());
-    let why = format!("it is {}; found \"{}\"", listing(words()), yaml::shorten(&written));
+    let why = format!("it is {}; found \"{}\"", either(words()), yaml::shorten(&written));
     problems.error_hint(node.at, Code::BadValue, format!("{what} is not known"), why, hint);
     None
 }

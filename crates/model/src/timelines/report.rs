@@ -30,7 +30,7 @@ pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Pr
     if cycle.len() > MOST_LINES {
         why += &format!("\n  and so on, through {} conduits", cycle.len());
     }
-    let names = listing(cycle.iter().map(|i| graph.names[graph.links[*i].sender])).replace(" or ", " and ");
+    let names = listing(cycle.iter().map(|i| graph.names[graph.links[*i].sender]));
     let what = format!("{names} can never start");
     let hint =
         "receive in S what comes back, or begin the cycle with a component that needs nothing".to_string();

@@ -1,0 +1,139 @@
+//! What happens on the way from one end of a conduit to the other: media that are there, and filters that can run where they
+//! would have to.
+
+use crate::description::{ExecutionModel, Program, ProgramKind};
+use crate::extras::Medium;
+use crate::filter::{Filter, FilterKind, Side};
+use crate::load::Start;
+use crate::network::{Bundle, Network, NetworkComponent};
+use crate::problem::{Code, Problems};
+
+pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
+    for (path, pinned) in &network.extras.medium {
+        if pinned.medium == Medium::Shm {
+            let what = format!("\"{path}\" cannot be pinned to shm");
+            let why = "medium shm is not there in this release";
+            let hint =
+                "write tcp, or take the pin out: each conduit gets the best medium that both ends share";
+            problems.error_hint(pinned.at, Code::BadValue, what, why, hint.to_string());
+        }
+    }
+    for bundle in &network.bundles {
+        if problems.is_full() {
+            return;
+        }
+        medium(network, bundle, start, problems);
+        if !bundle.filters.is_empty() {
+            filters(network, bundle, start, problems);
+        }
+    }
+}
+
+/// Two programs that are started each as a process of its own cannot talk as within one.
+fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Problems) {
+    let (sender, receiver) = network.ends(bundle);
+    let apart = |component: &NetworkComponent| {
+        let process = |program: &Program| {
+            !matches!(program.kind, ProgramKind::Manual) && program.execution_model != ExecutionModel::Manual
+        };
+        component.program.as_deref().is_some_and(process) && !start.leaves_out(component)
+    };
+    if bundle.medium != Some(Medium::Inproc) || sender.id == receiver.id || !apart(sender) || !apart(receiver)
+    {
+        return;
+    }
+    let (from, to) = ends(sender, receiver, bundle);
+    let pin = [&to, &from].into_iter().find_map(|path| network.extras.medium.get(path.as_str()));
+    let at = pin.map_or(bundle.at, |pinned| pinned.at);
+    let what = format!("the conduit from \"{from}\" to \"{to}\" cannot be pinned to inproc");
+    let why = format!(
+        "\"{}\" and \"{}\" are programs of their own, and inproc is within one process",
+        sender.path, receiver.path
+    );
+    let hint =
+        "write tcp, or take the pin out; or run both inside one program, as titin.run does with functions";
+    problems.error_hint(at, Code::BadValue, what, why, hint.to_string());
+}
+
+/// Pins that cannot be kept, and functions of the user's where nothing can call them.
+fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Problems) {
+    let (sender, receiver) = network.ends(bundle);
+    let side = |filter: &Filter| filter.side.or_else(|| pinned_by_its_entry(network, filter));
+    let last_early = bundle.filters.iter().rposition(|filter| early(filter, side(filter)));
+    let (from, to) = ends(sender, receiver, bundle);
+    for (i, filter) in bundle.filters.iter().enumerate() {
+        let before = last_early.filter(|last| i <= *last);
+        let later = before.filter(|last| i < *last).map(|last| &bundle.filters[last]);
+        if let (Some(Side::Receiver), Some(later)) = (side(filter), later) {
+            let what = format!("filter \"{}\" cannot run at the receiver, \"{to}\"", plain(filter));
+            let why =
+                format!("\"{later}\" stands behind it and runs at the sender, with all that stand before it");
+            let hint = format!(
+                "write \"{}\" after \"{later}\", or let it run at the sender: \"{}@sender\"",
+                filter,
+                plain(filter)
+            );
+            problems.error_hint(bundle.at, Code::Filter, what, why, hint);
+            continue;
+        }
+        if !matches!(filter.kind, FilterKind::User(_)) {
+            continue;
+        }
+        let built_in = |component: &NetworkComponent| {
+            let program = component.program.as_deref().filter(|_| !start.leaves_out(component));
+            program.and_then(|program| match program.kind {
+                ProgramKind::BuiltIn(built_in) => Some(built_in),
+                _ => None,
+            })
+        };
+        let (here, there, own, word) = match before {
+            Some(_) => (sender, receiver, &from, "sender"),
+            None => (receiver, sender, &to, "receiver"),
+        };
+        let Some(runs) = built_in(here) else { continue };
+        let name = plain(filter);
+        let what = format!("filter \"{name}\" cannot run at the {word}, \"{own}\"");
+        let why = format!(
+            "\"{}\" is {}, and components that come with titin call no functions of yours",
+            here.path,
+            runs.name()
+        );
+        let hint = match (built_in(there).is_some(), before, later) {
+            (true, _, _) => {
+                "the other end cannot call it either: put a program of your own between the two".to_string()
+            }
+            (false, None, _) => format!("let it run at the other end: \"{name}@sender\""),
+            (false, Some(_), None) => format!("let it run at the other end: \"{name}@receiver\""),
+            (false, Some(_), Some(later)) => {
+                format!("let it run at the other end: \"{name}@receiver\", after \"{later}\"")
+            }
+        };
+        problems.error_hint(bundle.at, Code::Filter, what, why, hint);
+    }
+}
+
+fn ends(sender: &NetworkComponent, receiver: &NetworkComponent, bundle: &Bundle) -> (String, String) {
+    let end = |component: &NetworkComponent, port| format!("{}.{port}", component.path);
+    (end(sender, &bundle.sender_port), end(receiver, &bundle.receiver_port))
+}
+
+/// The filter as it is written without a side.
+fn plain(filter: &Filter) -> String {
+    Filter { side: None, ..filter.clone() }.to_string()
+}
+
+/// The side that `titin: filters` says.
+fn pinned_by_its_entry(network: &Network, filter: &Filter) -> Option<Side> {
+    let FilterKind::User(name) = &filter.kind else { return None };
+    network.extras.filters.get(name.as_str()).and_then(|own| own.side)
+}
+
+/// Whether this filter runs before the wire, as the runtime decides it; all that stand before it then do too.
+fn early(filter: &Filter, side: Option<Side>) -> bool {
+    match (side, &filter.kind) {
+        (Some(side), _) => side == Side::Sender,
+        (None, FilterKind::Zstd(_)) => true,
+        (None, FilterKind::Astype(to)) => to.size() < 8,
+        (None, _) => false,
+    }
+}
