@@ -67,6 +67,33 @@ impl Description {
         self.models.values().filter(|model| !used.contains(&model.name)).collect()
     }
 
+    /// Where a model that contains itself does so, and by which others.
+    fn model_loop(&self) -> Option<(Place, String)> {
+        let user_of = |model: &Model| {
+            let using = |user: &&Model| {
+                user.components
+                    .values()
+                    .any(|component| component.implementation.as_ref() == Some(&model.name))
+            };
+            self.models.values().find(using)
+        };
+        // From a model to one that uses it, and on: among so many, who is always used is met again.
+        let mut path = vec![self.models.values().next()?];
+        let start = loop {
+            let user = user_of(path.last()?)?;
+            if let Some(start) = path.iter().position(|model| model.name == user.name) {
+                break start;
+            }
+            path.push(user);
+        };
+        let last = path[path.len() - 1];
+        let within = path[start..path.len() - 1].iter().rev().chain([&last]);
+        let within = within.map(|model| format!("\"{}\"", model.name)).collect::<Vec<_>>();
+        let why = format!("\"{}\" contains {}", last.name, within.join(", which contains "));
+        let at = last.at;
+        Some((at, why))
+    }
+
     /// The model to run.
     pub(crate) fn root(&self, wanted: Option<&str>, problems: &mut Problems) -> Option<&Model> {
         let at = Place::default();
@@ -91,8 +118,13 @@ impl Description {
                 None
             }
             [] => {
-                let why = "every model is the implementation of a component of another";
-                problems.error(at, Code::NoModel, "there is no model to run", why);
+                match self.model_loop() {
+                    Some((at, why)) => problems.error(at, Code::ModelLoop, "a model contains itself", why),
+                    None => {
+                        let why = "every model is the implementation of a component of another";
+                        problems.error(at, Code::NoModel, "there is no model to run", why);
+                    }
+                }
                 None
             }
             several => {

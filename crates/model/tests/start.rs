@@ -89,3 +89,23 @@ programs: {p: {executable: ./p}}
     let report = load(Some("tow")).unwrap_err();
     assert_eq!(report.problems[0].hint.as_deref(), Some("did you mean \"two\"?"));
 }
+
+#[test]
+fn models_that_contain_themselves_are_told_as_such() {
+    let model = |name: &str, inner: &str| {
+        format!("  {name}: {{components: {{a: {{description: a, ports: {{}}, implementation: {inner}}}}}}}\n")
+    };
+    let cases = [
+        (model("m", "m"), "\"m\" contains \"m\""),
+        (
+            model("x", "y") + &model("y", "z") + &model("z", "x"),
+            "\"y\" contains \"z\", which contains \"x\", which contains \"y\"",
+        ),
+    ];
+    for (models, why) in cases {
+        let text = format!("ymmsl_version: v0.2\nmodels:\n{models}");
+        let report = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap_err();
+        assert_eq!(report.problems[0].code, Code::ModelLoop, "{report}");
+        assert_eq!(report.problems[0].why, why);
+    }
+}
