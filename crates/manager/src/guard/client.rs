@@ -7,13 +7,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal as Number;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{Launch, Order, Report};
-use crate::event::{Event, Exit, Signal};
+use crate::event::{Event, Exit, Signal, signal_name};
 use crate::plan::InstanceId;
 use crate::tree;
 
@@ -143,6 +144,11 @@ fn listen(socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mut he
     if swept {
         heard(News::Left);
     } else {
+        // It handles these as soon as it can, so it was hit in its first moment, as this process was.
+        let wish = status.as_ref().ok().and_then(ExitStatus::signal);
+        if let Some(number) = wish.filter(|number| [SIGINT, SIGTERM, SIGHUP].contains(number)) {
+            heard(News::Event(Event::Interrupted(signal_name(number).unwrap_or("a signal").to_owned())));
+        }
         let how = match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => Exit::Code(code).to_string(),
