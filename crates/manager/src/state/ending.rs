@@ -117,12 +117,11 @@ impl Manager {
         let (terminate, kill) = (Some(terminate), Some(terminate + LAST_CHANCE));
         self.course = Course::Stopping { failure, terminate, kill, give_up: None };
         self.actions.push(Action::StartNoMore);
-        // What was in doubt is a consequence now, and what has not joined cannot hear us.
+        // What was in doubt is a consequence now.
         for id in self.ids() {
             if self.members[id].doubt.take().is_some() {
                 self.judge(id);
             }
-            self.press_newcomer(id);
         }
     }
 
@@ -172,16 +171,6 @@ impl Manager {
             }
             Cause::Trouble(what) => ("the manager".into(), what.clone()),
             Cause::Interrupted(signal) => ("the user".into(), format!("ended the run ({signal})")),
-        }
-    }
-
-    /// A program that has not joined has nobody to tell it that the run has failed, and nothing to lose.
-    pub(super) fn press_newcomer(&mut self, id: InstanceId) {
-        let member = &self.members[id];
-        let waiting_room =
-            matches!(member.seat, Seat::Empty) && matches!(member.process, Process::Running(_));
-        if waiting_room && self.course.failure().is_some() && !member.stopped {
-            self.press(id, Signal::Terminate);
         }
     }
 

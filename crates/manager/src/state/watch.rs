@@ -112,9 +112,8 @@ impl Manager {
         self.members[id].process = Process::Running(pid);
         self.members[id].since = self.now;
         self.log(Level::Debug, Some(id), format!("started as process {pid}"));
-        match given_up {
-            true => self.press(id, Signal::Kill),
-            false => self.press_newcomer(id),
+        if given_up {
+            self.press(id, Signal::Kill);
         }
     }
 

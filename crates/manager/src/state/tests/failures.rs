@@ -31,10 +31,13 @@ fn a_program_that_dies_before_it_joins_is_noticed_at_once() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_fails_the_run_and_ends_those_that_have_not_joined() {
+fn a_program_that_cannot_be_started_fails_the_run_and_those_that_have_not_joined_have_the_grace_period_too() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.event(Event::NotStarted(rig.id("micro"), "./micro: no such file".into()));
     assert_eq!(rig.failure().unwrap(), "micro could not be started: ./micro: no such file");
+    rig.pass(ms(4900));
+    assert!(rig.signals.is_empty(), "it may come to join, and say why it ends");
+    rig.pass(ms(200));
     assert_eq!(rig.signals, [("macro".to_owned(), Signal::Terminate)]);
     rig.exit("macro", Exit::Signal(15, false));
     rig.assert_over(false);
@@ -253,6 +256,7 @@ fn nothing_is_started_any_more_once_the_run_has_failed() {
     rig.event(Event::Spared(rig.id("b")));
     assert!(!rig.finished, "c may have been on its way");
     rig.event(Event::Started(rig.id("c"), 102));
+    rig.pass(ms(5100));
     assert_eq!(rig.signals, [("c".to_owned(), Signal::Terminate)]);
     rig.exit("c", Exit::Signal(15, false));
     rig.assert_over(false);
