@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import titin
 from titin import _core, errors
 
 from ..conftest import ROOT, config
@@ -131,3 +132,8 @@ def test_errors_have_the_same_numbers_everywhere():
         assert cpp[(others or [python])[0]] == name
     assert errors.BY_NUMBER[0] is errors.Error
     assert len(cpp) == len(rows) - 1
+
+
+def test_all_names_are_listed():
+    assert {"run", "Array", "LogHandler"} <= set(dir(titin))
+    assert all(hasattr(titin, name) for name in dir(titin))

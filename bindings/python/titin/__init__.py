@@ -75,6 +75,10 @@ __all__ = [
 _LATER = {"Array": "data", "Scale": "data", "LogHandler": "log", "run": "hosting"}
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'titin' has no attribute {name!r}")
