@@ -71,7 +71,7 @@ fn a_port_misspelt_in_the_program_is_told_with_both_names() {
 
 #[test]
 fn whoever_is_in_its_own_code_gets_the_grace_period_and_no_more() {
-    let stage = Stage::pair("macro, 'joined:hang'", "micro, 'joined:kill'", "titin: {grace: 200 ms}");
+    let stage = Stage::pair("macro, 'before:hang'", "micro, 'joined:kill'", "titin: {grace: 200 ms}");
     let done = stage.run();
     done.assert_failed("micro was ended by SIGKILL");
     assert!(done.err.contains("Affected: macro: was made to end"), "{}", done.err);
