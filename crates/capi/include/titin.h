@@ -253,7 +253,7 @@ int titin_host(int count, const char *const *names, const char *const *ports, co
 
 /* Type of a setting, TITIN_TYPE_NONE if it is not set; no error. For defaults: read only what is set. */
 int titin_setting_type(const titin_instance *instance, const char *name);
-/* A real number. A whole one serves too; a quantity with a unit is given in SI units. */
+/* A real number. A whole one serves too; a quantity with a unit is an error: titin_setting_quantity says in which. */
 int titin_setting_f64(titin_instance *instance, const char *name, double *value);
 /* A quantity in a unit: "10 ms" read in "s" is 0.01. A number alone is taken to be in the unit already. */
 int titin_setting_quantity(titin_instance *instance, const char *name, const char *unit, double *value);

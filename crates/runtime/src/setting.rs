@@ -18,7 +18,8 @@ impl SettingValue {
         &self.value
     }
 
-    /// A real number. A whole one serves too; a quantity with a unit is read in SI units.
+    /// A real number. A whole one serves too; a quantity with a unit is read by [`SettingValue::in_unit`] alone, since
+    /// here nobody says in which.
     ///
     /// # Errors
     /// [`Kind::Setting`] if it is something else.
@@ -26,9 +27,14 @@ impl SettingValue {
         match &self.value {
             Setting::Float(number) => Ok(*number),
             Setting::Int(number) => Ok(*number as f64),
-            Setting::Str(text) => titin_model::quantity::parse(text)
-                .map(|quantity| quantity.value_si)
-                .map_err(|error| self.wrong("a number", &error.to_string())),
+            Setting::Str(text) if titin_model::quantity::parse(text).is_ok() => {
+                let SettingValue { name, value } = self;
+                let text = format!(
+                    "setting '{name}' is {value}, a quantity with a unit: ask for it in the unit that the program computes \
+                     in, or give the number alone in the description"
+                );
+                Err(Error::new(Kind::Setting, text))
+            }
             _ => Err(self.mismatch("a number")),
         }
     }
@@ -183,7 +189,7 @@ mod tests {
         let hour = setting(Setting::Str("1 hour".into()));
         assert_eq!(hour.in_unit("s").unwrap(), 3600.0);
         assert_eq!(hour.in_unit("min").unwrap(), 60.0);
-        assert_eq!(hour.as_f64().unwrap(), 3600.0);
+        assert!(hour.as_f64().unwrap_err().text.contains("ask for it in the unit"));
         assert_eq!(setting(Setting::Float(0.5)).in_unit("s").unwrap(), 0.5);
         assert!(hour.in_unit("km").unwrap_err().text.contains("dt"));
     }

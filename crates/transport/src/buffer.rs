@@ -1,13 +1,17 @@
 //! Aligned payload memory that is used again: page faults cost more than copies.
 
 use std::io::{self, IoSlice};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
 
+use memmap2::MmapMut;
 use titin_wire::ALIGNMENT;
 
 /// Smaller buffers are left to the allocator, which recycles them itself.
 const POOLED: usize = 64 << 10;
+
+/// Larger ones are pages of their own. The system grants a process some ten thousands of such pieces.
+const MAPPED: usize = 1 << 20;
 
 /// What the pool keeps at most, in bytes and in buffers.
 const POOL_BYTES: usize = 256 << 20;
@@ -15,10 +19,18 @@ const POOL_BUFFERS: usize = 32;
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), bytes: 0 });
 
+/// Where the bytes of payloads lie. Zeroed when it is fresh.
+#[derive(Debug)]
+enum Memory {
+    Heap(Vec<u8>),
+    /// Pages straight from the system, which come only as they are written.
+    Mapped(MmapMut),
+}
+
 /// The bytes of one payload, aligned to 64, which do not change any more.
 #[derive(Debug, Default)]
 pub struct Buffer {
-    memory: Vec<u8>,
+    memory: Memory,
     start: usize,
     length: usize,
 }
@@ -77,11 +89,14 @@ impl Filling {
         let length = usize::try_from(length).map_err(|_| none())?;
         let wanted = length.checked_add(if length == 0 { 0 } else { ALIGNMENT }).ok_or_else(none)?;
         let memory = if wanted < POOLED {
-            vec![0; wanted]
+            Memory::fresh(wanted)
         } else {
+            // A little more than asked for, so that payloads that grow slowly still find their buffer again.
+            let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
             let pooled = POOL.lock().expect("the pool's holder cannot panic").take(wanted);
-            pooled.or_else(|| fresh(wanted)).ok_or_else(none)?
+            pooled.or_else(|| Memory::fresh(roomy?))
         };
+        let memory = memory.ok_or_else(none)?;
         let start = if length == 0 { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) };
         Ok(Filling { buffer: Buffer { memory, start, length }, filled: 0 })
     }
@@ -115,24 +130,53 @@ impl Filling {
     }
 }
 
-/// Zeroed memory straight from the system, or an error where `vec!` would abort.
-fn fresh(length: usize) -> Option<Vec<u8>> {
-    // A little more than asked for, so that payloads that grow slowly still find their buffer again.
-    let length = length.checked_next_multiple_of((length / 8).next_power_of_two().max(4096))?;
-    if length > 1 << 28 {
-        Vec::<u8>::new().try_reserve_exact(length).ok()?;
+impl Default for Memory {
+    fn default() -> Self {
+        Memory::Heap(Vec::new())
     }
-    Some(vec![0; length])
+}
+
+impl Memory {
+    /// So many bytes, or an error where `vec!` would abort.
+    fn fresh(length: usize) -> Option<Self> {
+        if length >= MAPPED {
+            return MmapMut::map_anon(length).ok().map(Memory::Mapped);
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).ok()?;
+        bytes.resize(length, 0);
+        Some(Memory::Heap(bytes))
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Memory::Heap(bytes) => bytes,
+            Memory::Mapped(pages) => pages,
+        }
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Heap(bytes) => bytes,
+            Memory::Mapped(pages) => pages,
+        }
+    }
 }
 
 struct Pool {
-    free: Vec<Vec<u8>>,
+    free: Vec<Memory>,
     bytes: usize,
 }
 
 impl Pool {
-    fn take(&mut self, length: usize) -> Option<Vec<u8>> {
-        let fits = |memory: &Vec<u8>| memory.len() >= length && memory.len() / 2 <= length;
+    fn take(&mut self, length: usize) -> Option<Memory> {
+        let fits = |memory: &Memory| memory.len() >= length && memory.len() / 2 <= length;
         let best =
             (0..self.free.len()).filter(|i| fits(&self.free[*i])).min_by_key(|i| self.free[*i].len())?;
         let memory = self.free.swap_remove(best);
@@ -140,7 +184,7 @@ impl Pool {
         Some(memory)
     }
 
-    fn give(&mut self, memory: Vec<u8>) {
+    fn give(&mut self, memory: Memory) {
         if self.bytes + memory.len() <= POOL_BYTES && self.free.len() < POOL_BUFFERS {
             self.bytes += memory.len();
             self.free.push(memory);
@@ -154,7 +198,7 @@ mod tests {
 
     #[test]
     fn payloads_are_aligned_and_whole() {
-        for length in [1, 63, 64, 1000, POOLED, 3 * POOLED + 5] {
+        for length in [1, 63, 64, 1000, POOLED, 3 * POOLED + 5, MAPPED] {
             let bytes: Vec<u8> = (0..length).map(|i| i as u8).collect();
             let (left, right) = bytes.split_at(length / 3);
             let buffer = Buffer::gather(&[IoSlice::new(left), IoSlice::new(right)]).unwrap();
@@ -176,8 +220,8 @@ mod tests {
     #[test]
     fn memory_is_used_again() {
         let mut pool = Pool { free: Vec::new(), bytes: 0 };
-        pool.give(vec![0; 1000]);
-        pool.give(vec![0; 1500]);
+        pool.give(Memory::fresh(1000).unwrap());
+        pool.give(Memory::fresh(1500).unwrap());
         assert_eq!(pool.take(900).unwrap().len(), 1000);
         assert!(pool.take(100).is_none(), "far too large a buffer is not wasted on a small message");
         assert_eq!(pool.take(1500).unwrap().len(), 1500);

@@ -299,7 +299,8 @@ impl Worker {
     }
 
     fn accept(&mut self, listener: u64) {
-        while self.pending.values().filter(|pending| pending.stranger()).count() < STRANGER_PLACES {
+        for _ in 0..STRANGER_PLACES {
+            self.make_place();
             let socket = &self.listeners[&listener].socket;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match net::accept_with(socket, flags) {
@@ -314,15 +315,27 @@ impl Worker {
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     // Whoever waits to be let in would wake us again and again.
                     self.starved = Some(Instant::now() + STARVED_TIME);
-                    break;
+                    return self.admit(false);
                 }
                 Err(_) => return,
             }
         }
-        self.admit(false);
     }
 
-    /// Has the listeners taken up again, or left alone while all places of strangers are taken.
+    /// Sees to it that there is a place for one more stranger. If all are taken the one goes that has waited longest
+    /// without a word, else the one that has waited longest: whoever belongs here speaks at once.
+    fn make_place(&mut self) {
+        let strangers = || self.pending.iter().filter(|(_, pending)| pending.stranger());
+        if strangers().count() < STRANGER_PLACES {
+            return;
+        }
+        let last = strangers().min_by_key(|(_, pending)| (pending.heard, pending.deadline));
+        if let Some(token) = last.map(|(token, _)| *token) {
+            self.give_up(token, Lost::Silent);
+        }
+    }
+
+    /// Has the listeners taken up again, or left alone while there are no descriptors.
     fn admit(&mut self, wanted: bool) {
         let flags = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
         for (token, listener) in &mut self.listeners {
@@ -349,7 +362,6 @@ impl Worker {
         let (link, reader) = pending.open(LinkId(token), &self.reactor.epoll);
         self.handler.opened(&link, agreement);
         self.links.insert(token, (link, reader));
-        self.admit(true);
         // Frames may have come in behind the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
     }
@@ -360,7 +372,6 @@ impl Worker {
         if let Some(dialled) = pending.give_up(why) {
             self.dial(dialled);
         }
-        self.admit(true);
     }
 
     fn serve(&mut self, token: u64, flags: epoll::EventFlags) {

@@ -77,11 +77,13 @@ impl Inner {
         }
         let todo = match port.operator {
             Operator::FInit => "call reuse() until it returns false, and receive in every use",
-            _ => "receive as often as the sender sends, or put the filter `last` on the conduit",
+            _ => {
+                "receive as often as the sender sends, or let the sender send less often, or put the filter `last` on the conduit"
+            }
         };
+        let (s, were) = if waiting == 1 { ("", "was") } else { ("s", "were") };
         let text = format!(
-            "{waiting} message{} from {} on {} port '{}' never taken; {todo}",
-            if waiting == 1 { " was" } else { "s were" },
+            "{waiting} message{s} from {} on {} port '{}' {were} never taken; {todo}",
             inlet.end.other(),
             port.operator,
             inlet.end.label

@@ -116,7 +116,7 @@ fn messages_that_come_after_the_last_receive_are_an_error_too() {
     ]);
     let error = results[1].clone().unwrap_err();
     assert_eq!(error.kind, Kind::CallOrder);
-    assert!(error.text.contains("1 message was from a.out on S port 'in' never taken"), "{error}");
+    assert!(error.text.contains("1 message from a.out on S port 'in' was never taken"), "{error}");
 }
 
 #[test]

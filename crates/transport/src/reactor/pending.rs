@@ -21,6 +21,8 @@ const DIAL_TIME: Duration = Duration::from_secs(10);
 pub(super) struct Pending {
     pub(super) socket: Held,
     pub(super) deadline: Instant,
+    /// Whether it has said anything.
+    pub(super) heard: bool,
     /// What we wanted when we dialled; `None` for a stranger that has come to a listener.
     dialled: Option<Dialled>,
     /// The handshake, once connected, and bytes that came behind it.
@@ -60,7 +62,7 @@ impl Dialled {
                 Ok(socket) => {
                     let deadline = Instant::now() + DIAL_TIME;
                     self.trying = Some(peer);
-                    return Ok(Pending { socket, deadline, dialled: Some(self), shake: None });
+                    return Ok(Pending { socket, deadline, heard: false, dialled: Some(self), shake: None });
                 }
                 Err(error) => self.failures.push((peer, error.into())),
             }
@@ -84,7 +86,7 @@ impl Pending {
     pub(super) fn accepted(socket: Held, secret: &Secret, deadline: Instant) -> Self {
         prepare(&socket);
         let shake = Some((Handshake::listen(secret.clone()), Vec::new()));
-        Pending { socket, deadline, dialled: None, shake }
+        Pending { socket, deadline, heard: false, dialled: None, shake }
     }
 
     /// Whether it has come to us.
@@ -112,6 +114,7 @@ impl Pending {
             Err(Errno::INTR | Errno::AGAIN) => return Ok(Step::Wait),
             Err(error) => return Err(error.into()),
         };
+        self.heard = true;
         let progress = shake.advance(&bytes[..count])?;
         ahead.extend_from_slice(&bytes[progress.used..count]);
         write_whole(&self.socket, &progress.reply)?;
