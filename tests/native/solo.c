@@ -35,7 +35,8 @@ static void units(void) {
     double number;
     CHECK(titin_setting_quantity(instance, "width", "m", &number) == 0 && near(number, 0.0025));
     CHECK(titin_setting_quantity(instance, "width", "um", &number) == 0 && near(number, 2500.0));
-    CHECK(titin_setting_f64(instance, "width", &number) == 0 && near(number, 0.0025));
+    CHECK(titin_setting_f64(instance, "width", &number) == TITIN_ERROR_SETTING && strstr(titin_error(), "in the unit"));
+    CHECK(titin_recover(instance) == 0);
     CHECK(titin_setting_quantity(instance, "day", "h", &number) == 0 && near(number, 24.0));
     CHECK(titin_setting_quantity(instance, "plain", "km", &number) == 0 && number == 4.0);
     CHECK(titin_setting_quantity(instance, "width", "s", &number) == TITIN_ERROR_SETTING && isnan(number));

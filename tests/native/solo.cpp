@@ -34,7 +34,12 @@ static void scales(const titin::Instance &instance) {
 static void units(const titin::Instance &instance) {
     CHECK(near(instance.setting<double>("width", Unit{"m"}), 0.0025));
     CHECK(near(instance.setting<double>("width", Unit{"um"}), 2500.0));
-    CHECK(near(instance.setting<double>("width"), 0.0025));
+    try {
+        instance.setting<double>("width");
+        CHECK(!"a length without a unit");
+    } catch (const titin::SettingError &error) {
+        CHECK(std::string(error.what()).find("in the unit") != std::string::npos);
+    }
     CHECK(near(instance.setting<double>("day", Unit{"h"}), 24.0));
     CHECK(instance.setting<double>("plain", Unit{"km"}) == 4.0);
     CHECK(instance.setting<double>("absent", Unit{"km"}, 7.0) == 7.0);

@@ -55,7 +55,8 @@ def test_settings_as_types_and_in_units(stage):
         get = instance.setting
         assert get("dt", "s") == 0.01
         assert get("dt", "us") == pytest.approx(10_000)
-        assert get("dt", float) == 0.01
+        with pytest.raises(titin.SettingError, match="ask for it in the unit"):
+            get("dt", float)
         assert get("dt") == get("dt", str) == "10 ms"
         assert get("steps", int) == get("steps") == 5
         assert get("steps", float) == 5.0
