@@ -28,6 +28,12 @@ use pending::{Dialled, Pending, Step};
 const STRANGER_TIME: Duration = Duration::from_secs(5);
 const STRANGER_PLACES: usize = 64;
 
+/// Where all places are taken: how long a stranger may keep silent, how long it may take for what it has to say, and how
+/// often to look.
+const STRANGER_SILENCE: Duration = Duration::from_millis(200);
+const STRANGER_SPEECH: Duration = Duration::from_secs(1);
+const STRANGER_LOOK: Duration = Duration::from_millis(20);
+
 /// How long no more strangers are let in when the system has no descriptors for them.
 const STARVED_TIME: Duration = Duration::from_millis(100);
 
@@ -205,7 +211,7 @@ struct Worker {
     pending: HashMap<u64, Pending>,
     links: HashMap<u64, (Arc<Link>, Reader)>,
     listeners: HashMap<u64, Listener>,
-    /// When to let strangers in again, after the system had no descriptors for them.
+    /// When to let strangers in again, after there were no descriptors or places for them.
     starved: Option<Instant>,
     next_tick: Option<Instant>,
     received: Vec<Received>,
@@ -300,7 +306,10 @@ impl Worker {
 
     fn accept(&mut self, listener: u64) {
         for _ in 0..STRANGER_PLACES {
-            self.make_place();
+            if !self.make_place() {
+                self.starved = Some(Instant::now() + STRANGER_LOOK);
+                return self.admit(false);
+            }
             let socket = &self.listeners[&listener].socket;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match net::accept_with(socket, flags) {
@@ -322,20 +331,26 @@ impl Worker {
         }
     }
 
-    /// Sees to it that there is a place for one more stranger. If all are taken the one goes that has waited longest
-    /// without a word, else the one that has waited longest: whoever belongs here speaks at once.
-    fn make_place(&mut self) {
+    /// Sees to it that there is a place for one more stranger; false if there is none for now. If all are taken one goes
+    /// that keeps silent, or has been speaking for too long: whoever belongs here says all that it has to say at once.
+    fn make_place(&mut self) -> bool {
         let strangers = || self.pending.iter().filter(|(_, pending)| pending.stranger());
         if strangers().count() < STRANGER_PLACES {
-            return;
+            return true;
         }
-        let last = strangers().min_by_key(|(_, pending)| (pending.heard, pending.deadline));
-        if let Some(token) = last.map(|(token, _)| *token) {
-            self.give_up(token, Lost::Silent);
-        }
+        let now = Instant::now();
+        let rude = |pending: &Pending| {
+            let patience = if pending.heard { STRANGER_SPEECH } else { STRANGER_SILENCE };
+            now + STRANGER_TIME >= pending.deadline + patience
+        };
+        let Some(token) = strangers().find(|(_, pending)| rude(pending)).map(|(token, _)| *token) else {
+            return false;
+        };
+        self.give_up(token, Lost::Silent);
+        true
     }
 
-    /// Has the listeners taken up again, or left alone while there are no descriptors.
+    /// Has the listeners taken up again, or left alone while there are no descriptors or no places.
     fn admit(&mut self, wanted: bool) {
         let flags = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
         for (token, listener) in &mut self.listeners {
@@ -362,6 +377,7 @@ impl Worker {
         let (link, reader) = pending.open(LinkId(token), &self.reactor.epoll);
         self.handler.opened(&link, agreement);
         self.links.insert(token, (link, reader));
+        self.admit(true);
         // Frames may have come in behind the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
     }
