@@ -121,7 +121,7 @@ class Instance:
 
         ``kind``: a type (``str``, ``int``, ``float``, ``bool``, ``list[int]``, ``list[float]``,
         ``list[list[float]]``), or a unit: with ``"s"`` both ``"10 ms"`` and ``0.01`` are 0.01. Whole numbers serve as
-        ``float`` too; a quantity like ``"10 ms"`` has to be asked for in a unit. Without a kind: the value as it stands.
+        ``float`` too; a quantity like ``"10 ms"`` has to be asked for in a unit. Without a kind: the value as it is.
         ``default``: for a setting that is not set, given back as it is. Else it is :class:`titin.SettingError`.
         """
 
