@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use titin_model as model;
 use titin_model::quantity::Quantity;
-use titin_model::{
-    Call, Description, EndTime, ExecutionModel, FilterKind, Network, NetworkComponent, ProgramKind,
-};
+use titin_model::{Call, Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind};
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::Setting;
 
@@ -186,17 +184,10 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
                 let instance = network.instance_id(instance).ok_or_else(lost)?;
                 Ok::<_, String>(End { instance, port: port.to_string(), slot })
             };
-            let filters = bundle.filters.iter().cloned().map(|mut filter| {
-                // The filter's own entry may pin it, where the conduit does not.
-                if let (None, FilterKind::User(name)) = (filter.side, &filter.kind) {
-                    filter.side = network.extras.filters.get(name.as_str()).and_then(|user| user.side);
-                }
-                filter
-            });
             Ok(Conduit {
                 from: end(&ends.sender, &bundle.sender_port, ends.sender_slot)?,
                 to: end(&ends.receiver, &bundle.receiver_port, ends.receiver_slot)?,
-                filters: filters.collect(),
+                filters: network.filters(bundle),
                 buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
                 buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
                 medium: bundle.medium.map(|medium| medium.key().to_owned()),

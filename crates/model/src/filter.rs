@@ -81,7 +81,7 @@ element_types! {
 
 impl ElementType {
     /// Bytes of one element.
-    pub(crate) fn size(self) -> usize {
+    fn size(self) -> usize {
         match self {
             ElementType::Bool | ElementType::Int8 | ElementType::Uint8 => 1,
             ElementType::Int16 | ElementType::Uint16 | ElementType::Float16 => 2,
@@ -221,6 +221,24 @@ fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, O
         _ if is_identifier(name) => plain(FilterKind::User(name.into())),
         _ => Err((format!("\"{}\" is not the name of a filter", shorten(name)), None)),
     }
+}
+
+impl Filter {
+    /// Whether this one has to run before the wire: it was pinned to the sender, or makes messages smaller.
+    fn is_early(&self) -> bool {
+        match (self.side, &self.kind) {
+            (Some(side), _) => side == Side::Sender,
+            (None, FilterKind::Zstd(_)) => true,
+            // Half of all numbers are sent as float64, so a conversion to anything smaller pays before the wire.
+            (None, FilterKind::Astype(to)) => to.size() < 8,
+            (None, _) => false,
+        }
+    }
+}
+
+/// How many of a conduit's filters run before the wire: all up to the last one that has to.
+pub fn before_wire(filters: &[Filter]) -> usize {
+    filters.iter().rposition(Filter::is_early).map_or(0, |last| last + 1)
 }
 
 /// Whether the filters stand in an order that makes sense; the error names two that do not.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::description::{Checkpoints, Need, Port, Ports, Program};
 use crate::extras::{Buffer, Extras, Medium};
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterKind};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
 use crate::problem::Place;
@@ -190,6 +190,17 @@ impl Network {
     /// The components at both ends.
     pub fn ends(&self, bundle: &Bundle) -> (&NetworkComponent, &NetworkComponent) {
         (&self.components[bundle.sender.index()], &self.components[bundle.receiver.index()])
+    }
+
+    /// The filters of a bundle, with the sides that their entries under `titin: filters` say where the conduit says none.
+    pub fn filters(&self, bundle: &Bundle) -> Vec<Filter> {
+        let mut filters = bundle.filters.clone();
+        for filter in filters.iter_mut().filter(|filter| filter.side.is_none()) {
+            if let FilterKind::User(name) = &filter.kind {
+                filter.side = self.extras.filters.get(name.as_str()).and_then(|own| own.side);
+            }
+        }
+        filters
     }
 
     /// The number of conduits of a bundle.

@@ -9,7 +9,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use half::f16;
-use titin_model::{Filter, FilterKind, Side};
+use titin_model::{Filter, FilterKind};
 use titin_transport::{Buffer, Filling};
 use titin_wire::control::UserFilter;
 use titin_wire::meta::{Codec, Content, Dtype, Layout};
@@ -83,12 +83,8 @@ impl Chain {
         defined: &std::collections::BTreeMap<String, UserFilter>,
         functions: &Functions,
     ) -> Result<Self> {
-        let early = |filter: &Filter| {
-            let smaller = matches!(&filter.kind, FilterKind::Zstd(_)) || narrows(&filter.kind);
-            filter.side.map_or(smaller, |side| side == Side::Sender)
-        };
-        let cut = filters.iter().rposition(early).map_or(0, |index| index + 1);
-        let mine = if sends { &filters[..cut] } else { &filters[cut..] };
+        let (before, behind) = filters.split_at(titin_model::before_wire(filters));
+        let mine = if sends { before } else { behind };
         let mut chain = Chain::default();
         for filter in filters {
             chain.last |= filter.kind == FilterKind::Last;
@@ -193,11 +189,6 @@ fn compress(body: &[u8], level: i32) -> Result<Buffer> {
     let bytes = zstd::bulk::compress(body, level)
         .map_err(|error| Error::new(Kind::Filter, format!("zstd failed: {error}")))?;
     Buffer::gather(&[IoSlice::new(&bytes)]).map_err(no_memory)
-}
-
-fn narrows(kind: &FilterKind) -> bool {
-    // Half of all numbers are sent as float64, so a conversion to anything smaller pays before the wire.
-    matches!(kind, FilterKind::Astype(wanted) if Dtype::from_name(wanted.name()).is_some_and(|dtype| dtype.size() < 8))
 }
 
 /// Runs a filter that changes an array's elements; nil passes.

@@ -3,7 +3,7 @@
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
 use crate::extras::Medium;
-use crate::filter::{Filter, FilterKind, Side};
+use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
 use crate::problem::{Code, Problems};
@@ -58,13 +58,13 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
 /// Pins that cannot be kept, and functions of the user's where nothing can call them.
 fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
-    let side = |filter: &Filter| filter.side.or_else(|| pinned_by_its_entry(network, filter));
-    let last_early = bundle.filters.iter().rposition(|filter| early(filter, side(filter)));
+    let placed = network.filters(bundle);
+    let last_early = before_wire(&placed).checked_sub(1);
     let (from, to) = ends(sender, receiver, bundle);
     for (i, filter) in bundle.filters.iter().enumerate() {
         let before = last_early.filter(|last| i <= *last);
         let later = before.filter(|last| i < *last).map(|last| &bundle.filters[last]);
-        if let (Some(Side::Receiver), Some(later)) = (side(filter), later) {
+        if let (Some(Side::Receiver), Some(later)) = (placed[i].side, later) {
             let what = format!("filter \"{}\" cannot run at the receiver, \"{to}\"", plain(filter));
             let why =
                 format!("\"{later}\" stands behind it and runs at the sender, with all that stand before it");
@@ -120,20 +120,4 @@ fn ends(sender: &NetworkComponent, receiver: &NetworkComponent, bundle: &Bundle)
 /// The filter as it is written without a side.
 fn plain(filter: &Filter) -> String {
     Filter { side: None, ..filter.clone() }.to_string()
-}
-
-/// The side that `titin: filters` says.
-fn pinned_by_its_entry(network: &Network, filter: &Filter) -> Option<Side> {
-    let FilterKind::User(name) = &filter.kind else { return None };
-    network.extras.filters.get(name.as_str()).and_then(|own| own.side)
-}
-
-/// Whether this filter runs before the wire, as the runtime decides it; all that stand before it then do too.
-fn early(filter: &Filter, side: Option<Side>) -> bool {
-    match (side, &filter.kind) {
-        (Some(side), _) => side == Side::Sender,
-        (None, FilterKind::Zstd(_)) => true,
-        (None, FilterKind::Astype(to)) => to.size() < 8,
-        (None, _) => false,
-    }
 }
