@@ -106,11 +106,7 @@ impl Instance {
         if let Some(interrupted) = options.interrupt {
             let _ = inner.interrupt.set(interrupted);
         }
-        let instance = Instance { inner };
-        if options.unchecked {
-            instance.log(20, "the order of calls is not checked, as the program has asked");
-        }
-        Ok(instance)
+        Ok(Instance { inner })
     }
 
     /// Its name, as users write it: `macro[3]`.
@@ -369,7 +365,7 @@ impl Inner {
             process: process.clone(),
             bell,
             ports,
-            cycle: Mutex::new(Loop::new(!options.unchecked)),
+            cycle: Mutex::new(Loop::new(true)),
             settings,
             overlay: Mutex::default(),
             numbered: Mutex::default(),

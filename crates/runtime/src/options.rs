@@ -18,7 +18,6 @@ pub struct Options {
     pub(crate) instance: Option<String>,
     pub(crate) manager: Option<String>,
     pub(crate) ports: Option<Vec<PortDeclaration>>,
-    pub(crate) unchecked: bool,
     pub(crate) language: String,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
@@ -90,12 +89,6 @@ impl Options {
             }
         }
         Ok(self)
-    }
-
-    /// Switches the check of the order of calls off. The reason is kept in the run's log.
-    pub fn unchecked(mut self) -> Self {
-        self.unchecked = true;
-        self
     }
 
     /// The language that the program is written in, for the log.
