@@ -46,9 +46,10 @@ impl Shared {
         self.stuck.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Runs a call's body; its error sticks.
+    /// Runs a call's body, but in a forked child; its error sticks.
     pub(crate) fn run(&self, body: impl FnOnce() -> Result<()>) -> c_int {
-        caught(body).map_or_else(|error| self.stick(error), |()| OK)
+        let outcome = titin_runtime::not_forked().and_then(|()| caught(body));
+        outcome.map_or_else(|error| self.stick(error), |()| OK)
     }
 
     /// As [`Shared::run`], for calls that are not made any more once an error has stuck.
@@ -147,10 +148,7 @@ pub(crate) unsafe fn port<'a>(handle: *const Port) -> Result<&'a Port> {
 pub(crate) unsafe fn on_instance(handle: *const Handle, body: impl FnOnce(&Handle) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
     match unsafe { instance(handle) } {
-        Ok(handle) => handle.shared.run(|| {
-            titin_runtime::not_forked()?;
-            body(handle)
-        }),
+        Ok(handle) => handle.shared.run(|| body(handle)),
         Err(error) => keep(error),
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use titin_runtime::PortInfo;
 
 use crate::error::{keep, usage, value};
-use crate::handle::{Handle, Port, instance, port};
+use crate::handle::{Handle, Port, instance, on_instance, port};
 use crate::input;
 
 /// A fact about a port; this if there is none.
@@ -21,22 +21,16 @@ unsafe fn fact<T>(handle: *const Port, fallback: T, body: impl FnOnce(PortInfo) 
 /// `handle` is NULL or an instance; `name` is NULL or ends with a NUL.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_find(handle: *mut Handle, name: *const c_char) -> *mut Port {
-    // SAFETY: as the caller promises.
-    let handle = match unsafe { instance(handle) } {
-        Ok(handle) => handle,
-        Err(error) => {
-            keep(error);
-            return std::ptr::null_mut();
-        }
-    };
     let mut found = std::ptr::null_mut();
-    handle.shared.run(|| {
-        // SAFETY: as the caller promises.
-        let id = handle.shared.instance.port(unsafe { input::text(name, "name of the port") }?)?;
-        let port = handle.ports.iter().find(|port| port.id == id);
-        found = port.map_or(found, |port| (&raw const *port).cast_mut());
-        Ok(())
-    });
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_instance(handle, |handle| {
+            let id = handle.shared.instance.port(input::text(name, "name of the port")?)?;
+            let port = handle.ports.iter().find(|port| port.id == id);
+            found = port.map_or(found, |port| (&raw const *port).cast_mut());
+            Ok(())
+        })
+    };
     found
 }
 

@@ -42,7 +42,6 @@ unsafe extern "C" fn titin_region_end(region: *mut Begun) -> c_int {
     // SAFETY: as the caller promises; it was made by `titin_region_begin`.
     let Begun { shared, region } = *unsafe { Box::from_raw(region) };
     shared.run(|| {
-        titin_runtime::not_forked()?;
         shared.instance.end_region(region);
         Ok(())
     })
