@@ -129,7 +129,7 @@ impl Reactor {
             pending: HashMap::new(),
             links: HashMap::new(),
             listeners: HashMap::new(),
-            starved: None,
+            rests: None,
             next_tick: Some(Instant::now()),
             received: Vec::new(),
         };
@@ -212,7 +212,7 @@ struct Worker {
     links: HashMap<u64, (Arc<Link>, Reader)>,
     listeners: HashMap<u64, Listener>,
     /// When to let strangers in again, after there were no descriptors or places for them.
-    starved: Option<Instant>,
+    rests: Option<Instant>,
     next_tick: Option<Instant>,
     received: Vec<Received>,
 }
@@ -307,8 +307,7 @@ impl Worker {
     fn accept(&mut self, listener: u64) {
         for _ in 0..STRANGER_PLACES {
             if !self.make_place() {
-                self.starved = Some(Instant::now() + STRANGER_LOOK);
-                return self.admit(false);
+                return self.rest(STRANGER_LOOK);
             }
             let socket = &self.listeners[&listener].socket;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -323,8 +322,7 @@ impl Worker {
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     // Whoever waits to be let in would wake us again and again.
-                    self.starved = Some(Instant::now() + STARVED_TIME);
-                    return self.admit(false);
+                    return self.rest(STARVED_TIME);
                 }
                 Err(_) => return,
             }
@@ -348,6 +346,12 @@ impl Worker {
         };
         self.give_up(token, Lost::Silent);
         true
+    }
+
+    /// Lets nobody in for so long.
+    fn rest(&mut self, time: Duration) {
+        self.rests = Some(Instant::now() + time);
+        self.admit(false);
     }
 
     /// Has the listeners taken up again, or left alone while there are no descriptors or no places.
@@ -415,7 +419,7 @@ impl Worker {
 
     /// Ends handshakes that take too long.
     fn expire(&mut self) {
-        if self.pending.is_empty() && self.starved.is_none() {
+        if self.pending.is_empty() && self.rests.is_none() {
             return;
         }
         let now = Instant::now();
@@ -423,8 +427,8 @@ impl Worker {
         let tokens: Vec<u64> =
             self.pending.iter().filter(|(_, pending)| late(pending)).map(|(token, _)| *token).collect();
         tokens.into_iter().for_each(|token| self.give_up(token, Lost::Silent));
-        if self.starved.is_some_and(|until| until <= now) {
-            self.starved = None;
+        if self.rests.is_some_and(|until| until <= now) {
+            self.rests = None;
             self.admit(true);
         }
     }
@@ -437,7 +441,7 @@ impl Worker {
 
     fn timeout(&self) -> Option<Duration> {
         let deadlines = self.pending.values().map(|pending| pending.deadline);
-        let next = deadlines.chain(self.next_tick).chain(self.starved).min()?;
+        let next = deadlines.chain(self.next_tick).chain(self.rests).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 }
