@@ -10,7 +10,7 @@
 //! use std::time::Duration;
 //! use titin_manager::compile::{Choices, compile};
 //! use titin_manager::event::{Action, Event, Exit};
-//! use titin_manager::plan::{InstanceId, PerInstance};
+//! use titin_manager::plan::InstanceId;
 //! use titin_manager::state::{Manager, Outcome};
 //!
 //! let text = "
@@ -20,7 +20,7 @@
 //! ";
 //! let network = titin_model::load_texts(&[("demo.ymmsl", text)], &Default::default()).unwrap().network(None).unwrap();
 //! let plan = Arc::new(compile(&network, &[], &Choices::default()).unwrap());
-//! let mut manager = Manager::new(plan, "here", PerInstance::make(1, |_| false));
+//! let mut manager = Manager::new(plan, "here");
 //! let macro_ = InstanceId(0);
 //! assert!(matches!(manager.begin(Duration::ZERO)[..], [Action::Start(id)] if id == macro_));
 //! manager.handle(Duration::from_millis(1), Event::Started(macro_, 4711));

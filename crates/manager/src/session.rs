@@ -113,7 +113,7 @@ impl Session {
 
     /// Runs to the end, whatever it is. Nothing of the run is left then but its directory.
     pub fn run(mut self, view: &mut dyn View) -> Ending {
-        let mut manager = Manager::new(self.plan.clone(), &self.host, self.placement.crowded.clone());
+        let mut manager = Manager::new(self.plan.clone(), &self.host);
         view.begun(&self.directory, &self.plan);
         self.announce(view);
         self.watch_host();

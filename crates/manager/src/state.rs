@@ -48,8 +48,6 @@ pub struct Manager {
     ends: PerInstance<Vec<(ConduitId, bool)>>,
     /// The instances at the other ends, each once.
     peers: PerInstance<Vec<InstanceId>>,
-    /// Whether each instance shares its cores with others that compute at the same time.
-    crowded: PerInstance<bool>,
     members: PerInstance<Member>,
     links: BTreeMap<LinkId, Link>,
     waits: deadlock::Waits,
@@ -177,8 +175,8 @@ impl Phase {
 }
 
 impl Manager {
-    /// A run that has not begun. `crowded` says for each instance whether its cores are used by others too.
-    pub fn new(plan: Arc<Plan>, host: &str, crowded: PerInstance<bool>) -> Self {
+    /// A run that has not begun.
+    pub fn new(plan: Arc<Plan>, host: &str) -> Self {
         let count = plan.instances.len();
         let mut ends = PerInstance::make(count, |_| Vec::new());
         let mut peers = PerInstance::make(count, |_| Vec::new());
@@ -202,7 +200,6 @@ impl Manager {
             names,
             ends,
             peers,
-            crowded,
             members,
             links: BTreeMap::new(),
             waits: deadlock::Waits::default(),

@@ -208,9 +208,6 @@ pub struct Welcome {
     /// Whether to send event rows.
     #[serde(default)]
     pub trace: bool,
-    /// Whether others compute on the same cores at the same time, so that spinning would slow them.
-    #[serde(default)]
-    pub crowded: bool,
     /// Setting or number that says when simulated time ends, if known; for the progress bar.
     #[serde(default)]
     pub end: Option<Setting>,

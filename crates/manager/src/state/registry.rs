@@ -180,7 +180,6 @@ impl Manager {
             filters: self.plan.filters.clone(),
             heartbeat: self.beat().as_secs_f64(),
             trace: terms.trace,
-            crowded: self.crowded[id],
             end: planned.end.clone(),
         }
     }

@@ -103,8 +103,7 @@ impl Rig {
 
     /// Programs are being started.
     fn begun(plan: Plan) -> Self {
-        let crowded = PerInstance::make(plan.instances.len(), |_| false);
-        let manager = Manager::new(Arc::new(plan), HOST, crowded);
+        let manager = Manager::new(Arc::new(plan), HOST);
         let mut rig = Rig {
             manager,
             now: Duration::ZERO,

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use titin_manager::event::{Action, Event};
-use titin_manager::plan::{Conduit, End, InstanceId, PerInstance, Plan, Planned, Port, Start};
+use titin_manager::plan::{Conduit, End, InstanceId, Plan, Planned, Port, Start};
 use titin_manager::state::Manager;
 use titin_model::{Filter, FilterKind};
 use titin_runtime::*;
@@ -115,10 +115,9 @@ impl Stage {
                 .collect(),
             ..Plan::default()
         };
-        let crowded = PerInstance::make(plan.instances.len(), |_| false);
         std::thread::spawn(move || {
             let start = Instant::now();
-            let mut manager = Manager::new(Arc::new(plan), "here", crowded);
+            let mut manager = Manager::new(Arc::new(plan), "here");
             let mut links = BTreeMap::new();
             let mut actions = manager.begin(start.elapsed());
             loop {
