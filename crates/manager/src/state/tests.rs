@@ -15,7 +15,7 @@ use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
 
 use super::{Manager, Outcome, Phase, Process, Seat};
 use crate::event::{Action, Event, Exit, Level, Signal};
-use crate::plan::{ComponentId, Conduit, End, InstanceId, PerInstance, Plan, Planned, Port, Program, Start};
+use crate::plan::{ComponentId, Conduit, End, InstanceId, Plan, Planned, Port, Program, Start};
 
 const HOST: &str = "here";
 
