@@ -108,15 +108,11 @@ impl Format {
         ("json", Format::Lines),
     ];
 
-    /// The format with this ending.
-    pub(crate) fn from_ending(ending: &str) -> Option<Format> {
-        Format::ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
-    }
-
     /// The format of a file, by its ending.
     pub(crate) fn of(path: &Path) -> Result<Format> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        ending.as_deref().and_then(Format::from_ending).ok_or_else(|| {
+        let known = Format::ENDINGS.iter().find(|(known, _)| ending.as_deref() == Some(known));
+        known.map(|(_, format)| *format).ok_or_else(|| {
             Error::file(
                 path,
                 "its ending says no format that is known; name it .npy, .csv or .jsonl, or set `format`",

@@ -54,6 +54,35 @@ pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
     }
 }
 
+/// Does something at every slot of a port, or once if it has none. A port whose slots the sender counts learns their
+/// number from the first message, so there is a first slot always.
+pub(crate) fn each_slot(
+    instance: &Instance,
+    port: &Port,
+    mut take: impl FnMut(Option<u32>) -> Result<()>,
+) -> Result<()> {
+    if !port.info.vector {
+        return take(None);
+    }
+    let mut slot = 0;
+    loop {
+        take(Some(slot))?;
+        slot += 1;
+        if slot >= instance.info(port.id).slots {
+            return Ok(());
+        }
+    }
+}
+
+/// What a call gave, or nothing from ports that are closed.
+pub(crate) fn open<T>(outcome: titin_runtime::Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(given) => Ok(Some(given)),
+        Err(error) if error.kind == Kind::PortClosed => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Takes a message from every end of these ports, or `None` once all are closed.
 ///
 /// # Errors
@@ -61,20 +90,14 @@ pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
 pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Taken>>> {
     let (mut taken, mut closed) = (Vec::new(), Vec::new());
     for port in ports {
-        let mut number = 0;
-        loop {
-            let slot = port.info.vector.then_some(number);
+        each_slot(instance, port, |slot| {
             match instance.receive(port.id, slot, Patience::Forever) {
                 Ok(message) => taken.push(Taken { port: port.info.name.clone(), slot, message }),
                 Err(error) if error.kind == Kind::PortClosed => closed.push(error.text),
                 Err(error) => return Err(error.into()),
             }
-            // A port whose slots the sender counts learns their number from the first message.
-            number += 1;
-            if !port.info.vector || number >= instance.info(port.id).slots {
-                break;
-            }
-        }
+            Ok(())
+        })?;
     }
     match (taken.first(), closed.first()) {
         (_, None) => Ok(Some(taken)),

@@ -4,13 +4,11 @@
 //! slots, in the order of the description; or `by-time` or `first-come`, which pass each message on by itself. `axis`
 //! is that to join along.
 
-use std::collections::VecDeque;
-
-use titin_runtime::{BuiltIn, Instance, Kind, Operator, Overlay, Patience};
+use titin_runtime::{BuiltIn, Instance, Layout, Message, Operator, Overlay, Patience};
 
 use crate::array;
 use crate::data::{Stamp, View, describe, merge_overlays, view};
-use crate::mapper::{self, Port, connected, ends, ports, to_all, views};
+use crate::mapper::{self, End, Port, connected, each_slot, ends, open, ports, to_all, views};
 use crate::settings::{Settings, stamp};
 use crate::{Error, Result};
 
@@ -59,10 +57,8 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
     })
 }
 
-type Joined = (titin_runtime::Layout, Vec<u8>);
-
 /// Joins arrays; or which message stands in the way, if it is one, and why.
-fn join(views: &[View<'_>], how: How, axis: usize) -> Result<Joined, (Option<usize>, String)> {
+fn join(views: &[View<'_>], how: How, axis: usize) -> Result<(Layout, Vec<u8>), (Option<usize>, String)> {
     let mut arrays = Vec::with_capacity(views.len());
     for (number, view) in views.iter().enumerate() {
         match view {
@@ -113,18 +109,13 @@ fn pass_on(instance: &Instance, how: How) -> Result<()> {
 
 /// Always the earliest of the messages at hand, so that the order does not depend on who is faster.
 fn by_time(instance: &Instance, s: &[Port], out: &[Port]) -> Result<()> {
-    let mut heads: VecDeque<(mapper::End, Option<titin_runtime::Message>)> = VecDeque::new();
+    let mut heads: Vec<(End, Option<Message>)> = Vec::new();
     for port in s {
-        let mut number = 0;
-        loop {
-            let end = mapper::End { port: port.id, slot: port.info.vector.then_some(number) };
-            let first = open(instance.receive(end.port, end.slot, Patience::Forever))?;
-            heads.push_back((end, first));
-            number += 1;
-            if !port.info.vector || number >= instance.info(port.id).slots {
-                break;
-            }
-        }
+        each_slot(instance, port, |slot| {
+            let first = open(instance.receive(port.id, slot, Patience::Forever))?;
+            heads.push((End { port: port.id, slot }, first));
+            Ok(())
+        })?;
     }
     loop {
         let times = heads.iter().map(|(_, head)| head.as_ref().map(|message| message.timestamp));
@@ -157,19 +148,10 @@ fn forward(
     to_all(instance, out, value, &Stamp { timestamp: stamp.timestamp, next, settings: Some(settings) })
 }
 
-/// What a call gave, or nothing from ports that are closed.
-fn open<T>(outcome: titin_runtime::Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Ok(given) => Ok(Some(given)),
-        Err(error) if error.kind == Kind::PortClosed => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use titin_runtime::{Dtype, Layout, Order};
+    use titin_runtime::{Dtype, Order};
 
     #[test]
     fn the_earliest_goes_first_and_equal_ones_in_order() {

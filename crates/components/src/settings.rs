@@ -115,10 +115,7 @@ impl<'a> Settings<'a> {
 
     /// The format of a port's file: as set, else by its ending.
     pub(crate) fn format(&self, port: &str, file: &str) -> Result<Format> {
-        let Some(ending) = self.text(port, "format")? else { return Format::of(file.as_ref()) };
-        Format::from_ending(&ending).ok_or_else(|| {
-            Error::Setting(format!("setting 'format' is '{ending}'; it can be npy, csv or jsonl"))
-        })
+        self.word(port, "format", &Format::ENDINGS)?.map_or_else(|| Format::of(file.as_ref()), Ok)
     }
 }
 

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use titin_runtime::{BuiltIn, Instance, Kind, Message, Operator, Patience};
+use titin_runtime::{BuiltIn, Instance, Message, Operator, Patience};
 
 use crate::data::{Stamp, View, view};
 use crate::error::At;
 use crate::format::{Format, TimesWriter, Writer, create, file_of, whole, write_npy};
-use crate::mapper::{Port, connected, ends, round};
+use crate::mapper::{Port, connected, each_slot, ends, open, round};
 use crate::places::{Purpose, fill, has_slot, has_step};
 use crate::settings::{Settings, stamp};
 use crate::{Error, Result};
@@ -47,15 +47,10 @@ impl Sink<'_> {
     fn take_steps(&mut self, s: &[Port], ends_by_itself: bool) -> Result<()> {
         if ends_by_itself {
             for port in s {
-                let mut number = 0;
-                loop {
-                    let slot = port.info.vector.then_some(number);
+                each_slot(self.instance, port, |slot| {
                     while self.take_one(port, slot)? {}
-                    number += 1;
-                    if !port.info.vector || number >= self.instance.info(port.id).slots {
-                        break;
-                    }
-                }
+                    Ok(())
+                })?;
             }
             return Ok(());
         }
@@ -65,31 +60,27 @@ impl Sink<'_> {
         }
         let ids: Vec<_> = s.iter().map(|port| port.id).collect();
         loop {
-            let open: Vec<_> = ids.iter().copied().filter(|id| self.instance.info(*id).slots > 0).collect();
-            if open.is_empty() {
+            let counted: Vec<_> =
+                ids.iter().copied().filter(|id| self.instance.info(*id).slots > 0).collect();
+            if counted.is_empty() {
                 return Ok(());
             }
-            match self.instance.receive_any(&open, Patience::Forever) {
-                Ok((id, slot, message)) => {
-                    let info = self.instance.info(id);
-                    self.keep(&info.name, info.vector.then_some(slot), &message)?;
-                }
-                Err(error) if error.kind == Kind::PortClosed => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
+            let Some((id, slot, message)) = open(self.instance.receive_any(&counted, Patience::Forever))?
+            else {
+                return Ok(());
+            };
+            let info = self.instance.info(id);
+            self.keep(&info.name, info.vector.then_some(slot), &message)?;
         }
     }
 
     /// Receives one message; whether there are more in this use.
     fn take_one(&mut self, port: &Port, slot: Option<u32>) -> Result<bool> {
-        match self.instance.receive(port.id, slot, Patience::Forever) {
-            Ok(message) => {
-                self.keep(&port.info.name, slot, &message)?;
-                Ok(message.next_timestamp.is_some())
-            }
-            Err(error) if error.kind == Kind::PortClosed => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        let Some(message) = open(self.instance.receive(port.id, slot, Patience::Forever))? else {
+            return Ok(false);
+        };
+        self.keep(&port.info.name, slot, &message)?;
+        Ok(message.next_timestamp.is_some())
     }
 
     fn keep(&mut self, port: &str, slot: Option<u32>, message: &Message) -> Result<()> {

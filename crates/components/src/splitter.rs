@@ -16,9 +16,6 @@ use crate::{Error, Result};
 pub(crate) const WORDS: [(&str, How); 3] =
     [("concatenate", How::Concatenate), ("stack", How::Stack), ("list", How::List)];
 
-/// A piece of a message.
-type Piece<'a> = View<'a>;
-
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     Settings::new(instance, BuiltIn::Splitter)?;
     mapper::run(instance, |instance, out, taken, stamp| {
@@ -41,7 +38,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         let data = view(&one.message)?;
         let (fixed, counted) = targets(instance, out);
         let memory;
-        let pieces: Vec<Piece<'_>> = match (&data, how) {
+        let pieces: Vec<View<'_>> = match (&data, how) {
             (View::List(values), How::List) => values.clone(),
             (View::Array(layout, elements), How::Stack) => {
                 memory = array::unstack(layout, elements, axis).map_err(wrong)?;
@@ -115,7 +112,7 @@ fn assign(
     Ok(all)
 }
 
-fn lend<'a>(parts: &'a [array::Part<'_>]) -> Vec<Piece<'a>> {
+fn lend<'a>(parts: &'a [array::Part<'_>]) -> Vec<View<'a>> {
     parts.iter().map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..])).collect()
 }
 
