@@ -530,14 +530,7 @@ mod tests {
         let program = Program {
             modules: vec!["gcc/13".into()],
             env: vec![("GREETING".into(), "it's".into()), ("+GREETING".into(), " on".into())],
-            ..executable("sh", &["-c", "echo $LOADED-$GREETING-$1; pwd", "x", "a b"])
-        };
-        let program = Program {
-            what: What::Executable {
-                path: "sh".into(),
-                args: vec!["-c".into(), "echo $$LOADED-$$GREETING-$$1; pwd".into(), "x".into(), "a b".into()],
-            },
-            ..program
+            ..executable("sh", &["-c", "echo $$LOADED-$$GREETING-$$1; pwd", "x", "a b"])
         };
         let found = prepared(&program, &host, &directory).unwrap();
         let script = directory.join(SCRIPT);

@@ -3,7 +3,7 @@
 //! An instance may join at any time, once. Its ports must be those that the description connects: a port misspelt
 //! in the program is found here, before anybody waits for it.
 
-use titin_model::Operator;
+use titin_model::{Operator, SETTINGS_IN};
 use titin_transport::LinkId;
 use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
 
@@ -11,18 +11,15 @@ use super::{Fault, Joined, Manager, Process, Seat};
 use crate::event::{Action, Level};
 use crate::plan::{ConduitId, End, InstanceId, Planned};
 
-/// The port by which every instance takes settings over, which programs do not declare.
-const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
-
 impl Manager {
     pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
         let (name, pid) = (registration.instance.clone(), registration.pid);
         match self.admit(&registration) {
             Ok(id) => self.join(link, id, registration),
-            Err(Refusal { text, fatal }) => {
+            Err(Refusal { text, instance, fatal }) => {
                 self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
                 self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
-                let Some((id, fatal)) = fatal else { return };
+                let Some(id) = instance else { return };
                 // Where `mpirun` has started both, for instance, this process may well end the one that takes part.
                 self.remember(id, &format!("process {pid} was not let in: {text}"));
                 if fatal {
@@ -36,10 +33,10 @@ impl Manager {
     fn admit(&self, registration: &Registration) -> Result<InstanceId, Refusal> {
         let name = &registration.instance;
         let Some(&id) = self.names.get(name) else {
-            return Err(Refusal { text: self.no_such_instance(name), fatal: None });
+            return Err(Refusal { text: self.no_such_instance(name), instance: None, fatal: false });
         };
         let member = &self.members[id];
-        let refuse = |text: String| Err(Refusal { text, fatal: Some((id, false)) });
+        let refuse = |text: String| Err(Refusal { text, instance: Some(id), fatal: false });
         if let Some(failure) = self.course.failure() {
             return refuse(format!("the run has failed already: {}", self.line(failure)));
         }
@@ -66,7 +63,7 @@ impl Manager {
             let ends = self.ends[id].iter().map(|&end| self.near(end));
             if let Err(text) = check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports)) {
                 // A user who starts the program by hand can correct it and start it again.
-                return Err(Refusal { text, fatal: Some((id, member.process != Process::Foreign)) });
+                return Err(Refusal { text, instance: Some(id), fatal: member.process != Process::Foreign });
             }
         }
         Ok(id)
@@ -241,10 +238,13 @@ impl Manager {
     }
 }
 
-/// Why somebody may not join; with the instance if it is one of the model's, and whether the run fails by it.
+/// Why somebody may not join.
 struct Refusal {
     text: String,
-    fatal: Option<(InstanceId, bool)>,
+    /// As which, if that is one of the model's.
+    instance: Option<InstanceId>,
+    /// Whether the run fails by it.
+    fatal: bool,
 }
 
 /// Compares the ports that a program declares with those that the description connects.
