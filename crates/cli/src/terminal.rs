@@ -71,6 +71,6 @@ pub(crate) fn harmless(text: &str) -> String {
 }
 
 /// `1 error`, `2 errors`.
-pub(crate) fn count(n: usize, thing: &str) -> String {
+pub(crate) fn count(n: u64, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }

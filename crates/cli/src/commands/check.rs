@@ -75,19 +75,19 @@ pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usi
     let (errors, warnings) = (report.errors(), report.warnings());
     let mut found = Vec::new();
     if errors > 0 {
-        found.push(format!("{ERROR}{}{ERROR:#}", count(errors, "error")));
+        found.push(format!("{ERROR}{}{ERROR:#}", count(errors as u64, "error")));
     }
     if warnings > 0 {
-        found.push(format!("{WARNING}{}{WARNING:#}", count(warnings, "warning")));
+        found.push(format!("{WARNING}{}{WARNING:#}", count(warnings as u64, "warning")));
     }
     match network {
         Some(network) if errors == 0 => {
             let size = format!(
                 "{BOLD}{}{BOLD:#}: {}, {}, {}",
                 network.model,
-                count(network.components.len(), "component"),
-                count(network.instance_count() as usize, "instance"),
-                count(network.conduit_count() as usize, "conduit"),
+                count(network.components.len() as u64, "component"),
+                count(network.instance_count().into(), "instance"),
+                count(network.conduit_count().into(), "conduit"),
             );
             let end =
                 if found.is_empty() { format!("{GOOD}nothing wrong{GOOD:#}") } else { found.join(", ") };

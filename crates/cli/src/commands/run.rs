@@ -15,7 +15,7 @@ use titin_model::Start;
 
 use super::check;
 use crate::sources::Sources;
-use crate::terminal::{self, BOLD, GOOD, complain, print, warn};
+use crate::terminal::{self, BOLD, GOOD, complain, count, print, warn};
 use crate::view;
 
 /// The exit code of a run that failed.
@@ -139,10 +139,10 @@ impl Common {
         } else if ending.outcome == "done" {
             let messages: u64 = ending.instances.iter().map(|instance| instance.messages).sum();
             print(&format!(
-                "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {messages} message{}; {}\n",
+                "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
                 ending.model,
                 ending.seconds,
-                if messages == 1 { "" } else { "s" },
+                count(messages, "message"),
                 ending.directory.display()
             ));
         }

@@ -10,6 +10,7 @@ use super::layout::{
     HEADER, INSET, Layout, NAME_TEXT, Placed, SMALL_TEXT, Side, TAG, Wire, lay_out, pin_name, stack,
 };
 use super::svg::{Anchor, BOLD, Ink, SMALL, Style, Svg, text_width};
+use crate::terminal::count;
 
 /// Free room around everything.
 const BORDER: i32 = 20;
@@ -52,8 +53,7 @@ pub(crate) fn draw(description: &Description, model: &Model) -> String {
 fn spoken(graph: &Graph) -> String {
     let names: Vec<&str> = graph.boxes.iter().map(|part| part.name.as_str()).collect();
     let conduits: usize = graph.nets.iter().map(|net| net.to.len()).sum();
-    let plural = if conduits == 1 { "" } else { "s" };
-    format!("a coupling graph of {} and {conduits} conduit{plural}", listing(&names))
+    format!("a coupling graph of {} and {}", listing(&names), count(conduits as u64, "conduit"))
 }
 
 fn listing(names: &[&str]) -> String {
