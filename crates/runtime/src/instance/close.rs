@@ -103,6 +103,8 @@ impl Inner {
         let text = error.text.clone();
         self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
         self.part();
+        // Many on few cores learn of the failure at once: none should tear down its program before all know.
+        std::thread::yield_now();
     }
 
     pub(super) fn leave(&self) {
