@@ -84,7 +84,7 @@ impl Story {
         Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
-            interrupted: matches!(failure.cause, Cause::Interrupted(_)),
+            interrupted: failure.is_wished(),
             deadlock: matches!(failure.cause, Cause::Deadlock(_)),
             cause: manager.line(failure),
             culprit: culprit.map(name),

@@ -1,12 +1,18 @@
 //! Files that the description names under `titin: stage`: copied into a work directory before its program starts,
 //! and out of it, as results, when the run is over. Only files and folders are copied: to read a pipe or a device could
-//! take for ever, and a link to a folder could lead anywhere.
+//! take for ever, and a link to a folder could lead anywhere. What is copied may be huge, so it can be ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+
+/// Bytes that are copied at a stretch.
+const STRETCH: u64 = 4 << 20;
+
+/// Asked between files, and within large ones: whether to go on. Once it has said no it goes on saying so.
+pub type GoOn<'a> = &'a dyn Fn() -> bool;
 
 /// Why files could not be put into a work directory.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +52,9 @@ pub enum StageError {
         /// Why not.
         source: io::Error,
     },
+    /// It was ended.
+    #[error("copying was ended")]
+    Stopped,
 }
 
 /// What is wrong with a result.
@@ -55,6 +64,8 @@ pub enum Problem {
     Missing(String),
     /// It is there, but could not be kept. In words.
     Lost(String),
+    /// Copying was ended before all of it was copied. Its name, as it was asked for.
+    LeftOut(String),
 }
 
 /// Copies files and folders into a work directory, but nothing of the run directory. Relative ones begin beside the
@@ -67,6 +78,7 @@ pub fn stage_in(
     folders: &[PathBuf],
     workdir: &Path,
     run_directory: &Path,
+    go_on: GoOn<'_>,
 ) -> Result<(), StageError> {
     let mut taken: BTreeMap<OsString, PathBuf> = BTreeMap::new();
     for name in names {
@@ -82,9 +94,13 @@ pub fn stage_in(
             }
             let target = workdir.join(&file);
             // What is named is meant, also if it is a link.
-            let copied =
-                path.canonicalize().and_then(|real| copy(&real, &target, &real, Some(run_directory)));
-            copied.map_err(|source| StageError::Copy { from: path.clone(), to: target, source })?;
+            let copied = path.canonicalize().and_then(|real| {
+                Copier { root: &real, except: Some(run_directory), go_on }.copy(&real, &target)
+            });
+            copied.map_err(|source| match go_on() {
+                true => StageError::Copy { from: path.clone(), to: target, source },
+                false => StageError::Stopped,
+            })?;
             taken.insert(file, path);
         }
     }
@@ -107,9 +123,10 @@ pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, St
 }
 
 /// Copies results out of a work directory. Returns what is wrong with them.
-pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<Problem> {
+pub fn stage_out(names: &[String], workdir: &Path, results: &Path, go_on: GoOn<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let root = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
+    let copier = Copier { root: &root, except: None, go_on };
     for name in names {
         let found = matches(workdir, name);
         if found.is_empty() {
@@ -119,9 +136,16 @@ pub fn stage_out(names: &[String], workdir: &Path, results: &Path) -> Vec<Proble
         for path in found {
             let below = path.strip_prefix(workdir).ok();
             let target = results.join(below.unwrap_or(Path::new(path.file_name().unwrap_or_default())));
-            if let Err(error) = copy(&path, &target, &root, None) {
-                let text = format!("cannot copy {} to {}: {error}", path.display(), target.display());
-                problems.push(Problem::Lost(text));
+            match copier.copy(&path, &target) {
+                Ok(()) => {}
+                Err(_) if !go_on() => {
+                    problems.push(Problem::LeftOut(name.clone()));
+                    break;
+                }
+                Err(error) => {
+                    let text = format!("cannot copy {} to {}: {error}", path.display(), target.display());
+                    problems.push(Problem::Lost(text));
+                }
             }
         }
     }
@@ -159,40 +183,66 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Copies a file, or a folder with all in it but `except`. A link to a folder is only followed within `root`. What
-/// cannot be copied does not keep the rest from it; the first of those is told.
-fn copy(from: &Path, to: &Path, root: &Path, except: Option<&Path>) -> io::Result<()> {
-    let named = |text: String| io::Error::other(format!("{} {text}", from.display()));
-    let kind = fs::metadata(from).map_err(|error| named(format!("cannot be read: {error}")))?.file_type();
-    if kind.is_file() {
-        fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
-        return fs::copy(from, to).map(|_| ()).map_err(|error| named(format!("cannot be copied: {error}")));
-    }
-    if !kind.is_dir() {
-        let text = "is neither a file nor a folder, but a pipe, a socket or a device; only files and folders are copied";
-        return Err(named(text.to_owned()));
-    }
-    let real = from.canonicalize()?;
-    if except.is_some_and(|except| real == except) {
-        return Ok(());
-    }
-    if from.is_symlink() {
-        let around = from.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
-        if !real.starts_with(root) || around.starts_with(&real) {
-            let text = format!(
-                "is a link to the folder {}, which is not part of what is copied; links to such folders are not followed",
-                real.display()
-            );
-            return Err(named(text));
+struct Copier<'a> {
+    /// A link to a folder is only followed within this one.
+    root: &'a Path,
+    /// A folder that is left out.
+    except: Option<&'a Path>,
+    go_on: GoOn<'a>,
+}
+
+impl Copier<'_> {
+    /// Copies a file, or a folder with all in it. What cannot be copied does not keep the rest from it; the first of
+    /// those is told.
+    fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let named = |text: String| io::Error::other(format!("{} {text}", from.display()));
+        if !(self.go_on)() {
+            return Err(named("was left out".to_owned()));
         }
+        let kind = fs::metadata(from).map_err(|error| named(format!("cannot be read: {error}")))?.file_type();
+        if kind.is_file() {
+            fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
+            return self.copy_file(from, to).map_err(|error| named(format!("cannot be copied: {error}")));
+        }
+        if !kind.is_dir() {
+            let text = "is neither a file nor a folder, but a pipe, a socket or a device; only files and folders are copied";
+            return Err(named(text.to_owned()));
+        }
+        let real = from.canonicalize()?;
+        if self.except.is_some_and(|except| real == except) {
+            return Ok(());
+        }
+        if from.is_symlink() {
+            let around = from.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+            if !real.starts_with(self.root) || around.starts_with(&real) {
+                let text = format!(
+                    "is a link to the folder {}, which is not part of what is copied; links to such folders are not followed",
+                    real.display()
+                );
+                return Err(named(text));
+            }
+        }
+        fs::create_dir_all(to)?;
+        let mut first = Ok(());
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            first = first.and(self.copy(&entry.path(), &to.join(entry.file_name())));
+        }
+        first
     }
-    fs::create_dir_all(to)?;
-    let mut first = Ok(());
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        first = first.and(copy(&entry.path(), &to.join(entry.file_name()), root, except));
+
+    /// Copies a file with its permissions. Half a file could be taken for a whole one, so none is left if it is ended.
+    fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let source = File::open(from)?;
+        let mut target = File::create(to)?;
+        while io::copy(&mut (&source).take(STRETCH), &mut target)? > 0 {
+            if !(self.go_on)() {
+                fs::remove_file(to)?;
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        target.set_permissions(source.metadata()?.permissions())
     }
-    first
 }
 
 #[cfg(test)]
@@ -228,7 +278,7 @@ mod tests {
         fn stage_in(&self, names: &[&str]) -> Result<(), StageError> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let folders = [self.path("one"), self.path("two")];
-            stage_in(&names, &folders, &self.workdir(), &self.path("one/run"))
+            stage_in(&names, &folders, &self.workdir(), &self.path("one/run"), &|| true)
         }
 
         fn staged(&self, file: &str) -> Option<String> {
@@ -247,7 +297,7 @@ mod tests {
 
         let results = stage.path("results");
         let names = ["?.txt".into(), "mesh/fine".into(), "out.nc".into()];
-        let problems = stage_out(&names, &stage.workdir(), &results);
+        let problems = stage_out(&names, &stage.workdir(), &results, &|| true);
         assert_eq!(fs::read_to_string(results.join("a.txt")).unwrap(), "one/a.txt");
         assert_eq!(fs::read_to_string(results.join("mesh/fine/points")).unwrap(), "one/mesh/fine/points");
         let [Problem::Missing(text)] = &problems[..] else { panic!("{problems:?}") };
@@ -258,11 +308,29 @@ mod tests {
     fn a_result_that_cannot_be_kept_is_told_from_one_that_is_missing() {
         let stage = Stage::new(&["one/a.txt", "results"]);
         stage.stage_in(&["a.txt"]).unwrap();
-        let problems = stage_out(&["a.txt".into()], &stage.workdir(), &stage.path("results"));
+        let problems = stage_out(&["a.txt".into()], &stage.workdir(), &stage.path("results"), &|| true);
         assert!(
             matches!(&problems[..], [Problem::Lost(text)] if text.contains("cannot copy")),
             "{problems:?}"
         );
+    }
+
+    #[test]
+    fn copying_can_be_ended_within_a_file() {
+        let stage = Stage::new(&["one/small", "one/later"]);
+        File::create(stage.path("one/huge")).unwrap().set_len(4 * STRETCH).unwrap();
+        let names = ["small", "huge", "later"].map(str::to_owned);
+        let asked = std::cell::Cell::new(0);
+        // Once for each file, and within the huge one after its second stretch.
+        let go_on = || asked.replace(asked.get() + 1) < 4;
+        let results = stage.path("results");
+        let problems = stage_out(&names, &stage.path("one"), &results, &go_on);
+        assert_eq!(problems, ["huge", "later"].map(|name| Problem::LeftOut(name.into())));
+        assert!(results.join("small").exists() && !results.join("huge").exists());
+        let folders = [stage.path("one")];
+        let error = stage_in(&names, &folders, &stage.workdir(), &stage.path("one/run"), &go_on).unwrap_err();
+        assert!(matches!(error, StageError::Stopped), "{error}");
+        assert_eq!(stage.staged("small"), None);
     }
 
     #[test]
@@ -282,7 +350,7 @@ mod tests {
         std::os::unix::fs::symlink(".", work.join("link/self")).unwrap();
         std::os::unix::fs::symlink("mesh", work.join("link/inside")).unwrap();
         let results = stage.path("results");
-        let problems = stage_out(&["*".into()], &work, &results);
+        let problems = stage_out(&["*".into()], &work, &results, &|| true);
         let told = format!("{problems:?}");
         assert_eq!(problems.len(), 3, "{told}");
         assert!(told.contains("out is neither a file nor a folder"), "{told}");

@@ -1,7 +1,7 @@
 //! The thread that prepares programs for their start and hands them to the guard.
 //!
-//! It is a thread of its own since copying files takes as long as it takes. Nobody waits for it: once the run has
-//! failed it prepares nothing more, and what it is in the middle of is given up.
+//! It is a thread of its own since copying files takes as long as it takes. Once the run has failed it prepares nothing
+//! more, and ends what it is in the middle of.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::guard::{Guard, Launch};
 use crate::launch::{SCRIPT, Surroundings, prepare};
 use crate::placement::Placement;
 use crate::plan::{InstanceId, Plan, Start};
-use crate::stage::{StageError, stage_in};
+use crate::stage::{GoOn, StageError, stage_in};
 
 /// What programs are prepared from.
 pub(crate) struct Workshop {
@@ -57,7 +57,7 @@ impl Starter {
                     report(Event::Spared(id));
                     continue;
                 }
-                match workshop.prepare(id, &env) {
+                match workshop.prepare(id, &env, &|| !over.load(Ordering::Acquire)) {
                     Ok(launch) => workshop.guard.launch(id, launch),
                     Err(obstacle) => {
                         // The run fails by it, so what follows is spared from now on.
@@ -104,6 +104,8 @@ enum Obstacle {
     Files(String),
     /// The run directory, which is nothing of the instance's doing.
     Directory(String),
+    /// The run has failed meanwhile.
+    Over,
 }
 
 impl Obstacle {
@@ -112,6 +114,7 @@ impl Obstacle {
             Obstacle::Program(why) => vec![Event::NotStarted(id, why)],
             Obstacle::Files(why) => vec![Event::NotStaged(id, why)],
             Obstacle::Directory(what) => vec![Event::Trouble(what), Event::Spared(id)],
+            Obstacle::Over => vec![Event::Spared(id)],
         }
     }
 }
@@ -129,19 +132,26 @@ impl From<StageError> for Obstacle {
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }
+            StageError::Stopped => Obstacle::Over,
             error => Obstacle::Files(error.to_string()),
         }
     }
 }
 
 impl Workshop {
-    fn prepare(&self, id: InstanceId, env: &BTreeMap<String, String>) -> Result<Launch, Obstacle> {
+    fn prepare(
+        &self,
+        id: InstanceId,
+        env: &BTreeMap<String, String>,
+        go_on: GoOn<'_>,
+    ) -> Result<Launch, Obstacle> {
         let planned = &self.plan.instances[id];
         let Start::Program(program) = &planned.start else {
             return Err(Obstacle::Program("it is not ours to start".into()));
         };
         let folder = self.directory.prepare_instance(&planned.name)?;
-        stage_in(&planned.stage_in, &self.folders, &folder.join("workdir"), self.directory.path())?;
+        let workdir = folder.join("workdir");
+        stage_in(&planned.stage_in, &self.folders, &workdir, self.directory.path(), go_on)?;
         let around = Surroundings {
             env,
             connection: &self.directory.connection(),

@@ -109,6 +109,50 @@ fn ctrl_c_twice_does_not_wait() {
     stage.assert_nothing_left();
 }
 
+/// More than is copied before somebody notices that it has begun.
+const HUGE: u64 = 4 << 30;
+
+#[test]
+fn ctrl_c_ends_the_copying_of_what_goes_in() {
+    let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [huge]}}}");
+    fs::File::create(stage.path().join("huge")).unwrap().set_len(HUGE).unwrap();
+    let child = stage.start(&["run"]);
+    let copy = stage.instance("macro", "workdir/huge");
+    wait_until("it is being copied", || copy.exists().then_some(()));
+    kill("INT", &child.pid());
+    let done = finish(child);
+    assert_eq!(done.code(), Some(130), "{}", done.err);
+    assert!(done.err.contains("macro: was not started any more"), "{}", done.err);
+    assert!(!copy.exists(), "half of it is left");
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_ends_the_copying_of_results_and_says_what_is_left_out() {
+    let stage = Stage::pair(
+        "macro, 'middle:wait'",
+        "micro",
+        "titin: {stage: {macro: {out: [result.txt, huge]}, micro: {out: [result.txt]}}}",
+    );
+    let child = stage.start(&["run"]);
+    stage.wait_for(&stage.instance("macro", "stderr.txt"));
+    fs::File::create(stage.instance("macro", "workdir/huge")).unwrap().set_len(HUGE).unwrap();
+    fs::write(stage.instance("macro", "workdir/go"), "").unwrap();
+    let copy = stage.run_dir().join("results/macro/huge");
+    wait_until("it is being copied", || copy.exists().then_some(()));
+    kill("TERM", &child.pid());
+    let done = finish(child);
+    assert_eq!(done.code(), Some(130), "{}", done.err);
+    assert!(
+        done.err.contains("(SIGTERM); left out: \"huge of macro\" and \"result.txt of micro\""),
+        "{}",
+        done.err
+    );
+    assert_eq!(stage.read("results/macro/result.txt"), "macro");
+    assert!(!copy.exists() && !stage.run_dir().join("results/micro").exists());
+    stage.assert_nothing_left();
+}
+
 #[test]
 fn a_pipe_is_no_file_to_stage() {
     let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [pipe]}}}");
@@ -164,7 +208,7 @@ fn a_killed_guard_ends_the_run_and_leaves_nothing_behind() {
 fn a_full_disk_ends_the_run_with_a_clear_error() {
     for (file, told) in [
         ("titin_manager.log", "titin_manager.log: No space left on device"),
-        ("performance.sqlite", "all instances are done, but the end could not be written"),
+        ("performance.sqlite", "all instances are done, but not all could be kept"),
     ] {
         let stage = Stage::pair("macro", "micro", "");
         fs::create_dir(stage.run_dir()).unwrap();
@@ -182,7 +226,7 @@ fn results_that_cannot_be_kept_fail_the_run() {
     fs::create_dir(stage.run_dir()).unwrap();
     fs::write(stage.run_dir().join("results"), "in the way").unwrap();
     let done = stage.run();
-    done.assert_failed("all instances are done, but the end could not be written: cannot copy ");
+    done.assert_failed("all instances are done, but not all could be kept: cannot copy ");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! How a run ends: nothing of it is left but its directory, and that is complete.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use crate::plan::InstanceId;
 use crate::profile::Summary;
 use crate::report::Story;
 use crate::stage::{self, Problem};
-use crate::state::{Manager, Outcome, Phase, Standing};
+use crate::state::{Manager, Outcome, Phase, SAME_WISH, Standing};
 use crate::tree;
 
 /// For the guard to end what is left.
@@ -81,7 +82,7 @@ impl Session {
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
         self.dismiss_guard(view);
         self.connection.forget();
-        let mut troubles = self.stage_out(view);
+        let Kept { mut troubles, ended } = self.stage_out(manager, view);
         let seconds = self.begun.elapsed().as_secs_f64();
         let (outcome, mut story) = match manager.outcome() {
             Some(Outcome::Failed(failure)) => {
@@ -106,10 +107,10 @@ impl Session {
         troubles.extend(self.log_trouble);
         let mut outcome = outcome;
         if story.is_none() && !troubles.is_empty() {
-            outcome = "failed";
-            let text =
-                format!("all instances are done, but the end could not be written: {}", troubles.join("\n"));
-            story = Some(Story::of_manager(&model, seconds, text, &directory));
+            outcome = if ended { "interrupted" } else { "failed" };
+            let text = format!("all instances are done, but not all could be kept: {}", troubles.join("\n"));
+            story =
+                Some(Story { interrupted: ended, ..Story::of_manager(&model, seconds, text, &directory) });
         }
         Ending { outcome, story, model, seconds, directory, instances }
     }
@@ -135,9 +136,24 @@ impl Session {
         }
     }
 
-    /// Keeps the results; returns why some are lost.
-    fn stage_out(&mut self, view: &mut dyn View) -> Vec<String> {
-        let mut lost = Vec::new();
+    /// Keeps the results. They may be huge, so the user can end that too.
+    fn stage_out(&mut self, manager: &Manager, view: &mut dyn View) -> Kept {
+        let mut records = Vec::new();
+        let mut kept = Kept { troubles: Vec::new(), ended: false };
+        let mut left_out = Vec::new();
+        let begun = Instant::now();
+        let wished = matches!(manager.outcome(), Some(Outcome::Failed(failure)) if failure.is_wished());
+        let signal = RefCell::new(None);
+        let go_on = || {
+            while let Ok(incoming) = self.receiver.try_recv() {
+                if let Incoming::Event(Event::Interrupted(how)) = incoming
+                    && (!wished || begun.elapsed() > SAME_WISH)
+                {
+                    signal.replace(Some(how));
+                }
+            }
+            signal.borrow().is_none()
+        };
         for id in self.plan.instances.ids() {
             let planned = &self.plan.instances[id];
             if planned.stage_out.is_empty() {
@@ -145,20 +161,42 @@ impl Session {
             }
             let workdir = self.directory.instance(&planned.name).join("workdir");
             let results = self.directory.results(&planned.name);
-            for problem in stage::stage_out(&planned.stage_out, &workdir, &results) {
+            for problem in stage::stage_out(&planned.stage_out, &workdir, &results, &go_on) {
                 let (level, text) = match problem {
                     Problem::Missing(text) => (Level::Warning, text),
                     Problem::Lost(text) => {
-                        lost.push(text.clone());
+                        kept.troubles.push(text.clone());
                         (Level::Error, text)
                     }
+                    Problem::LeftOut(name) => {
+                        left_out.push(format!("{} of {}", name, planned.name));
+                        continue;
+                    }
                 };
-                let record = Record { level, instance: Some(id), time: None, simulated: None, text };
-                self.record(&record, view);
+                records.push(Record { level, instance: Some(id), time: None, simulated: None, text });
             }
         }
-        lost
+        let signal = signal.into_inner();
+        for record in records {
+            self.record(&record, view);
+        }
+        if let Some(signal) = signal.filter(|_| !left_out.is_empty()) {
+            kept.ended = true;
+            let names = titin_model::listing(left_out.iter().map(String::as_str));
+            let text = format!("the user ended the copying of results ({signal}); left out: {names}");
+            self.say(Level::Error, text.clone(), view);
+            kept.troubles.push(text);
+        }
+        kept
     }
+}
+
+/// What came of keeping the results.
+struct Kept {
+    /// Why some are lost.
+    troubles: Vec<String>,
+    /// Whether the user has ended it.
+    ended: bool,
 }
 
 fn instance_end(manager: &Manager, id: InstanceId, standing: Standing) -> InstanceEnd {

@@ -20,7 +20,7 @@ const HOPELESS: Duration = Duration::from_secs(20);
 
 /// A terminal sends Ctrl-C to whoever has started us too, and that one may pass it on: what comes so soon is the same
 /// wish again.
-const SAME_WISH: Duration = Duration::from_millis(300);
+pub(crate) const SAME_WISH: Duration = Duration::from_millis(300);
 
 /// Why the run failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +46,13 @@ pub struct Failure {
     pub cause: Cause,
     /// Who waited for what at that time.
     pub waits: Vec<(InstanceId, String)>,
+}
+
+impl Failure {
+    /// Whether the user wanted it.
+    pub fn is_wished(&self) -> bool {
+        matches!(self.cause, Cause::Interrupted(_))
+    }
 }
 
 /// How a run ended.
