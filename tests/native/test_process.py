@@ -28,6 +28,8 @@ models:
 programs:
   caller: {{executable: {program}, args: [{role}], env: {{{env}}}}}
   echo: {{executable: {program}, args: [echo], env: {{{env}}}}}
+# Until the signal comes, the two wait for each other.
+settings: {{muscle_deadlock_receive_timeout: -1}}
 """
 
 
