@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 
 use titin_manager::directory::RunDirectory;
 use titin_manager::plan::{Plan, Start};
-use titin_manager::session::{View, exports};
+use titin_manager::session::View;
 
 /// The view for where messages go.
 pub(crate) fn make(verbose: bool) -> Box<dyn View> {
@@ -26,25 +26,4 @@ fn hosted(directory: &RunDirectory, plan: &Plan) -> Option<String> {
         .collect();
     let told = || serde_json::json!({ "manager": directory.connection(), "instances": instances });
     (!instances.is_empty()).then(|| format!("{}\n", told()))
-}
-
-/// How to start what is started by hand; `None` if nothing is. It goes to standard error, since standard output is
-/// for the end of the run, perhaps as JSON.
-fn by_hand(directory: &RunDirectory, plan: &Plan) -> Option<String> {
-    let names: Vec<&str> = plan
-        .instances
-        .iter()
-        .filter(|planned| planned.start == Start::ByHand)
-        .map(|planned| planned.name.as_str())
-        .collect();
-    let (first, others) = names.split_first()?;
-    let mut text = String::from("Start each of these programs in a shell of its own, after\n\n");
-    for line in exports(&directory.connection(), first).lines() {
-        text.push_str(&format!("    {line}\n"));
-    }
-    if !others.is_empty() {
-        let few = titin_model::listing(others.iter().copied());
-        text.push_str(&format!("\nand with TITIN_INSTANCE set to {few} for the others.\n"));
-    }
-    Some(text)
 }

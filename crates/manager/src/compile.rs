@@ -95,7 +95,7 @@ fn planned(
         component: path.to_owned(),
         component_id: component.id,
         indices: name.indices().to_vec(),
-        start: Start::ByHand,
+        start: Start::default(),
         cores: u32::try_from(component.need.cores()).unwrap_or(u32::MAX),
         ports: component.ports.values().map(port).collect(),
         spare_ports: spare_ports(component),
@@ -112,12 +112,15 @@ fn planned(
         let own = [Some(planned.name.as_str()), Some(path), component.implementation.as_deref()];
         names.iter().any(|name| own.contains(&Some(name.as_str())))
     };
-    planned.start = match &component.program {
+    let manual = |program: &model::Program| program.execution_model == ExecutionModel::Manual;
+    let by_hand = choices.serve_only
+        || is_meant(&choices.by_hand)
+        || component.program.as_ref().is_some_and(|program| manual(program));
+    let program = component.program.as_ref().and_then(|program| described(program, component, folders));
+    planned.start = match program {
         _ if is_meant(&choices.hosted) => Start::Hosted,
-        Some(program) if !choices.serve_only && !is_meant(&choices.by_hand) => {
-            start(program, component, folders)
-        }
-        _ => Start::ByHand,
+        Some(program) if !by_hand => Start::Program(program),
+        program => Start::ByHand(program),
     };
     planned
 }
@@ -127,9 +130,10 @@ fn spare_ports(component: &NetworkComponent) -> Vec<String> {
     ports.filter(|name| !component.ports.contains_key(*name)).map(ToString::to_string).collect()
 }
 
-fn start(program: &model::Program, component: &NetworkComponent, folders: &[PathBuf]) -> Start {
+/// What is to be run, if the description says so.
+fn described(program: &model::Program, component: &NetworkComponent, folders: &[PathBuf]) -> Option<Program> {
     let what = match &program.kind {
-        ProgramKind::Manual => return Start::ByHand,
+        ProgramKind::Manual => return None,
         ProgramKind::Executable(path) => {
             What::Executable { path: path.to_string_lossy().into_owned(), args: program.args.clone() }
         }
@@ -140,8 +144,7 @@ fn start(program: &model::Program, component: &NetworkComponent, folders: &[Path
         },
     };
     let launcher = match program.execution_model {
-        ExecutionModel::Manual => return Start::ByHand,
-        ExecutionModel::Direct => None,
+        ExecutionModel::Direct | ExecutionModel::Manual => None,
         ExecutionModel::OpenMpi => Some(MpiStart::OpenMpi),
         ExecutionModel::IntelMpi => Some(MpiStart::IntelMpi),
         ExecutionModel::SrunMpi => Some(MpiStart::Srun),
@@ -149,7 +152,7 @@ fn start(program: &model::Program, component: &NetworkComponent, folders: &[Path
     let processes = u32::try_from(component.need.processes()).unwrap_or(u32::MAX).max(1);
     let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
     let folder = program.directory.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
-    Start::Program(Program {
+    Some(Program {
         name: program.name.to_string(),
         what,
         base: program.base_env,
@@ -309,10 +312,11 @@ titin:
         let hosted = compiled(&Choices { hosted: vec!["micro".into()], ..Choices::default() }).unwrap();
         assert_eq!(hosted.instances.iter().filter(|planned| planned.start == Start::Hosted).count(), 2);
         let by_hand = compiled(&Choices { serve_only: true, ..Choices::default() }).unwrap();
-        assert!(by_hand.instances.iter().all(|planned| planned.start == Start::ByHand));
+        assert!(by_hand.instances.iter().all(|planned| matches!(planned.start, Start::ByHand(Some(_)))));
         assert_eq!(by_hand.terms.patience, Duration::from_secs(3600));
         let one = compiled(&Choices { by_hand: vec!["micro[1]".into()], ..Choices::default() }).unwrap();
-        let starts: Vec<bool> = one.instances.iter().map(|planned| planned.start == Start::ByHand).collect();
+        let by_hand = |planned: &Planned| matches!(planned.start, Start::ByHand(_));
+        let starts: Vec<bool> = one.instances.iter().map(by_hand).collect();
         assert_eq!(starts, [false, false, true]);
         let error = compiled(&Choices { hosted: vec!["mirco".into()], ..Choices::default() });
         assert!(error.unwrap_err().contains("did you mean micro?"));

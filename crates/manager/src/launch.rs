@@ -1,4 +1,4 @@
-//! From a program of the description to the command that the guard runs.
+//! From a program of the description to the command that the guard runs, or the user.
 //!
 //! A plain program is run as it is. A shell comes in only where the description asks for what only a shell can do: a
 //! script, environment modules, or a login environment. It then runs a `run_script.sh` that is kept beside the
@@ -36,6 +36,8 @@ pub struct Prepared {
     pub launch: Launch,
     /// The script, to be written to the instance's directory.
     pub script: Option<String>,
+    /// Whether the command is the user's program itself, with nothing around it.
+    pub bare: bool,
 }
 
 /// Name of the script in the instance's directory.
@@ -92,7 +94,8 @@ pub fn prepare(
         stdout: around.directory.join("stdout.txt"),
         stderr: around.directory.join("stderr.txt"),
     };
-    Ok(Prepared { launch, script })
+    let bare = script.is_none() && program.mpi.is_none() && matches!(program.what, What::Executable { .. });
+    Ok(Prepared { launch, script, bare })
 }
 
 /// The variables that tell a program who it is and where its run is, and how many threads to use.

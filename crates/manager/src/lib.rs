@@ -37,6 +37,7 @@ mod cores;
 pub mod directory;
 pub mod event;
 pub mod guard;
+mod hand;
 pub mod launch;
 pub mod log;
 pub mod placement;

@@ -74,15 +74,20 @@ pub struct Port {
 }
 
 /// How an instance comes to run.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Start {
     /// The manager starts this.
     Program(Program),
-    /// The user starts it, perhaps in a debugger.
-    #[default]
-    ByHand,
+    /// The user starts it, perhaps in a debugger: this, if the description says what.
+    ByHand(Option<Program>),
     /// The process that called the manager runs it.
     Hosted,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Start::ByHand(None)
+    }
 }
 
 /// A program to start.

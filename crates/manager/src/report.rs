@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::event::Exit;
+use crate::launch::quote;
 use crate::plan::{InstanceId, Start};
 use crate::state::{Cause, Failure, Fault, Manager};
 
@@ -74,7 +75,7 @@ impl Story {
         });
         let program = culprit.map(|id| match &plan.instances[id].start {
             Start::Program(program) => format!("program {}", program.name),
-            Start::ByHand => "started by hand".to_owned(),
+            Start::ByHand(_) => "started by hand".to_owned(),
             Start::Hosted => "run by the calling process".to_owned(),
         });
         let advice = match &output {
@@ -266,7 +267,10 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                     "smaller problem, or a larger host.".into(),
                 ],
                 Fault::WithoutClosing(Exit::Signal(..)) => vec![
-                    format!("Run it in a debugger: `titin run --by-hand {name} ...` starts the rest, and prints how to"),
+                    format!(
+                        "Run it in a debugger: `titin run --by-hand {} ...` starts the rest, and prints how to",
+                        quote(name)
+                    ),
                     "start this one.".into(),
                 ],
                 Fault::WithoutClosing(Exit::Code(_)) | Fault::AfterDone(_) | Fault::Said(_) => {

@@ -8,7 +8,7 @@ mod end;
 mod open;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use titin_wire::control;
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Action, Event, Level, Record, Signal};
 use crate::guard::Guard;
-use crate::launch::quote;
+use crate::hand::{ByHand, instructions};
 use crate::log::Log;
 use crate::placement::Placement;
-use crate::plan::Plan;
+use crate::plan::{Plan, Start};
 use crate::profile::Recorder;
 use crate::starter::Starter;
 use crate::state::{Manager, Standing};
@@ -36,6 +36,8 @@ pub use open::{Setup, SetupError};
 pub trait View {
     /// The run has begun, here.
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan);
+    /// What the user is to start, and how.
+    fn by_hand(&mut self, text: &str);
     /// A line of the log.
     fn said(&mut self, level: Level, line: &str);
     /// How things stand; called at the view's own pace, and once at the end.
@@ -48,6 +50,7 @@ pub trait View {
 enum Incoming {
     Opened(Arc<Link>),
     Event(Event),
+    ByHand(Box<ByHand>),
     Garbled(LinkId, String),
     Swept {
         left: Vec<String>,
@@ -103,6 +106,9 @@ pub struct Session {
     links: HashMap<LinkId, Arc<Link>>,
     sender: Sender<Incoming>,
     receiver: Receiver<Incoming>,
+    /// What is ready for the user to start, and how many are not yet; told when all are.
+    by_hand: Vec<ByHand>,
+    unready: usize,
 }
 
 impl Session {
@@ -117,6 +123,7 @@ impl Session {
         view.begun(&self.directory, &self.plan);
         self.announce(view);
         self.watch_host();
+        self.prepare_by_hand();
         let mut clock = Clock::new(self.begun);
         let begin = manager.begin(clock.now());
         let mut over = self.act(begin, view);
@@ -161,6 +168,14 @@ impl Session {
                 Some(Event::Lost(id, why))
             }
             Incoming::Event(event) => Some(event),
+            Incoming::ByHand(ready) => {
+                self.by_hand.push(*ready);
+                self.unready -= 1;
+                if self.unready == 0 {
+                    view.by_hand(&instructions(&std::mem::take(&mut self.by_hand)));
+                }
+                None
+            }
             Incoming::Garbled(id, why) => {
                 self.links.remove(&id)?.close();
                 Some(Event::Lost(id, why))
@@ -206,6 +221,15 @@ impl Session {
             }
         }
         over
+    }
+
+    /// Has all made ready for the instances that the user starts.
+    fn prepare_by_hand(&mut self) {
+        let instances = &self.plan.instances;
+        for id in instances.ids().filter(|&id| matches!(instances[id].start, Start::ByHand(_))) {
+            self.starter.start(id);
+            self.unready += 1;
+        }
     }
 
     fn record(&mut self, record: &Record, view: &mut dyn View) {
@@ -281,10 +305,4 @@ impl Session {
             let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
         }
     }
-}
-
-/// The lines that start a program by hand in this run.
-pub fn exports(connection: &Path, instance: &str) -> String {
-    let connection = quote(&connection.to_string_lossy());
-    format!("export TITIN_MANAGER={connection}\nexport TITIN_INSTANCE={}\n", quote(instance))
 }

@@ -1,11 +1,11 @@
-//! The thread that prepares programs for their start and hands them to the guard.
+//! The thread that prepares programs for their start and hands them to the guard, or to the user.
 //!
 //! It is a thread of its own since copying files takes as long as it takes. Once the run has failed it prepares nothing
 //! more, and ends what it is in the middle of.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -13,9 +13,10 @@ use std::sync::mpsc::{Sender, channel};
 use crate::directory::{DirectoryError, RunDirectory, is_full};
 use crate::event::Event;
 use crate::guard::{Guard, Launch};
-use crate::launch::{SCRIPT, Surroundings, prepare};
+use crate::hand::ByHand;
+use crate::launch::{Prepared, SCRIPT, Surroundings, prepare};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, Start};
+use crate::plan::{InstanceId, Plan, Program, Start};
 use crate::stage::{GoOn, StageError, stage_in};
 
 /// What programs are prepared from.
@@ -29,6 +30,15 @@ pub(crate) struct Workshop {
     pub(crate) guard: Arc<Guard>,
 }
 
+/// What the thread has to say that the guard does not.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Something that the state machine must know.
+    Event(Event),
+    /// All is ready for a program that the user starts.
+    ByHand(Box<ByHand>),
+}
+
 /// Asks for programs to be started.
 pub(crate) struct Starter {
     asked: Sender<InstanceId>,
@@ -36,13 +46,13 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// Begins the thread; `report` gets what it has to say that the guard does not.
+    /// Begins the thread, whose news `report` gets.
     ///
     /// # Errors
     /// If the system gives no thread.
     pub(crate) fn begin(
         workshop: Workshop,
-        report: impl Fn(Event) + Clone + Send + 'static,
+        report: impl Fn(News) + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let (asked, waiting) = channel();
         let over = Arc::new(AtomicBool::new(false));
@@ -53,16 +63,15 @@ impl Starter {
         let work = move || {
             let _alarm = Alarm(report.clone());
             for id in waiting {
-                if over.load(Ordering::Acquire) {
-                    report(Event::Spared(id));
-                    continue;
-                }
-                match workshop.prepare(id, &env, &|| !over.load(Ordering::Acquire)) {
-                    Ok(launch) => workshop.guard.launch(id, launch),
+                let go_on = || !over.load(Ordering::Acquire);
+                let prepared = if go_on() { workshop.prepare(id, &env, &go_on) } else { Err(Obstacle::Over) };
+                match prepared {
+                    Ok(Ready::Program(launch)) => workshop.guard.launch(id, launch),
+                    Ok(Ready::ByHand(ready)) => report(News::ByHand(ready)),
                     Err(obstacle) => {
                         // The run fails by it, so what follows is spared from now on.
                         over.store(true, Ordering::Release);
-                        obstacle.events(id).into_iter().for_each(&report);
+                        obstacle.events(id).into_iter().for_each(|event| report(News::Event(event)));
                     }
                 }
             }
@@ -71,7 +80,7 @@ impl Starter {
         Ok(starter)
     }
 
-    /// Has an instance's program started.
+    /// Has an instance's program started, or all made ready for the user to start it.
     pub(crate) fn start(&self, id: InstanceId) {
         // A thread that has ended has said so.
         let _ = self.asked.send(id);
@@ -84,13 +93,13 @@ impl Starter {
 }
 
 /// Without the thread, instances would be waited for that never come.
-struct Alarm<F: Fn(Event)>(F);
+struct Alarm<F: Fn(News)>(F);
 
-impl<F: Fn(Event)> Drop for Alarm<F> {
+impl<F: Fn(News)> Drop for Alarm<F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let text = "internal error in the thread that starts programs: see standard error";
-            (self.0)(Event::Trouble(text.to_owned()));
+            (self.0)(News::Event(Event::Trouble(text.to_owned())));
         }
     }
 }
@@ -138,32 +147,63 @@ impl From<StageError> for Obstacle {
     }
 }
 
+/// What can be started now.
+enum Ready {
+    Program(Launch),
+    ByHand(Box<ByHand>),
+}
+
 impl Workshop {
     fn prepare(
         &self,
         id: InstanceId,
         env: &BTreeMap<String, String>,
         go_on: GoOn<'_>,
-    ) -> Result<Launch, Obstacle> {
+    ) -> Result<Ready, Obstacle> {
         let planned = &self.plan.instances[id];
-        let Start::Program(program) = &planned.start else {
-            return Err(Obstacle::Program("it is not ours to start".into()));
-        };
         let folder = self.directory.prepare_instance(&planned.name)?;
         let workdir = folder.join("workdir");
         stage_in(&planned.stage_in, &self.folders, &workdir, self.directory.path(), go_on)?;
+        Ok(match &planned.start {
+            Start::Program(program) => Ready::Program(self.launch(id, program, &folder, env)?.launch),
+            Start::ByHand(program) => {
+                let command = match program {
+                    None => Err("the description does not say which".to_owned()),
+                    Some(program) => match self.launch(id, program, &folder, env) {
+                        Ok(prepared) => Ok(prepared),
+                        // The user may have another one.
+                        Err(Obstacle::Program(why)) => Err(why),
+                        Err(obstacle) => return Err(obstacle),
+                    },
+                };
+                let (name, component) = (planned.name.clone(), planned.component.clone());
+                let connection = self.directory.connection();
+                Ready::ByHand(Box::new(ByHand { name, component, workdir, connection, command }))
+            }
+            Start::Hosted => return Err(Obstacle::Program("it is not ours to start".into())),
+        })
+    }
+
+    /// What is to be run.
+    fn launch(
+        &self,
+        id: InstanceId,
+        program: &Program,
+        folder: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Prepared, Obstacle> {
         let around = Surroundings {
             env,
             connection: &self.directory.connection(),
             titin: self.titin.as_os_str(),
-            directory: &folder,
+            directory: folder,
             cores: &self.placement.cores[id],
         };
         let prepared = prepare(&self.plan, id, program, &around).map_err(Obstacle::Program)?;
-        if let Some(text) = prepared.script {
-            self.directory.write_script(&folder.join(SCRIPT), &text)?;
+        if let Some(text) = &prepared.script {
+            self.directory.write_script(&folder.join(SCRIPT), text)?;
         }
-        Ok(prepared.launch)
+        Ok(prepared)
     }
 }
 
@@ -197,6 +237,8 @@ mod tests {
             panic!("no such place");
         });
         thread.join().unwrap_err();
-        assert!(matches!(receiver.recv().unwrap(), Event::Trouble(text) if text.contains("internal error")));
+        assert!(
+            matches!(receiver.recv().unwrap(), News::Event(Event::Trouble(text)) if text.contains("internal error"))
+        );
     }
 }

@@ -9,7 +9,7 @@ use titin_manager::plan::Plan;
 use titin_manager::session::View;
 use titin_manager::state::{Phase, Standing};
 
-use super::{by_hand, hosted};
+use super::hosted;
 use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
 
 /// How often the lines are written anew.
@@ -47,9 +47,6 @@ impl View for Live {
         if let Some(text) = hosted(directory, plan) {
             crate::terminal::print(&text);
         }
-        if let Some(text) = by_hand(directory, plan) {
-            self.print(&text);
-        }
         let count = plan.instances.len();
         let room = rows().unwrap_or(24).saturating_sub(6).max(1);
         let shown = if count <= room { count } else { room - 1 };
@@ -64,6 +61,10 @@ impl View for Live {
         };
         self.lines = (0..shown).map(|_| line("{prefix} {msg}")).collect();
         self.rest = (shown < count).then(|| line("{prefix}{msg}"));
+    }
+
+    fn by_hand(&mut self, text: &str) {
+        self.print(text);
     }
 
     fn said(&mut self, level: Level, line: &str) {

@@ -8,7 +8,7 @@ use titin_manager::plan::Plan;
 use titin_manager::session::View;
 use titin_manager::state::Standing;
 
-use super::{by_hand, hosted};
+use super::hosted;
 use crate::terminal::{harmless, print, warn};
 
 pub(crate) struct Plain {
@@ -27,9 +27,10 @@ impl View for Plain {
         if let Some(text) = hosted(directory, plan) {
             print(&text);
         }
-        if let Some(text) = by_hand(directory, plan) {
-            warn(&text);
-        }
+    }
+
+    fn by_hand(&mut self, text: &str) {
+        warn(text);
     }
 
     fn said(&mut self, level: Level, line: &str) {

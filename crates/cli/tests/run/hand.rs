@@ -59,6 +59,30 @@ fn programs_are_started_by_hand_in_either_order() {
 }
 
 #[test]
+fn what_is_printed_can_be_pasted_and_files_are_staged_as_for_others() {
+    let stage = Stage::pair("macro", "micro", "titin: {stage: {micro: {in: [mesh.txt], out: [result.txt]}}}");
+    fs::write(stage.path().join("mesh.txt"), "points").unwrap();
+    let told = stage.path().join("told");
+    let mut command = stage.command(&["run", "--by-hand", "micro"]);
+    command.stderr(fs::File::create(&told).unwrap());
+    let mut run = Running(command.spawn().expect("titin starts"));
+    let text = wait_until("it is told how", || {
+        fs::read_to_string(&told).ok().filter(|text| text.contains("\n# in a debugger: gdb --args "))
+    });
+    let lines = text.split_once("# micro\n").and_then(|(_, rest)| rest.split_once("# in a debugger"));
+    let (lines, _) = lines.expect("a part for micro");
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", lines]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = finish(Running(shell.spawn().expect("a shell starts")));
+    assert_eq!(done.code(), Some(0), "{lines}\n{}", done.err);
+    let status = wait_until("the run ends", || run.0.try_wait().expect("it is a child"));
+    assert_eq!(status.code(), Some(0), "{}", fs::read_to_string(&told).unwrap());
+    assert_eq!(fs::read_to_string(stage.instance("micro", "workdir/mesh.txt")).unwrap(), "points");
+    assert_eq!(stage.read("results/micro/result.txt"), "micro");
+    stage.assert_nothing_left();
+}
+
+#[test]
 fn one_of_them_is_started_by_hand_and_dies() {
     // Also as on systems where the manager has to look whether a process is there (before Linux 5.3).
     for old_system in [false, true] {

@@ -23,7 +23,7 @@ use crate::log::{Log, stamp};
 use crate::placement::place;
 use crate::plan::Plan;
 use crate::profile::Recorder;
-use crate::starter::{Starter, Workshop};
+use crate::starter::{self, Starter, Workshop};
 
 /// What a run is begun with.
 #[derive(Debug)]
@@ -109,7 +109,12 @@ impl Session {
             guard: guard.clone(),
         };
         let hear = sender.clone();
-        let report = move |event| drop(hear.send(Incoming::Event(event)));
+        let report = move |news| {
+            let _ = hear.send(match news {
+                starter::News::Event(event) => Incoming::Event(event),
+                starter::News::ByHand(ready) => Incoming::ByHand(ready),
+            });
+        };
         let starter =
             Starter::begin(workshop, report).map_err(system("start the thread that starts programs"))?;
         let log = Log::new(directory.open_log()?, plan.clone());
@@ -132,6 +137,8 @@ impl Session {
             links: HashMap::new(),
             sender,
             receiver,
+            by_hand: Vec::new(),
+            unready: 0,
         })
     }
 }

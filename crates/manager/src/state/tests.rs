@@ -293,7 +293,7 @@ fn an_empty_model_is_over_at_once() {
 
 #[test]
 fn programs_that_are_not_ours_end_the_run_by_being_done() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand), ("micro", Start::Hosted)]));
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None)), ("micro", Start::Hosted)]));
     assert!(rig.begun.is_empty());
     assert_eq!(rig.phase("macro"), Phase::Awaited);
     rig.join("macro");

@@ -192,7 +192,7 @@ fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_
 
 #[test]
 fn a_program_started_by_hand_that_dies_is_named() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand), ("micro", Start::ByHand)]));
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None)), ("micro", Start::ByHand(None))]));
     rig.join("macro");
     rig.event(Event::Watching(100));
     rig.join("micro");
@@ -348,7 +348,7 @@ fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
     let silent = rig.logs.iter().filter(|(_, text)| text.contains("its process lives"));
     assert_eq!(silent.count(), 2, "said once each");
 
-    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand)]));
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand(None))]));
     rig.join("macro");
     rig.event(Event::Opened(rig.link("micro")));
     let registration = Registration { host: "elsewhere".into(), ..rig.registration("micro") };

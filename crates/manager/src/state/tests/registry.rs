@@ -114,7 +114,7 @@ fn ports_that_the_program_has_elsewhere_are_no_surprise() {
 
 #[test]
 fn a_program_started_by_hand_may_try_again() {
-    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand)]));
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand(None))]));
     assert!(
         rig.join_with("micro", &["in s", "final o_f"])
             .unwrap()
@@ -171,7 +171,7 @@ fn one_that_comes_a_minute_late_is_waited_for_and_one_that_never_comes_is_not() 
 
 #[test]
 fn a_process_that_the_guard_did_not_start_is_watched() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand)]));
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None))]));
     rig.join("macro");
     assert_eq!(rig.watches, [100]);
     rig.event(Event::Opened(rig.link("micro")));
