@@ -14,8 +14,11 @@ use crate::state::{Cause, Failure, Fault, Manager};
 /// Lines that are shown of an output.
 const TAIL: usize = 12;
 
-/// Letters that are shown of a line.
+/// Letters of a line; what is longer goes on in the next.
 const WIDTH: usize = 160;
+
+/// Lines that are shown of what was one, the last with its end, where the advice is.
+const ROWS: usize = 4;
 
 /// How Python ends that does not find the package.
 const NO_TITIN: &str = "No module named 'titin'";
@@ -131,13 +134,12 @@ impl Story {
         let mut section = |heading: &str, lines: Vec<String>| {
             for (number, line) in lines.iter().enumerate() {
                 // Most of it comes from programs, and is shown at a terminal.
-                let line = cut(&clean(line));
-                let (heading, line) = match (number, heading) {
-                    (0, "First:") => (heading, paint("31", &line)),
-                    (0, _) => (heading, line),
-                    _ => ("", line),
-                };
-                let _ = writeln!(page, "{} {line}", paint("1", &format!("{heading:<9}")));
+                for (row, text) in wrapped(&clean(line)).iter().enumerate() {
+                    let text =
+                        if (number, heading) == (0, "First:") { paint("31", text) } else { text.clone() };
+                    let heading = if (number, row) == (0, 0) { heading } else { "" };
+                    let _ = writeln!(page, "{} {text}", paint("1", &format!("{heading:<9}")));
+                }
             }
         };
         let mut cause: Vec<String> = self.cause.lines().map(str::to_owned).collect();
@@ -193,12 +195,28 @@ fn listed(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Long lines would push the rest off the page.
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(WIDTH) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
+/// A line in rows. Very long ones would push the rest off the page, so they lose what is between their beginning and
+/// their end.
+fn wrapped(line: &str) -> Vec<String> {
+    // What is quoted goes on as a quotation.
+    let margin = if line.starts_with("| ") { "|   " } else { "" };
+    let mut rows = Vec::new();
+    let mut rest = line;
+    while let Some((end, _)) = rest.char_indices().nth(WIDTH - margin.len()) {
+        let between_words = |&at: &usize| rest[at..].starts_with(' ');
+        let at =
+            (end / 2..=end).rev().filter(|&at| rest.is_char_boundary(at)).find(between_words).unwrap_or(end);
+        rows.push(&rest[..at]);
+        rest = rest[at..].trim_start();
     }
+    rows.push(rest);
+    let (first, last) = (ROWS / 2, rows.len().saturating_sub(ROWS / 2));
+    let mut shown = Vec::new();
+    for (number, row) in rows.iter().enumerate().filter(|(number, _)| *number < first || *number >= last) {
+        let gap = if number == last && last > first { "… " } else { "" };
+        shown.push(format!("{}{gap}{row}", if number > 0 { margin } else { "" }));
+    }
+    shown
 }
 
 /// A line without letters that would move the cursor, or worse.
@@ -396,6 +414,19 @@ mod tests {
             lines.contains(&"line 8999".to_owned()) && lines.contains(&"[31mred".to_owned()),
             "{lines:?}"
         );
-        assert_eq!(cut(&"é".repeat(200)).chars().count(), WIDTH + 1);
+    }
+
+    #[test]
+    fn long_lines_keep_their_ends_where_the_advice_is() {
+        assert_eq!(wrapped("short"), ["short"]);
+        let words = "word ".repeat(60);
+        let rows = wrapped(&format!("| {words}do this"));
+        assert_eq!(rows.len(), 2);
+        assert!(rows[0].starts_with("| word") && rows[1].starts_with("|   word"), "{rows:?}");
+        assert!(rows[1].ends_with("do this"), "{rows:?}");
+        let rows = wrapped(&format!("{}do this", "é".repeat(5000)));
+        assert_eq!(rows.len(), ROWS);
+        assert!(rows[2].starts_with("… é") && rows[3].ends_with("do this"), "{rows:?}");
+        assert!(rows.iter().all(|row| row.chars().count() <= WIDTH + 2), "{rows:?}");
     }
 }
