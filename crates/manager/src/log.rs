@@ -56,7 +56,8 @@ impl Log {
         let (level, width) = (record.level.name(), self.width);
         let mut line = format!("{}  {level:<8} {name:<width$}  ", self.time(record.time));
         if let Some(simulated) = record.simulated {
-            let _ = write!(line, "t={simulated}  ");
+            // Large and small numbers with an exponent, so that they stay short.
+            let _ = write!(line, "t={}  ", format!("{simulated:?}").trim_end_matches(".0"));
         }
         // What follows stands under the first line, so that every record begins with its time.
         let mut lines = record.text.lines();
@@ -98,6 +99,8 @@ mod tests {
         let written = std::fs::read_to_string(path).unwrap();
         assert_eq!(written, "1970-01-01 00:00:01.500  WARNING  manager  t=0.25  first\n    second\n");
         assert_eq!(stamp().len(), 15);
+        let at = |simulated| log.line(&Record { simulated: Some(simulated), ..record.clone() });
+        assert!(at(1e300).contains("  t=1e300  ") && at(20.0).contains("  t=20  "), "{}", at(1e300));
     }
 
     #[test]

@@ -137,12 +137,13 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
     };
     let simulated = standing.position.as_ref().and_then(|position| position.simulated);
     if let Some(time) = simulated {
-        text.push_str(&format!(" t = {time:<10.6}"));
+        text.push_str(&format!(" t = {:<10}", short(time)));
     }
     if let (Some(time), Some(end)) = (simulated, standing.end)
         && end > 0.0
     {
-        text.push_str(&bar(time / end));
+        // The last message may have been a step before the end.
+        text.push_str(&bar(if standing.phase == Phase::Done { 1.0 } else { time / end }));
     }
     if let Some((messages, bytes)) = rate
         && !matches!(standing.phase, Phase::Done | Phase::Failed)
@@ -154,6 +155,18 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
         ));
     }
     text
+}
+
+/// A number with six digits at most.
+fn short(number: f64) -> String {
+    const DIGITS: i32 = 6;
+    let size = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
+    if !(-4..DIGITS).contains(&size) {
+        return format!("{number:.4e}");
+    }
+    let text = format!("{number:.*}", (DIGITS - 1 - size) as usize);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.to_owned()
 }
 
 fn bar(part: f64) -> String {
@@ -184,10 +197,20 @@ mod tests {
             end: Some(10.0),
         };
         let text = strip_str(&message(&standing, Some((1234.0, 5_600_000.0)))).to_string();
-        assert_eq!(text, "running  t = 2.500000   ━━━━━───────────────  25 % 1234 messages/s, 5.60 MB/s");
+        assert_eq!(text, "running  t = 2.5        ━━━━━───────────────  25 % 1234 messages/s, 5.60 MB/s");
         standing.phase = Phase::Done;
+        let text = strip_str(&message(&standing, Some((0.0, 0.0)))).to_string();
+        assert_eq!(text, "done     t = 2.5        ━━━━━━━━━━━━━━━━━━━━ 100 %");
         standing.end = None;
         let text = strip_str(&message(&standing, Some((0.0, 0.0)))).to_string();
-        assert_eq!(text, "done     t = 2.500000  ");
+        assert_eq!(text, "done     t = 2.5       ");
+    }
+
+    #[test]
+    fn simulated_time_is_short_whatever_its_size() {
+        let shown = [0.0, 2880.0, 0.1 + 0.2, -1.25, 123_456.7, 999_999.9, 1e-4, 1e-5, 2.5e9, f64::INFINITY];
+        let texts =
+            ["0", "2880", "0.3", "-1.25", "123457", "1000000", "0.0001", "1.0000e-5", "2.5000e9", "inf"];
+        assert_eq!(shown.map(short), texts);
     }
 }

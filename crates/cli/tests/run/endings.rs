@@ -172,6 +172,6 @@ fn at_a_terminal_each_instance_has_a_line() {
     assert!(plain.len() < done.out.len(), "colours: {:?}", done.out);
     assert!(plain.contains("macro done     t = 5"), "{plain:?}");
     assert!(plain.contains("micro done"), "{plain:?}");
-    assert!(plain.contains(" 83 %"), "the time against the end: {plain:?}");
+    assert!(plain.contains(" 100 %"), "the time against the end: {plain:?}");
     assert!(plain.contains("pair: done in"), "{plain:?}");
 }
