@@ -1,6 +1,7 @@
 //! What happens to a run, and what is to be done about it: the two ends of the state machine.
 
 use std::fmt;
+use std::time::Duration;
 
 use titin_transport::LinkId;
 use titin_wire::control::{Profile, ToManager, ToProgram};
@@ -36,6 +37,8 @@ pub enum Event {
     Interrupted(String),
     /// The manager itself cannot go on, and why: a full disk, for instance.
     Trouble(String),
+    /// The manager itself could do nothing for so long: somebody had stopped it, or the host slept.
+    Away(Duration),
     /// Time has passed.
     Tick,
 }

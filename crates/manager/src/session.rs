@@ -131,16 +131,16 @@ impl Session {
         while !over {
             let until = next_look.map_or(manager.deadline(), |look| look.min(manager.deadline()));
             let heard = self.receiver.recv_timeout(until.saturating_sub(clock.now()));
-            clock.woken(until);
+            let away = clock.woken(until).map(Event::Away);
             let event = match heard {
                 Ok(incoming) => self.hear(incoming, view),
                 Err(RecvTimeoutError::Timeout) => Some(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the session holds a sender itself"),
             };
-            if let Some(event) = event {
+            for event in away.into_iter().chain(event) {
                 let guard_lost = matches!(event, Event::GuardLost(_));
                 let actions = manager.handle(clock.now(), event);
-                over = self.act(actions, view);
+                over |= self.act(actions, view);
                 if guard_lost {
                     self.end_orphans(view);
                 }

@@ -54,6 +54,8 @@ pub struct Manager {
     waits: deadlock::Waits,
     course: ending::Course,
     next_beat: Duration,
+    /// When the manager came back that could do nothing for a while, and for how long.
+    away: Option<(Duration, Duration)>,
     now: Duration,
     actions: Vec<Action>,
 }
@@ -206,6 +208,7 @@ impl Manager {
             waits: deadlock::Waits::default(),
             course: ending::Course::Running,
             next_beat: Duration::ZERO,
+            away: None,
             now: Duration::ZERO,
             actions: Vec::new(),
         }
@@ -243,6 +246,7 @@ impl Manager {
                 Event::GuardLost(why) => self.guard_lost(why),
                 Event::Interrupted(signal) => self.interrupted(signal),
                 Event::Trouble(what) => self.fail(Cause::Trouble(what)),
+                Event::Away(time) => self.away = Some((self.now, time)),
                 Event::Tick => {}
             }
             self.tick();

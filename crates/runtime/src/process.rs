@@ -416,7 +416,8 @@ impl Process {
             self.tell(&ToManager::Heartbeat {});
         }
         if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) {
-            let text = format!("the run's manager has given no sign of life for {:?}", 3 * heartbeat);
+            let silence = (3 * heartbeat).as_secs_f64();
+            let text = format!("the run's manager has given no sign of life for {silence:.1} s");
             self.fail(Error::new(Kind::Connection, text));
         }
         Some(TICK.min(heartbeat))

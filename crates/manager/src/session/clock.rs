@@ -20,12 +20,14 @@ impl Clock {
         self.begun.elapsed().saturating_sub(self.stopped)
     }
 
-    /// Takes notice of when a sleep was to end that has ended now.
-    pub(super) fn woken(&mut self, until: Duration) {
+    /// Takes notice of when a sleep was to end that has ended now. If that is late, by how much.
+    pub(super) fn woken(&mut self, until: Duration) -> Option<Duration> {
         let late = self.now().saturating_sub(until);
-        if late > Self::LATE {
-            self.stopped += late;
+        if late <= Self::LATE {
+            return None;
         }
+        self.stopped += late;
+        Some(late)
     }
 }
 
@@ -38,10 +40,10 @@ mod tests {
         let begun = Instant::now().checked_sub(Duration::from_secs(100)).expect("the machine is older");
         let mut clock = Clock { begun, stopped: Duration::ZERO };
         // Woken in time, or nearly.
-        clock.woken(Duration::from_secs(100));
+        assert_eq!(clock.woken(Duration::from_secs(100)), None);
         assert!(clock.now() >= Duration::from_secs(100));
         // To be woken after 10 s, that is 90 s ago.
-        clock.woken(Duration::from_secs(10));
+        assert_eq!(clock.woken(Duration::from_secs(10)).unwrap().as_secs(), 90);
         assert!((10.0..11.0).contains(&clock.now().as_secs_f64()), "{:?}", clock.now());
     }
 }

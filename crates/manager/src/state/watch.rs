@@ -273,11 +273,29 @@ impl Manager {
         }
         member.fault = Some(fault.clone());
         if self.course.failure().is_none() {
-            self.fail(Cause::Instance(id, fault));
+            let cause = self.own_fault(&fault).unwrap_or(Cause::Instance(id, fault));
+            self.fail(cause);
         } else {
             let level = if fault == Fault::Stopped { Level::Info } else { Level::Debug };
             self.log(level, Some(id), fault.to_string());
         }
+    }
+
+    /// An instance gives up a manager that is silent for too long. If this one was, it is to blame.
+    fn own_fault(&self, fault: &Fault) -> Option<Cause> {
+        let (back, time) = self.away?;
+        let heartbeat = self.plan.terms.heartbeat;
+        // It was away for somewhat longer than it knows.
+        let blamed =
+            matches!(fault, Fault::Said(_)) && self.now - back <= LATE_WORDS && time >= heartbeat / 2;
+        blamed.then(|| {
+            Cause::Trouble(format!(
+                "titin itself was stopped for {:.0} s or longer, so programs took it for gone, as they do after {} s \
+                 (`titin: {{heartbeat: ...}}`). Ctrl-Z, or `kill -TSTP`, stops a run with its programs",
+                time.as_secs_f64(),
+                heartbeat.as_secs_f64()
+            ))
+        })
     }
 
     /// When an instance that has not joined counts as late.

@@ -207,6 +207,29 @@ fn a_program_started_by_hand_that_dies_is_named() {
 }
 
 #[test]
+fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
+    let text = "the run's manager has given no sign of life for 10.0 s";
+    let mut rig = Rig::pair();
+    rig.event(Event::Away(Duration::from_secs(11)));
+    rig.fail("micro", text, false);
+    let failure = rig.failure().unwrap();
+    assert!(failure.starts_with("titin itself was stopped for 11 s or longer"), "{failure}");
+    let mut affected = rig.manager.affected(None).into_iter();
+    assert!(affected.any(|(id, how)| id == rig.id("micro") && how == text));
+
+    // What comes of itself is not taken for that.
+    let mut rig = Rig::pair();
+    rig.event(Event::Away(Duration::from_secs(11)));
+    rig.pass(Duration::from_secs(4));
+    rig.fail("micro", "negative depth", false);
+    assert!(rig.failure().unwrap().starts_with("micro reported an error: negative depth"));
+    let mut rig = Rig::pair();
+    rig.event(Event::Away(Duration::from_secs(2)));
+    rig.fail("micro", "negative depth", false);
+    assert!(rig.failure().unwrap().starts_with("micro reported an error"));
+}
+
+#[test]
 fn whoever_does_not_end_is_asked_and_then_killed() {
     let mut rig = Rig::pair();
     rig.lose("macro");
