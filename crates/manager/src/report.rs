@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::event::Exit;
 use crate::launch::quote;
-use crate::plan::{InstanceId, Start};
+use crate::plan::{InstanceId, Planned, Start, What};
 use crate::state::{Cause, Failure, Fault, Manager};
 
 /// Lines that are shown of an output.
@@ -83,7 +83,13 @@ impl Story {
         });
         let advice = match &output {
             Some((lines, _)) if lines.iter().any(|line| line.ends_with(NO_TITIN)) => another_python(titin),
-            _ => advice(manager, failure),
+            _ => match &failure.cause {
+                Cause::Instance(id, fault) if fault.may_miss_a_file() => {
+                    let lost = lost_file(&plan.instances[*id], &folder(&name(*id)).join("workdir"));
+                    lost.into_iter().flatten().chain(advice(manager, failure)).collect()
+                }
+                _ => advice(manager, failure),
+            },
         };
         Story {
             model: plan.model.clone(),
@@ -259,6 +265,35 @@ fn another_python(titin: &Path) -> Vec<String> {
     }
 }
 
+/// What to do where a program was given a file that is not in its work directory, but stands beside the description.
+fn lost_file(planned: &Planned, workdir: &Path) -> Option<Vec<String>> {
+    let Start::Program(program) = &planned.start else { return None };
+    let words: Vec<&str> = match &program.what {
+        What::Executable { args, .. } => args.iter().map(String::as_str).collect(),
+        What::Script(text) => text.split_whitespace().collect(),
+        What::BuiltIn { .. } => Vec::new(),
+    };
+    let is_lost = |word: &&str| {
+        // Nobody knows what others stand for.
+        let named = Path::new(word).is_relative() && !word.starts_with('-');
+        named && program.folder.join(word).is_file() && !workdir.join(word).exists()
+    };
+    let lost = words.into_iter().find(is_lost)?;
+    let file = Path::new(lost).file_name()?.display();
+    let full: PathBuf = program.folder.join(lost).components().collect();
+    Some(vec![
+        format!(
+            "{} runs in its work directory, where there is no {lost}: write {},",
+            planned.name,
+            full.display()
+        ),
+        format!(
+            "or have it copied there: `titin: {{stage: {{{}: {{in: [{lost}]}}}}}}`, and write {file}.",
+            planned.component
+        ),
+    ])
+}
+
 /// What somebody with this failure should do.
 fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
     let plan = manager.plan();
@@ -317,6 +352,7 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Program;
 
     fn story() -> Story {
         Story {
@@ -350,6 +386,37 @@ mod tests {
         assert!(page.lines().count() < 40);
         assert!(!page.contains('\x1b'));
         assert!(story().page(true).starts_with("\x1b[1;31mThe run of demo"));
+    }
+
+    #[test]
+    fn a_file_beside_the_description_is_no_file_of_the_work_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let workdir = folder.path().join("workdir");
+        std::fs::create_dir_all(folder.path().join("code")).unwrap();
+        std::fs::create_dir_all(&workdir).unwrap();
+        for file in ["code/a.py", "both.txt", "workdir/both.txt"] {
+            std::fs::write(folder.path().join(file), "").unwrap();
+        }
+        let advice = |what| {
+            let program = Program { what, folder: folder.path().into(), ..Program::default() };
+            let start = Start::Program(program);
+            lost_file(
+                &Planned { name: "m[1]".into(), component: "m".into(), start, ..Planned::default() },
+                &workdir,
+            )
+        };
+        let run = |args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            advice(What::Executable { path: "python3".into(), args })
+        };
+        assert_eq!(run(&["-v", "both.txt", "none.txt", "/etc/passwd", ""]), None);
+        let told = run(&["-u", "code/a.py"]).unwrap().join(" ");
+        assert!(
+            told.starts_with("m[1] runs in its work directory, where there is no code/a.py: write /"),
+            "{told}"
+        );
+        assert!(told.ends_with("`titin: {stage: {m: {in: [code/a.py]}}}`, and write a.py."), "{told}");
+        assert!(advice(What::Script("exec python3 ./code/a.py".into())).is_some());
     }
 
     #[test]

@@ -56,6 +56,19 @@ pub enum Fault {
     Stopped,
 }
 
+impl Fault {
+    /// Whether a file that it did not find may be the reason.
+    pub fn may_miss_a_file(&self) -> bool {
+        match self {
+            Fault::BeforeJoining(exit) | Fault::WithoutClosing(exit) => {
+                matches!(exit, Exit::Code(code) if *code != 0)
+            }
+            Fault::Said(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
