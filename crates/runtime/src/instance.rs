@@ -48,6 +48,8 @@ pub(crate) struct Inner {
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
     pub(crate) cycle: Mutex<Loop>,
+    /// Whether a call begins the next use.
+    beginning: AtomicBool,
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
@@ -366,6 +368,7 @@ impl Inner {
             bell,
             ports,
             cycle: Mutex::new(Loop::new(true)),
+            beginning: AtomicBool::new(false),
             settings,
             overlay: Mutex::default(),
             numbered: Mutex::default(),

@@ -13,7 +13,7 @@ use titin_wire::settings::{Overlay, Setting, decode_overlay};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
-use crate::port::{End, Inlet, InletState, Port};
+use crate::port::{Busy, End, Inlet, InletState, Port};
 use crate::sel::Call;
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
@@ -47,10 +47,18 @@ impl Instance {
     ///
     /// # Errors
     /// [`Kind::CallOrder`] if a message of the last use was not taken, or if some F_INIT ports are closed and others are
-    /// not; [`Kind::Setting`] if overlays contradict each other; as [`Instance::receive`].
+    /// not; [`Kind::Setting`] if overlays contradict each other; [`Kind::Usage`] if another thread is in this call; as
+    /// [`Instance::receive`].
     pub fn reuse(&self) -> Result<bool> {
         let inner = &self.inner;
         inner.enter()?;
+        let _beginning = Busy::take(&inner.beginning).ok_or_else(|| {
+            let text = format!(
+                "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
+                inner.name
+            );
+            Error::new(Kind::Usage, text)
+        })?;
         if let Some(text) = inner.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)));
         }
@@ -120,7 +128,13 @@ impl Instance {
         let (mut sources, mut busy) = (Vec::new(), Vec::new());
         for &PortId(number) in ports {
             let port = &inner.ports[number];
-            busy.push(port.enter()?);
+            busy.push(port.enter().map_err(|error| {
+                if ports.iter().filter(|other| other.0 == number).count() == 1 {
+                    return error;
+                }
+                let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
+                Error::new(Kind::Usage, text)
+            })?);
             if port.resizable && !port.operator.sends() {
                 sources.extend(inner.ends_of(number).map(|source| Source { slot: None, ..source }));
                 continue;

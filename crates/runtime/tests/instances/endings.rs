@@ -1,5 +1,7 @@
 //! How runs end: in good order, in a deadlock, with a failure.
 
+use std::sync::mpsc::channel;
+
 use titin_runtime::*;
 
 use crate::stage::{Role, Stage};
@@ -157,4 +159,25 @@ fn a_failure_wakes_the_other_threads_of_its_own_instance() {
         assert!(error.text.contains("the ice is too thin"), "{error}");
     });
     assert!(b.close().unwrap_err().text.contains("the ice is too thin"));
+}
+
+#[test]
+fn one_thread_at_a_time_begins_a_use() {
+    let stage = Stage::open(&[("a", "o_f: out"), ("b", "f_init: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        for sender in [sender.clone(), sender] {
+            let b = &b;
+            scope.spawn(move || sender.send(b.reuse()).unwrap());
+        }
+        // Nothing was sent yet, so only the one that comes too late can have an answer.
+        let refused = receiver.recv().unwrap().unwrap_err();
+        assert_eq!(refused.kind, Kind::Usage);
+        assert!(refused.text.contains("two calls of reuse() at once"), "{refused}");
+        assert!(a.reuse().unwrap());
+        a.send(a.port("out").unwrap(), None, &Payload::nil(), 0.0, None, None).unwrap();
+        assert_eq!(receiver.recv().unwrap(), Ok(true));
+    });
+    b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
 }
