@@ -204,6 +204,27 @@ def test_regions_are_in_the_profile(stage):
         assert f"'{name}'" in text
 
 
+def test_what_is_left_when_nothing_is_checked_is_in_the_log(stage):
+    def sender(instance):
+        while instance.reuse():
+            for time in range(3):
+                instance.send("out", time, timestamp=time)
+            instance.send("spare", timestamp=3.0)
+
+    def receiver():
+        with titin.Instance(s="in other", unchecked="only the first one counts") as instance:
+            instance.reuse()
+            assert instance.receive("in").data == 0
+            # Sent behind the others, which are there by now: within a process nothing is on its way.
+            instance.receive("other")
+
+    model = pair()
+    model.conduit("sender.spare", "receiver.other")
+    stage.play(sender, receiver, model)
+    log = (stage.folder / "run/titin_manager.log").read_text()
+    assert "2 messages from sender.out on S port 'in' were never taken, and dropped" in log
+
+
 def test_the_order_of_calls_is_checked(stage):
     def sender(instance):
         instance.send("out", timestamp=0.0)

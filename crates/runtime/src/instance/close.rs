@@ -7,9 +7,21 @@ use titin_model::Operator;
 use titin_wire::control::ToManager;
 
 use super::Inner;
+use super::report::shortened;
 use crate::port::{End, Inlet, Port};
 use crate::process::forked;
 use crate::{Error, Kind, Result};
+
+/// Level of a record in the run's log.
+const WARNING: u8 = 30;
+
+/// What a program has left of what a conduit brings.
+struct Untaken<'a> {
+    port: &'a Port,
+    inlet: &'a Inlet,
+    /// How many messages the program has taken.
+    taken: u64,
+}
 
 impl Inner {
     /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
@@ -23,7 +35,7 @@ impl Inner {
                 carrier.end(outlet.end.conduit, outlet.window.sent());
             }
         }
-        self.take_leave()?;
+        let untaken = self.take_leave()?;
         for outlet in self.outlets() {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
             self.wait(None, on, || match outlet.window.settled() || outlet.window.closed() {
@@ -31,6 +43,7 @@ impl Inner {
                 false => self.reachable(&outlet.end).map(|()| None),
             })?;
         }
+        untaken.iter().filter_map(Untaken::warning).for_each(|text| self.log(WARNING, &text));
         self.report_progress();
         self.tell(&ToManager::Profile(self.profile()));
         self.tell(&ToManager::Done { instance: self.name.clone() });
@@ -38,12 +51,15 @@ impl Inner {
     }
 
     /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came
-    /// through a filter that chooses among messages, and what is sent to a program that is not checked, is dropped.
-    fn take_leave(&self) -> Result<()> {
+    /// through a filter that chooses among messages is dropped; so is what is sent to a program that is not checked, and
+    /// which conduits have such messages is given.
+    fn take_leave(&self) -> Result<Vec<Untaken<'_>>> {
         let checked = self.cycle().checked();
         let chooses = |end: &End| end.chain.last || end.chain.repeat || end.chain.pad;
         let (dropped, awaited): (Vec<_>, Vec<_>) =
             self.inlets().partition(|(_, inlet)| !checked || chooses(&inlet.end));
+        let missed = dropped.iter().filter(|(_, inlet)| !chooses(&inlet.end));
+        let untaken = missed.map(|(port, inlet)| Untaken::of(port, inlet)).collect();
         dropped.iter().for_each(|(_, inlet)| inlet.inbox.discard());
         let over = |inlet: &Inlet| inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
         let on = || {
@@ -54,7 +70,7 @@ impl Inner {
         self.wait(None, on, || {
             let mut open = false;
             for (port, inlet) in &awaited {
-                Self::all_taken(port, inlet)?;
+                Untaken::of(port, inlet).refuse()?;
                 if !over(inlet) {
                     open = true;
                     self.reachable(&inlet.end)?;
@@ -65,30 +81,7 @@ impl Inner {
         if let Some((_, inlet)) = awaited.first() {
             inlet.end.meter.waited(start.elapsed());
         }
-        Ok(())
-    }
-
-    fn all_taken(port: &Port, inlet: &Inlet) -> Result<()> {
-        let state = inlet.state.lock().expect("never poisoned");
-        let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
-        let waiting = stashed + inlet.inbox.waiting();
-        if waiting == 0 {
-            return Ok(());
-        }
-        let todo = match port.operator {
-            Operator::FInit => "call reuse() until it returns false, and receive in every use",
-            _ => {
-                "receive as often as the sender sends, or let the sender send less often, or put the filter `last` on the conduit"
-            }
-        };
-        let (s, were) = if waiting == 1 { ("", "was") } else { ("s", "were") };
-        let text = format!(
-            "{waiting} message{s} from {} on {} port '{}' {were} never taken; {todo}",
-            inlet.end.other(),
-            port.operator,
-            inlet.end.label
-        );
-        Err(Error::new(Kind::CallOrder, text))
+        Ok(untaken)
     }
 
     pub(super) fn fail(&self, error: &Error) {
@@ -100,7 +93,7 @@ impl Inner {
             return;
         }
         self.tell(&ToManager::Profile(self.profile()));
-        let text = error.text.clone();
+        let text = shortened(&error.text);
         self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
         self.part();
         // Many on few cores learn of the failure at once: none should tear down its program before all know.
@@ -118,5 +111,43 @@ impl Inner {
             self.process.dismiss(self);
         }
         self.bell.ring();
+    }
+}
+
+impl<'a> Untaken<'a> {
+    fn of(port: &'a Port, inlet: &'a Inlet) -> Self {
+        let state = inlet.state.lock().expect("never poisoned");
+        let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
+        Untaken { port, inlet, taken: inlet.inbox.consumed() - stashed as u64 }
+    }
+
+    /// What there is to say if messages have come that were not taken.
+    fn text(&self) -> Option<String> {
+        let count = self.inlet.inbox.received() - self.taken;
+        let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
+        let end = &self.inlet.end;
+        let text = format!(
+            "{count} message{s} from {} on {} port '{}' {were} never taken",
+            end.other(),
+            self.port.operator,
+            end.label
+        );
+        (count > 0).then_some(text)
+    }
+
+    /// For the log of a program that is not checked.
+    fn warning(&self) -> Option<String> {
+        Some(format!("{}, and dropped: the order of calls is not checked", self.text()?))
+    }
+
+    fn refuse(&self) -> Result<()> {
+        let Some(text) = self.text() else { return Ok(()) };
+        let todo = match self.port.operator {
+            Operator::FInit => "call reuse() until it returns false, and receive in every use",
+            _ => {
+                "receive as often as the sender sends, or let the sender send less often, or put the filter `last` on the conduit"
+            }
+        };
+        Err(Error::new(Kind::CallOrder, format!("{text}; {todo}")))
     }
 }

@@ -53,7 +53,7 @@ impl Inner {
             level,
             time,
             simulated: self.simulated(),
-            text: text.to_owned(),
+            text: shortened(text),
         });
     }
 
@@ -134,6 +134,18 @@ impl Inner {
     }
 }
 
+/// The most bytes of a text that the manager is told: a control message has a limit, and whoever passes it is cut off.
+const LONGEST: usize = 16 << 20;
+
+/// A text as the manager is told it: what is too long loses its end, and says so.
+pub(super) fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let (kept, left) = text.split_at(text.floor_char_boundary(LONGEST));
+    format!("{kept}... ({} bytes more are left out)", left.len())
+}
+
 /// How many messages on a conduit were taken, or looked at and left: behind `last` one that announces a next one is.
 fn seen(end: &End, inbox: &Inbox) -> u64 {
     if end.chain.last { inbox.received() } else { inbox.consumed() }
@@ -154,5 +166,18 @@ pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
         number: None,
         size: None,
         timestamp: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_loses_its_end_and_says_so() {
+        assert_eq!(shortened("short"), "short");
+        let long = format!("{}ä and more", "x".repeat(LONGEST - 1));
+        let kept = shortened(&long);
+        assert_eq!(kept.strip_prefix(&long[..LONGEST - 1]), Some("... (11 bytes more are left out)"));
     }
 }
