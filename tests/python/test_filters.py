@@ -1,7 +1,8 @@
-"""Filters that are Python functions."""
+"""Filters that are Python functions, and those of titin's that change numbers."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import titin
 
@@ -41,8 +42,6 @@ def model(stage, monkeypatch, name):
 
 
 def sender(instance):
-    import numpy as np
-
     while instance.reuse():
         instance.send("out", np.arange(6.0).reshape(2, 3).T, timestamp=1.0, next_timestamp=2.0)
 
@@ -51,6 +50,62 @@ def receiver(instance):
     while instance.reuse():
         message = instance.receive("in")
     return message.data, message.timestamp, message.next_timestamp
+
+
+#: A filter, and what becomes of what: a number that is sent by itself stays one, and arrays keep their rank.
+CHANGES = {
+    "scale(2.0, 0.5)": [
+        (1, 2.5),
+        (1.5, 3.5),
+        (2**64 - 1, 2.0**65 + 0.5),
+        (np.float32(1.5), 3.5),
+        (np.int16(-3), -5.5),
+        (np.arange(3), np.array([0.5, 2.5, 4.5])),
+        (np.array(1.5, "f4"), np.array(3.5, "f4")),
+        (1j, np.array(0.5 + 2j)),
+        (None, None),
+    ],
+    "astype(int32)": [
+        (1.9, 1),
+        (-1.9, -1),
+        (7, 7),
+        (2**31, -(2**31)),
+        (True, 1),
+        (np.array([1.9, -1.9]), np.array([1, -1], "i4")),
+    ],
+    "astype(uint64)": [(2**63, 2**63), (-1, 2**64 - 1)],
+    "astype(float32)": [(0.1, float(np.float32(0.1))), (1, 1.0), (np.array([0.1]), np.array([0.1], "f4"))],
+    "astype(bool)": [(2, True), (0.0, False), (np.array([2, 0]), np.array([True, False]))],
+    "astype(complex64)": [(1.5, np.array(1.5, "c8")), (1j, np.array(1j, "c8"))],
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_numbers_change_in_arrays_and_by_themselves(stage, name):
+    def sends(instance):
+        while instance.reuse():
+            for time, (data, _) in enumerate(CHANGES[name]):
+                instance.send("out", data, timestamp=time)
+
+    def receives(instance):
+        while instance.reuse():
+            return [instance.receive("in").data for _ in CHANGES[name]]
+
+    for found, (_, wanted) in zip(stage.play(sends, receives, pair(name))["receiver"], CHANGES[name], strict=True):
+        assert type(found) is type(wanted)
+        assert np.array_equal(found, wanted)
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+
+
+@pytest.mark.parametrize("data", ["1.5", [1.5], {"a": 1.5}, True])
+def test_what_is_no_number_is_refused_with_the_conduit(stage, data):
+    def sends(instance):
+        while instance.reuse():
+            instance.send("out", data, timestamp=0.0)
+
+    raised, _ = stage.fails(sends, receiver, pair("scale(2.0)"))
+    assert isinstance(raised, titin.FilterError)
+    assert "port 'in' (from sender.out): filter scale(2, 0) cannot be applied" in str(raised)
 
 
 def test_a_function_changes_the_data(stage, monkeypatch):

@@ -12,7 +12,8 @@ use half::f16;
 use titin_model::{Filter, FilterKind};
 use titin_transport::{Buffer, Filling};
 use titin_wire::control::UserFilter;
-use titin_wire::meta::{Codec, Content, Dtype, Layout};
+use titin_wire::meta::{Codec, Content, Dtype, Layout, Order};
+use titin_wire::structure::{self, Value};
 
 use crate::{Error, Kind, Result};
 
@@ -191,7 +192,7 @@ fn compress(body: &[u8], level: i32) -> Result<Buffer> {
     Buffer::gather(&[IoSlice::new(&bytes)]).map_err(no_memory)
 }
 
-/// Runs a filter that changes an array's elements; nil passes.
+/// Runs a filter that changes an array's elements, or a number that is sent by itself; nil passes.
 fn numbers(
     mut mapped: Mapped,
     name: &str,
@@ -200,7 +201,20 @@ fn numbers(
     let failed = |why: String| Error::new(Kind::Filter, format!("filter {name} cannot be applied: {why}"));
     match &mut mapped.content {
         Content::Nil => {}
-        Content::Structure => return Err(failed("the message carries a structure, not an array".to_owned())),
+        Content::Structure => {
+            let (dtype, element) = element(&mapped.body).map_err(failed)?;
+            let (dtype, filling) = change(&Layout::new(dtype, Order::C, []), &element).map_err(failed)?;
+            let changed = filling.finish();
+            // Complex numbers are no numbers of structures.
+            let Some(value) = number(read(dtype, &changed), dtype) else {
+                mapped.content = Content::Array(Layout::new(dtype, Order::C, []));
+                mapped.body = Arc::new(changed);
+                return Ok(mapped);
+            };
+            let encoded = structure::encode(&value).map_err(|error| failed(error.to_string()))?;
+            let parts: Vec<_> = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
+            mapped.body = Arc::new(Buffer::gather(&parts).map_err(no_memory)?);
+        }
         Content::Array(layout) => {
             let (dtype, filling) = change(layout, &mapped.body).map_err(failed)?;
             layout.dtype = dtype;
@@ -208,6 +222,27 @@ fn numbers(
         }
     }
     Ok(mapped)
+}
+
+/// A structure that is a number, as an element of an array.
+fn element(body: &[u8]) -> std::result::Result<(Dtype, Vec<u8>), String> {
+    match structure::decode(body).map_err(|error| error.to_string())? {
+        Value::Bool(flag) => Ok((Dtype::Bool, vec![flag.into()])),
+        Value::Int(number) => Ok((Dtype::Int64, number.to_le_bytes().into())),
+        Value::UInt(number) => Ok((Dtype::UInt64, number.to_le_bytes().into())),
+        Value::Float(number) => Ok((Dtype::Float64, number.to_le_bytes().into())),
+        _ => Err("the message carries a structure, and no array or number".to_owned()),
+    }
+}
+
+/// An element of an array as a structure; `None` for complex numbers.
+fn number(number: Number, dtype: Dtype) -> Option<Value<Vec<u8>>> {
+    Some(match number {
+        Number::Whole(x) if dtype == Dtype::Bool => Value::Bool(x != 0),
+        Number::Whole(x) => i64::try_from(x).map_or(Value::UInt(x as u64), Value::Int),
+        Number::Real(x) => Value::Float(x),
+        Number::Complex(..) => return None,
+    })
 }
 
 /// One element, on its way from one type to another.
@@ -221,7 +256,7 @@ enum Number {
 /// `a x + b`. Real and complex arrays keep their type; whole numbers become float64.
 fn scale(layout: &Layout, elements: &[u8], a: f64, b: f64) -> std::result::Result<(Dtype, Filling), String> {
     let dtype = match layout.dtype {
-        Dtype::Bool => return Err("the array is of bool".to_owned()),
+        Dtype::Bool => return Err("true and false are no numbers".to_owned()),
         Dtype::Float16 | Dtype::Float32 | Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 => {
             layout.dtype
         }

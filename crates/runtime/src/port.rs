@@ -8,9 +8,10 @@ use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Window};
 use titin_wire::ConduitId;
 use titin_wire::control::Wire;
+use titin_wire::meta::Codec;
 use titin_wire::settings::Overlay;
 
-use crate::filter::Chain;
+use crate::filter::{Chain, Mapped};
 use crate::profile::Meter;
 use crate::{Error, Kind, Message, Result};
 
@@ -239,6 +240,14 @@ impl End {
                 true
             }
         }
+    }
+
+    /// Runs the filters of this end on a message `to` or `from` the other.
+    pub(crate) fn filter(&self, way: &str, mapped: Mapped) -> Result<(Mapped, Vec<(Codec, u64)>)> {
+        self.chain.apply(mapped).map_err(|error| {
+            let text = format!("port '{}' ({way} {}): {}", self.label, self.other(), error.text);
+            Error::new(error.kind, text)
+        })
     }
 
     /// The other end, as users write it.

@@ -504,7 +504,7 @@ impl Inner {
             next_timestamp: head.next_timestamp,
         };
         if !chain.is_empty() {
-            (mapped, _) = chain.apply(mapped)?;
+            (mapped, _) = inlet.end.filter("from", mapped)?;
         }
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
         Ok(Message { timestamp, next_timestamp, content, settings, number: head.sequence, slots: None, body })

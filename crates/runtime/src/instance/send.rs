@@ -257,7 +257,7 @@ impl Inner {
             timestamp: message.timestamp,
             next_timestamp: message.next_timestamp,
         };
-        let (mapped, codings) = outlet.end.chain.apply(mapped)?;
+        let (mapped, codings) = outlet.end.filter("to", mapped)?;
         meta.content = mapped.content;
         meta.codings = codings;
         *stamps = (mapped.timestamp, mapped.next_timestamp);
