@@ -88,8 +88,10 @@ def test_numbers_change_in_arrays_and_by_themselves(stage, name):
                 instance.send("out", data, timestamp=time)
 
     def receives(instance):
+        found = []
         while instance.reuse():
-            return [instance.receive("in").data for _ in CHANGES[name]]
+            found = [instance.receive("in").data for _ in CHANGES[name]]
+        return found
 
     for found, (_, wanted) in zip(stage.play(sends, receives, pair(name))["receiver"], CHANGES[name], strict=True):
         assert type(found) is type(wanted)

@@ -207,8 +207,8 @@ def test_regions_are_in_the_profile(stage):
 def test_what_is_left_when_nothing_is_checked_is_in_the_log(stage):
     def sender(instance):
         while instance.reuse():
-            for time in range(3):
-                instance.send("out", time, timestamp=time)
+            for step in range(3):
+                instance.send("out", step, timestamp=step)
             instance.send("spare", timestamp=3.0)
 
     def receiver():
