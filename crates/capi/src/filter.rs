@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use titin_runtime::{Content, Filling, Function, Functions, Mapped, Result, UserFilter};
 
 use crate::array::{filling, layout};
@@ -72,17 +73,35 @@ pub(crate) fn functions(callbacks: Option<Callbacks>) -> Functions {
 }
 
 fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
+    // At once, since what is missing would end the process at the first call.
+    let flags = RTLD_NOW | RTLD_LOCAL;
     // SAFETY: loading runs the library's initialisers; the user named it to be run in this process.
-    let library =
-        unsafe { libloading::Library::new(path) }.map_err(|error| format!("cannot load {path}: {error}"))?;
+    let library = unsafe { Library::open(Some(path), flags) }
+        .map_err(|error| format!("cannot load {path}: {}{}", said(&error), places(path)))?;
     // SAFETY: the header says which type the function must have.
     let entry = unsafe { library.get::<Entry>(symbol.as_bytes()) }.map(|entry| *entry);
-    let entry = entry.map_err(|error| format!("{path} has no function {symbol} with C linkage: {error}"))?;
+    let entry =
+        entry.map_err(|error| format!("{path} has no function {symbol} with C linkage: {}", said(&error)))?;
     Ok(Arc::new(move |mapped| {
         let _loaded = &library;
         // SAFETY: the function is of this type, and its library stays loaded as long as this closure lives.
         run(mapped, |input, output| unsafe { entry(input, output) })
     }))
+}
+
+/// What the dynamic linker says.
+fn said(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Where a library was looked for, if that depends on more than its path.
+fn places(path: &str) -> String {
+    let then = match std::env::current_dir() {
+        _ if path.starts_with('/') => return String::new(),
+        Ok(folder) if path.contains('/') => format!("in {}", folder.display()),
+        _ => "where the system looks for libraries".to_owned(),
+    };
+    format!(" (looked for beside the files of the description, then {then})")
 }
 
 fn from_binding(name: &str, callbacks: Callbacks) -> std::result::Result<Function, String> {
