@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 import titin
@@ -154,9 +156,9 @@ def test_a_function_cannot_change_the_settings(stage, monkeypatch):
 def test_a_function_that_fails_is_named(stage, monkeypatch):
     raised, log = stage.fails(sender, receiver, model(stage, monkeypatch, "broken"))
     assert isinstance(raised, titin.FilterError)
-    for word in ("broken", "no such luck"):
-        assert word in str(raised)
-        assert word in log
+    for words in ("filter 'broken' failed: ValueError: no such luck", 'titin_test_filters.py", line 22, in broken'):
+        assert words in str(raised)
+        assert words in log
 
 
 def test_a_function_that_is_not_there_is_named(stage, monkeypatch):
@@ -164,3 +166,38 @@ def test_a_function_that_is_not_there_is_named(stage, monkeypatch):
     made.titin["filters"]["double"]["python"] = "titin_test_filters:duoble"
     with pytest.raises(titin.FilterError, match="duoble"):
         stage.play(sender, receiver, made)
+
+
+def test_a_module_that_is_not_there_was_looked_for(stage, monkeypatch):
+    made = model(stage, monkeypatch, "double")
+    made.titin["filters"]["double"]["python"] = "titin_test_fitlers:double"
+    raised, _ = stage.fails(sender, receiver, made)
+    assert isinstance(raised, titin.FilterError)
+    assert "No module named 'titin_test_fitlers'" in str(raised)
+    assert "PYTHONPATH" in str(raised)
+    assert "frozen" not in str(raised)
+
+
+def library(stage, text):
+    """The pair with a filter in a shared library of this program of C, or in one that is not there."""
+    if text:
+        command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", stage.folder / "ours.so"]
+        subprocess.run(command, input=text, text=True, check=True)
+    made = pair("ours")
+    made.titin = {"filters": {"ours": {"library": "./ours.so", "symbol": "ours"}}}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "No such file or directory (looked for beside the files of the description, then in {folder})"),
+        ("int none(void); int ours(void *in, void *out) { return none(); }", "undefined symbol: none"),
+        ("int theirs(void *in, void *out) { return 0; }", "has no function ours with C linkage: "),
+    ],
+)
+def test_a_library_that_cannot_be_used_is_explained(stage, monkeypatch, text, words):
+    monkeypatch.chdir(stage.folder)
+    raised, _ = stage.fails(sender, receiver, library(stage, text))
+    assert isinstance(raised, titin.FilterError)
+    assert words.format(folder=stage.folder) in str(raised)

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
+use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 
 use crate::message::{Message, Payload};
@@ -79,7 +80,7 @@ fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     let Some((module, function)) = name.split_once(':') else {
         return Err(error::usage(py, format!("\"{name}\" names no function: write module:function")));
     };
-    let mut found = py.import(module)?.into_any();
+    let mut found = py.import(module).inspect_err(|raised| say_where(py, raised))?.into_any();
     for part in function.split('.') {
         found = found.getattr(part)?;
     }
@@ -89,9 +90,19 @@ fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// Has an exception about a module that is not there say where it was looked for.
+fn say_where(py: Python<'_>, raised: &PyErr) {
+    let text = "It was looked for as by import in this program: in the folder of its main file, in PYTHONPATH, and \
+                among what is installed.";
+    if raised.is_instance_of::<PyModuleNotFoundError>(py) {
+        // Without the note it is still said what is not there.
+        let _ = raised.value(py).call_method1("add_note", (text,));
+    }
+}
+
 /// Runs something with Python; an exception becomes the text of libtitin's error.
 fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
-    let outcome = Python::try_attach(|py| run(py).map_err(|raised| explain(py, &raised)));
+    let outcome = Python::try_attach(|py| run(py).map_err(|raised| explain(py, raised)));
     let text = match outcome {
         Some(Ok(())) => return sys::OK,
         Some(Err(text)) => text,
@@ -104,9 +115,11 @@ fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
 }
 
 /// An exception with the place in the user's code that it came from.
-fn explain(py: Python<'_>, raised: &PyErr) -> String {
+fn explain(py: Python<'_>, raised: PyErr) -> String {
+    // An exception itself does not know where it came from before it is given out.
+    let raised = raised.into_value(py);
     let last = || -> PyResult<String> {
-        py.import("titin.errors")?.call_method1("last_lines", (raised.value(py),))?.extract()
+        py.import("titin.errors")?.call_method1("last_lines", (&raised,))?.extract()
     };
-    last().unwrap_or_else(|_| raised.to_string())
+    last().unwrap_or_else(|_| raised.bind(py).to_string())
 }

@@ -9,8 +9,8 @@ import traceback
 
 # Lines of a traceback that go into the run's report.
 LAST_LINES = 12
-# Our own frames say nothing to the user.
-_HERE = os.path.join(os.path.dirname(__file__), "")
+# Our own frames, and those of Python's own import, say nothing to the user.
+_NOT_THEIRS = (os.path.join(os.path.dirname(__file__), ""), "<frozen ")
 
 
 class Error(Exception):
@@ -102,6 +102,6 @@ def last_lines(raised: BaseException) -> str:
     """An exception as the run's report shows it: what, and then where, innermost last."""
     what = "".join(traceback.format_exception_only(raised)).strip()
     frames = traceback.extract_tb(raised.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith(_HERE)]
+    theirs = [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     where = "".join(traceback.format_list(theirs)).rstrip().splitlines()
     return "\n".join([what, *where[-LAST_LINES:]])
