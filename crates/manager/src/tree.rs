@@ -1,4 +1,4 @@
-//! The processes below this one, and ending them all.
+//! The processes below this one, and ending or stopping them all.
 //!
 //! A subreaper inherits the orphans of its descendants, so whatever a program started, through a shell, `mpirun` or
 //! `setsid`, is found here by its parents, however it changed its session or group. A look at the processes may miss one
@@ -178,8 +178,7 @@ pub fn end_descendants(
     const PAUSE: Duration = Duration::from_millis(10);
     /// Some begin others as fast as they are killed.
     const HASTE: Duration = Duration::from_millis(1);
-    let root = getpid().as_raw_nonzero().get().unsigned_abs();
-    let own_group = getpgrp().as_raw_nonzero().get().unsigned_abs();
+    let own_group = own_group();
     let begun = Instant::now();
     let mut first: Vec<Descendant> = Vec::new();
     let (mut asked, mut asked_groups) = (HashSet::new(), HashSet::new());
@@ -194,7 +193,7 @@ pub fn end_descendants(
         if nothing_below {
             return (first, Vec::new());
         }
-        let left = descendants(root);
+        let left = descendants(own_pid());
         if begun.elapsed() > grace + HOPELESS {
             return (first, left);
         }
@@ -224,6 +223,49 @@ pub fn end_descendants(
         }
         pause(if kill { HASTE } else { PAUSE });
     }
+}
+
+/// Stops every process below this one, until they are to [go on](resume_descendants). Returns those that somebody else had
+/// stopped before.
+///
+/// One that ends while it begins another can hide that from a look, but a signal to their group reaches both.
+pub fn stop_descendants() -> HashSet<u32> {
+    let own_group = own_group();
+    let (mut asked, mut before) = (HashSet::new(), None);
+    let mut quiet = 0;
+    while quiet < 2 {
+        let (stopped, running): (Vec<_>, Vec<_>) =
+            descendants(own_pid()).into_iter().partition(|process| process.stopped);
+        before.get_or_insert_with(|| stopped.iter().map(|process| process.pid).collect());
+        let new: Vec<&Descendant> = running.iter().filter(|process| asked.insert(process.pid)).collect();
+        quiet = if new.is_empty() { quiet + 1 } else { 0 };
+        let groups: HashSet<u32> = new.iter().map(|process| process.group).collect();
+        for group in groups.into_iter().filter(|&group| group != own_group && group != 0) {
+            signal_group(group, Signal::STOP);
+        }
+        for process in new {
+            signal(process.pid, Signal::STOP);
+        }
+    }
+    before.unwrap_or_default()
+}
+
+/// Has every process below this one go on, but those that were stopped `before`.
+pub fn resume_descendants(before: &HashSet<u32>) {
+    // All are stopped, so one look finds them.
+    for process in descendants(own_pid()) {
+        if process.stopped && !before.contains(&process.pid) {
+            signal(process.pid, Signal::CONT);
+        }
+    }
+}
+
+fn own_pid() -> u32 {
+    getpid().as_raw_nonzero().get().unsigned_abs()
+}
+
+fn own_group() -> u32 {
+    getpgrp().as_raw_nonzero().get().unsigned_abs()
 }
 
 #[cfg(test)]

@@ -112,6 +112,10 @@ fn misbehave(what: &str) {
             let status = Command::new("sh").args(["chain.sh", "20000"]).status().expect("a shell starts");
             assert!(status.success());
         }
+        "chainwait" => {
+            misbehave("chain");
+            misbehave("wait");
+        }
         "forkkill" => {
             misbehave("fork");
             misbehave("kill");

@@ -146,6 +146,32 @@ fn a_run_that_is_stopped_for_a_while_goes_on_whole() {
 }
 
 #[test]
+fn what_begins_anew_and_ends_all_the_time_is_stopped_too() {
+    let stage = Stage::pair("macro, 'middle:chainwait'", "micro", "");
+    let run = stage.start(&["run"]);
+    wait_until("the chain has begun", || {
+        let told = fs::read_to_string(stage.instance("macro", "stderr.txt")).ok()?;
+        told.contains("about to: wait").then_some(())
+    });
+    kill("TSTP", &run.pid());
+    // One look may miss one that is not stopped, as the guard's may. One that it has missed runs on to the chain's end.
+    let links = wait_until("all are stopped", || {
+        (0..10).try_fold(0, |_, _| {
+            let processes = stage.processes();
+            let runs = |stat: &&String| !stat.contains("(titin) ") && !stat.contains(") T ");
+            let links = processes.iter().filter(|stat| stat.contains("(sh) ")).count();
+            processes.iter().find(runs).is_none().then_some(links)
+        })
+    });
+    assert!(links > 0, "the chain has come to its end");
+    kill("CONT", &run.pid());
+    fs::write(stage.instance("macro", "workdir/go"), "").unwrap();
+    let done = finish(run);
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+    stage.assert_nothing_left();
+}
+
+#[test]
 fn a_stopped_run_can_be_killed() {
     let stage = Stage::pair("macro, 'middle:wait'", "micro", "");
     let run = stage.start(&["run"]);

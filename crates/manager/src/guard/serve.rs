@@ -1,6 +1,6 @@
 //! The guard's own process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -75,8 +75,8 @@ struct Serving {
     running: HashMap<u32, u32>,
     shim: PathBuf,
     manager_lives: bool,
-    /// The processes that were stopped, until they are to go on.
-    paused: Option<Vec<u32>>,
+    /// While all are stopped: the processes that somebody else had stopped before, which stay so.
+    paused: Option<HashSet<u32>>,
 }
 
 impl Serving {
@@ -150,17 +150,20 @@ impl Serving {
                 Ok(pid) => {
                     self.running.insert(pid, id);
                     if self.paused.is_some() {
-                        self.pause();
+                        tree::stop_descendants();
                     }
                     self.tell(&Report::Started { id, pid });
                 }
                 Err(why) => self.tell(&Report::NotStarted { id, why }),
             },
             Order::Signal { .. } => unreachable!("signals are sent together"),
-            Order::Pause => self.pause(),
+            Order::Pause => {
+                let before = tree::stop_descendants();
+                self.paused.get_or_insert(before);
+            }
             Order::Resume => {
-                for pid in self.paused.take().unwrap_or_default() {
-                    tree::signal(pid, Number::CONT);
+                if let Some(before) = self.paused.take() {
+                    tree::resume_descendants(&before);
                 }
             }
             Order::Finish => return true,
@@ -187,24 +190,6 @@ impl Serving {
         command.stdout(open(&launch.stdout)?).stderr(open(&launch.stderr)?);
         let child = command.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
         Ok(child.id())
-    }
-
-    /// Stops everything, also what is being started just now; but what somebody else has stopped is his.
-    fn pause(&mut self) {
-        let paused = self.paused.get_or_insert_default();
-        loop {
-            let running =
-                tree::descendants(std::process::id()).into_iter().filter(|process| !process.stopped);
-            let new: Vec<u32> =
-                running.map(|process| process.pid).filter(|pid| !paused.contains(pid)).collect();
-            if new.is_empty() {
-                return;
-            }
-            for pid in new {
-                tree::signal(pid, Number::STOP);
-                paused.push(pid);
-            }
-        }
     }
 
     fn report_ended(&mut self) {
