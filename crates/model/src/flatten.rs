@@ -196,7 +196,7 @@ pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Pr
     }
     join(&nodes, &mut network, problems)?;
     check_dead_ends(&nodes, problems);
-    check_shapes(&network, problems)?;
+    check_shapes(&network, problems);
     number_conduits(&mut network, problems)?;
     let models: Vec<_> = nodes.iter().map(|node| (node.path.clone(), node.model)).collect();
     timelines::of_network(&mut network, &models, problems);
@@ -496,8 +496,8 @@ fn both_ways<'n>(
 }
 
 /// The dimensions that both ends share must have the same sizes, and all peers of a port the same further ones.
-fn check_shapes(network: &Network, problems: &mut Problems) -> Option<()> {
-    let before = problems.errors();
+/// Where they have not, nobody is joined, but all else can still be checked.
+fn check_shapes(network: &Network, problems: &mut Problems) {
     let show = |component: &NetworkComponent| match component.multiplicity.as_slice() {
         [] => format!("\"{}\" is one instance", component.path),
         sizes => format!("\"{}\" has multiplicity {sizes:?}", component.path),
@@ -541,7 +541,6 @@ fn check_shapes(network: &Network, problems: &mut Problems) -> Option<()> {
             problems.error(bundle.at, Code::Multiplicity, what, why);
         }
     }
-    (problems.errors() == before).then_some(())
 }
 
 fn number_conduits(network: &mut Network, problems: &mut Problems) -> Option<()> {
