@@ -87,6 +87,10 @@ LOGGING = """
 import logging
 import multiprocessing
 import titin
+import warnings
+
+# Else Python itself would leave all but the first one out.
+warnings.simplefilter("always")
 
 def work(number):
     logging.getLogger("worker").warning("from worker %d", number)
