@@ -210,16 +210,42 @@ def test_a_function_in_code_of_its_own_is_called_out(stage):
     assert left == [True]
 
 
-def test_names_that_are_not_in_the_model(stage, capfd):
-    with pytest.raises(titin.UsageError, match="could not begin"):
-        titin.run(pair(), {"sender": driver, "reciever": driver}, run_dir=stage.folder / "run")
-    assert 'did you mean "receiver"' in capfd.readouterr().err
+def refused(stage, model, functions) -> str:
+    """Why a run could not begin."""
+    with pytest.raises(titin.UsageError, match="could not begin") as raised:
+        titin.run(model, functions, run_dir=stage.folder / "run")
+    return str(raised.value)
 
 
-def test_a_component_without_anything_that_runs_it(stage, capfd):
-    with pytest.raises(titin.UsageError, match="could not begin"):
-        titin.run(pair(), {"sender": driver}, run_dir=stage.folder / "run")
-    assert "receiver" in capfd.readouterr().err
+def test_names_that_are_not_in_the_model(stage):
+    assert 'did you mean "receiver"' in refused(stage, pair(), {"sender": driver, "reciever": driver})
+
+
+def test_a_component_without_anything_that_runs_it(stage):
+    said = refused(stage, pair(), {"sender": driver})
+    assert 'models > pair > components > receiver: error: there is no program or model "receiver"' in said
+    assert "hand over a function for it" in said
+
+
+def test_all_that_is_wrong_with_a_model_built_in_python_is_told_by_its_keys(stage):
+    model = pair("lats")
+    model.conduit("sender.spare", "receiver.in")
+    said = refused(stage, model, {"sender": driver, "receiver": driver})
+    assert 'models > pair > conduits > sender.out: error: there is no filter "lats"' in said
+    assert '"sender.out" (models > pair > conduits > sender.out) and "sender.spare" both send to it' in said
+    assert "-:" not in said
+
+
+def test_what_is_wrong_with_a_file_is_told_by_its_lines(stage):
+    model = stage.folder / "model.ymmsl"
+    pair("lats").write(model)
+    assert f"{model}:18:19: error: " in refused(stage, model, {"sender": driver, "receiver": driver})
+
+
+def test_a_run_directory_that_is_taken_is_named(stage):
+    functions = {"driver": driver, "member": member}
+    run = titin.run(ensemble(4), functions, run_dir=stage.folder / "run")
+    assert f"{run.directory} holds an earlier run" in refused(stage, ensemble(4), functions)
 
 
 def test_runs_after_and_beside_each_other(stage):
@@ -286,16 +312,12 @@ def test_files_with_functions(stage):
     assert run.returned["driver"] == EXPECTED
 
 
-def test_functions_for_all_instances_one_by_one(stage, capfd):
+def test_functions_for_all_instances_one_by_one(stage):
     functions = {"driver": driver} | {f"member[{index}]": member for index in range(3)}
-    with pytest.raises(titin.UsageError):
-        titin.run(ensemble(4), functions, run_dir=stage.folder / "run")
-    assert 'component "member"' in capfd.readouterr().err
+    assert 'component "member"' in refused(stage, ensemble(4), functions)
     run = titin.run(ensemble(4), functions | {"member[3]": member}, run_dir=stage.folder / "run")
     assert run.returned["driver"] == EXPECTED
-    with pytest.raises(titin.UsageError):
-        titin.run(ensemble(4), functions | {"member": member, "member[4]": member}, run_dir=stage.folder / "again")
-    assert 'no instance "member[4]"' in capfd.readouterr().err
+    assert 'no instance "member[4]"' in refused(stage, ensemble(4), functions | {"member": member, "member[4]": member})
 
 
 async def coroutine(instance):

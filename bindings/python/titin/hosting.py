@@ -6,9 +6,11 @@ import ctypes
 import inspect
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import sysconfig
 import threading
 import time
@@ -17,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from titin import _core
 from titin.calls import needed
@@ -89,9 +91,9 @@ def run(
             # It may have refused its arguments already, and says so.
             with suppress(BrokenPipeError), process.stdin as stdin:
                 stdin.write(text)
-            if functions:
-                troupe.enter(process.stdout.readline())
-            end = _read(process.stdout)
+            begin = process.stdout.readline() if functions else ""
+            troupe.enter(begin)
+            end = _read(process.stdout.read() or begin)
             process.wait()
         except BaseException:
             # Ctrl-C most likely; the command ends what it has started, and tells our instances.
@@ -108,7 +110,7 @@ def run(
     else:
         troupe.leave()
         culprit = (end.get("story") or {}).get("culprit", "")
-        raise troupe.raised.get(str(culprit)) or _failure(end, process.returncode)
+        raise troupe.raised.get(str(culprit)) or _failure(end, process.returncode, text)
     for raised in troupe.raised.values():
         raise raised
     return Run(Path(end["directory"]), end["seconds"], troupe.returned)
@@ -242,9 +244,8 @@ def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathL
     return ["-"], model.text()
 
 
-def _read(stream: IO[str]) -> dict[str, Any]:
-    """What the command says at its end; nothing if it could not begin."""
-    text = stream.read()
+def _read(text: str) -> dict[str, Any]:
+    """What the command says at its end, or why it could not begin; nothing if it was ended itself."""
     with suppress(json.JSONDecodeError):
         end = json.loads(text)
         if isinstance(end, dict):
@@ -252,13 +253,42 @@ def _read(stream: IO[str]) -> dict[str, Any]:
     return {}
 
 
-def _failure(end: Mapping[str, Any], code: int) -> Error:
-    """What there is to say about a run that failed."""
-    if not end and code < 0:
+def _failure(end: Mapping[str, Any], code: int, text: str) -> Error:
+    """What there is to say about a run that failed, or did not begin."""
+    if "outcome" not in end and code < 0:
         return Error(f"the titin command was ended by {signal.Signals(-code).name}, and the run with it")
-    if not end:
+    if "problems" in end:
+        return UsageError("\n\n".join(["the run could not begin", *(_problem(one, text) for one in end["problems"])]))
+    if "outcome" not in end:
         return UsageError(f"the run could not begin (exit code {code}); standard error says why")
     if end.get("outcome") == "interrupted":
         return Error(f"the run was interrupted; see {end['directory']}")
     cause = (end.get("story") or {}).get("cause", "the run failed")
     return Error(f"{cause}; see {end['directory']}")
+
+
+def _problem(problem: Mapping[str, Any], text: str) -> str:
+    """A problem of a description, with its place; where that was built in Python it has keys, and no lines."""
+    place = ""
+    if file := problem.get("file"):
+        line, column = problem.get("line"), problem.get("column")
+        place = f"{file}:{line}:{column}: " if line else f"{file}: "
+        if file == "-":
+            place = f"{_keys(text, line)}: " if line else ""
+    rest = [f"    {line}" for part in ("why", "hint") for line in (problem.get(part) or "").splitlines()]
+    said = "\n".join([f"{problem['severity']}: {problem['what']}", *rest])
+    if text:
+        said = re.sub(r"\(line (\d+)\)", lambda line: f"({_keys(text, int(line[1]))})", said)
+    return place + said
+
+
+def _keys(text: str, number: int) -> str:
+    """The keys that lead to a line of YAML, which are those above it that stand further left."""
+    keys: list[str] = []
+    indent = sys.maxsize
+    for line in reversed(text.splitlines()[:number]):
+        key = line.lstrip()
+        if len(line) - len(key) < indent:
+            indent = len(line) - len(key)
+            keys.insert(0, key.partition(": ")[0].removesuffix(":"))
+    return " > ".join(keys)

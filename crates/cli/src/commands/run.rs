@@ -88,10 +88,15 @@ impl Common {
         });
         let (description, network) = match network {
             Ok(found) => found,
+            Err(report) if self.json => return refused(&report),
             Err(report) => {
                 warn(&check::text(&report, None, terminal::width()));
                 return ExitCode::from(terminal::REFUSED);
             }
+        };
+        let complain = |text: &str| match self.json {
+            true => refused(&serde_json::json!({"problems": [{"severity": "error", "what": text}]})),
+            false => complain(text),
         };
         if !description.warnings.problems.is_empty() {
             warn(&check::text(&description.warnings, None, terminal::width()));
@@ -152,6 +157,15 @@ impl Common {
             _ => ExitCode::from(FAILED),
         }
     }
+}
+
+/// Why nothing was started, for whoever reads JSON; on one line, as all that comes before the end.
+fn refused(why: &impl serde::Serialize) -> ExitCode {
+    match serde_json::to_string(why) {
+        Ok(text) => print(&(text + "\n")),
+        Err(error) => return complain(&format!("the problems cannot be written as JSON: {error}")),
+    }
+    ExitCode::from(terminal::REFUSED)
 }
 
 /// Hands Ctrl-C and requests to end to the run, and Ctrl-Z.

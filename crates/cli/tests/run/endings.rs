@@ -42,12 +42,15 @@ fn what_was_run_can_be_run_again_from_the_run_directory() {
 fn the_end_is_told_to_machines_too() {
     let done = Stage::pair("macro", "micro", "").run_with(&["run", "--json"]);
     let ending: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
-    assert_eq!(ending["outcome"], "done");
+    assert_eq!(ending["outcome"], "done", "{}", done.err);
     assert_eq!(ending["instances"][1]["name"], "micro");
     assert_eq!(ending["instances"][1]["process"], "ended with exit code 0");
     let done = Stage::pair("macro, 'middle:exit3'", "micro", "").run_with(&["run", "--json"]);
     let ending: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!((&ending["outcome"], &ending["story"]["culprit"]), (&"failed".into(), &"macro".into()));
+    let done = Stage::pair("macro", "micro", "setings: {}").run_with(&["run", "--json"]);
+    let refused: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(refused["problems"][0]["hint"], "did you mean \"settings\"?");
 }
 
 #[test]

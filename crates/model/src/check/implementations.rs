@@ -47,10 +47,14 @@ fn check_exists(
     if component.program.is_some() || start.leaves_out(component) {
         return;
     }
+    // Whoever runs some components himself has most likely forgotten one.
+    let hosts = matches!(start, Start::Except { hosted, .. } if !hosted.is_empty());
+    let by_code = if hosts { "hand over a function for it; or " } else { "" };
     let Some(name) = &component.implementation else {
         let why = "it is not optional, so there must be something that runs";
-        let hint =
-            "add \"implementation: ...\", or \"optional: true\" if the model can do without".to_string();
+        let hint = format!(
+            "{by_code}add \"implementation: ...\", or \"optional: true\" if the model can do without"
+        );
         let what = format!("component \"{}\" has no implementation", component.path);
         problems.error_hint(component.at, Code::NoImplementation, what, why, hint);
         return;
@@ -65,10 +69,10 @@ fn check_exists(
     let why = format!("component \"{}\" is implemented by it", component.path);
     let hint = did_you_mean(name, names()).unwrap_or_else(|| {
         let programs = description.programs.keys().map(Name::as_str);
-        if description.programs.is_empty() {
-            "no program is described; is a file missing on the command line?".to_string()
-        } else {
-            format!("there are {}; is an import missing?", listing(programs))
+        match description.programs.is_empty() {
+            true if hosts => "hand over a function for it; or describe its program".to_string(),
+            true => "no program is described; is a file missing on the command line?".to_string(),
+            false => format!("{by_code}there are {}; is an import missing?", listing(programs)),
         }
     });
     let what = format!("there is no program or model \"{name}\"");
