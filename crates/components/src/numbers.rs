@@ -23,10 +23,24 @@ impl Number {
         }
     }
 
-    /// The number that text says, a whole one if it is written so.
-    pub(crate) fn parse(text: &str) -> Option<Number> {
-        let int = text.parse().ok().map(Number::Int);
-        int.or_else(|| text.parse().ok().map(Number::UInt)).or_else(|| text.parse().ok().map(Number::Float))
+    /// The number that text says, a whole one if it is written so; `None` if it says none.
+    ///
+    /// # Errors
+    /// Says that it is beyond what a real number can hold.
+    pub(crate) fn parse(text: &str) -> Result<Option<Number>, String> {
+        if let Ok(number) = text.parse() {
+            return Ok(Some(Number::Int(number)));
+        }
+        if let Ok(number) = text.parse() {
+            return Ok(Some(Number::UInt(number)));
+        }
+        let real = text.parse::<f64>().ok();
+        if real.is_some_and(f64::is_infinite) && text.contains(|c: char| c.is_ascii_digit()) {
+            return Err(format!(
+                "'{text}' is beyond what a real number can hold; write inf if that is meant"
+            ));
+        }
+        Ok(real.map(Number::Float))
     }
 
     pub(crate) fn as_f64(self) -> f64 {
@@ -139,12 +153,14 @@ mod tests {
 
     #[test]
     fn numbers_are_whole_where_they_are_written_so() {
-        assert_eq!(Number::parse("3"), Some(Number::Int(3)));
-        assert_eq!(Number::parse("18446744073709551615"), Some(Number::UInt(u64::MAX)));
-        assert_eq!(Number::parse("3.0"), Some(Number::Float(3.0)));
-        assert_eq!(Number::parse("1e3"), Some(Number::Float(1000.0)));
-        assert_eq!(Number::parse("-inf"), Some(Number::Float(f64::NEG_INFINITY)));
-        assert_eq!(Number::parse("x"), None);
+        let parse = |text| Number::parse(text).unwrap();
+        assert_eq!(parse("3"), Some(Number::Int(3)));
+        assert_eq!(parse("18446744073709551615"), Some(Number::UInt(u64::MAX)));
+        assert_eq!(parse("3.0"), Some(Number::Float(3.0)));
+        assert_eq!(parse("1e3"), Some(Number::Float(1000.0)));
+        assert_eq!(parse("-inf"), Some(Number::Float(f64::NEG_INFINITY)));
+        assert_eq!(parse("x"), None);
+        assert!(Number::parse("-1e999").unwrap_err().starts_with("'-1e999' is beyond"));
     }
 
     #[test]

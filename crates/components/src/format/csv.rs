@@ -131,21 +131,23 @@ impl Reader for RowReader {
         let Some(row) = self.rows.next()? else { return Ok(None) };
         let (timestamp, next) = self.rows.times(&row)?;
         let columns = &self.rows.columns;
+        let wrong =
+            |name: &str, why| Error::line(&self.rows.path, line(&row), format!("column '{name}': {why}"));
         let value = if self.form == Form::Map {
-            Value::Map(
-                columns.iter().map(|(column, name)| (name.clone(), cell(field(&row, *column)))).collect(),
-            )
+            let entry = |(column, name): &(usize, String)| {
+                let value = cell(field(&row, *column)).map_err(|why| wrong(name, why))?;
+                Ok((name.clone(), value))
+            };
+            Value::Map(columns.iter().map(entry).collect::<Result<_>>()?)
         } else {
             let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
             for (column, name) in columns {
                 let text = field(&row, *column);
-                // A field that is left empty is a value that is missing.
-                let number =
-                    if text.is_empty() { Some(Number::Float(f64::NAN)) } else { Number::parse(text) };
-                let pushed = number.ok_or_else(|| format!("'{text}' is no number; set `form: map` for text"));
-                pushed.and_then(|number| number.push(self.dtype, &mut elements)).map_err(|why| {
-                    Error::line(&self.rows.path, line(&row), format!("column '{name}': {why}"))
-                })?;
+                let number = number(text).and_then(|number| {
+                    number.ok_or_else(|| format!("'{text}' is no number; set `form: map` for text"))
+                });
+                let pushed = number.and_then(|number| number.push(self.dtype, &mut elements));
+                pushed.map_err(|why| wrong(name, why))?;
                 if numbers::is_complex(self.dtype) {
                     elements.resize(elements.len() + self.dtype.size() / 2, 0);
                 }
@@ -170,32 +172,41 @@ impl Reader for Table {
                 .zip(&rows.columns)
                 .for_each(|(cells, (column, _))| cells.push(field(&row, *column).to_owned()));
         }
-        let entries =
-            rows.columns.into_iter().zip(cells).map(|((_, name), cells)| (name, column(cells))).collect();
-        let value = Value::Map(entries);
+        let entry = |((_, name), cells): ((usize, String), Vec<String>)| {
+            let values = column(cells);
+            let values = values.map_err(|why| Error::file(&rows.path, format!("column '{name}': {why}")))?;
+            Ok((name, values))
+        };
+        let value = Value::Map(rows.columns.into_iter().zip(cells).map(entry).collect::<Result<_>>()?);
         let place = Place::Line(1);
         Ok(Some(Record { value, timestamp: None, next: Next::Known(None), settings: None, place }))
     }
 }
 
+/// The number that a field holds, if it holds one; one that is left empty is missing.
+fn number(text: &str) -> Result<Option<Number>, String> {
+    if text.is_empty() { Ok(Some(Number::Float(f64::NAN))) } else { Number::parse(text) }
+}
+
 /// A column's values as whole numbers if all are, else as real ones, else as text.
-fn column(cells: Vec<String>) -> Value {
-    let number =
-        |cell: &String| if cell.is_empty() { Some(Number::Float(f64::NAN)) } else { Number::parse(cell) };
-    let Some(values) = cells.iter().map(number).collect::<Option<Vec<Number>>>() else {
-        return Value::List(cells.into_iter().map(Value::Text).collect());
-    };
+fn column(cells: Vec<String>) -> Result<Value, String> {
+    let numbers: Vec<Result<Option<Number>, String>> = cells.iter().map(|cell| number(cell)).collect();
+    // Among text, what looks like a number is text too.
+    if numbers.contains(&Ok(None)) {
+        return Ok(Value::List(cells.into_iter().map(Value::Text).collect()));
+    }
+    let values: Vec<Number> = numbers.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?;
     let whole = values.iter().all(|value| matches!(value, Number::Int(_)));
     let dtype = if whole { Dtype::Int64 } else { Dtype::Float64 };
     let mut elements = Vec::with_capacity(values.len() * 8);
     for value in &values {
         value.push(dtype, &mut elements).expect("a type that all of them fit");
     }
-    Value::Array(Layout::new(dtype, Order::C, [values.len() as u64]), elements)
+    Ok(Value::Array(Layout::new(dtype, Order::C, [values.len() as u64]), elements))
 }
 
-fn cell(text: &str) -> Value {
-    match (text, Number::parse(text)) {
+fn cell(text: &str) -> Result<Value, String> {
+    Ok(match (text, Number::parse(text)?) {
         ("", _) => Value::Nil,
         (_, Some(Number::Int(number))) => Value::Int(number),
         (_, Some(Number::UInt(number))) => Value::UInt(number),
@@ -203,7 +214,7 @@ fn cell(text: &str) -> Value {
         ("true", None) => Value::Bool(true),
         ("false", None) => Value::Bool(false),
         (text, None) => Value::Text(text.to_owned()),
-    }
+    })
 }
 
 /// A field of a row; rows have as many as the head, or the reader has complained.
@@ -403,6 +414,12 @@ mod tests {
         assert!(why("").contains("it is empty"));
         assert!(why("a,b\n1,2\n1\n").contains("a.csv:3: this row has 1 fields"));
         assert!(why("a,b\n1,x\n").contains("a.csv:2: column 'b': 'x' is no number; set `form: map`"));
+        let large = "t,b\n0,1e999\n";
+        assert!(why(large).contains("a.csv:2: column 'b': '1e999' is beyond what a real number can hold"));
+        for form in [Form::Map, Form::Table] {
+            let error = read(large, &Reading { form, ..Reading::default() }).unwrap_err().to_string();
+            assert!(error.contains("column 'b': '1e999' is beyond"), "{error}");
+        }
         assert!(why("t,b\nnoon,1\n").contains("a.csv:2: 'noon' in column 0 is no time"));
         assert!(why("a,a\n1,2\n").contains("column 1 is called 'a'"));
         let reading = Reading { time_column: Some("tide".into()), ..Reading::default() };

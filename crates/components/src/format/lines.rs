@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 use titin_runtime::{Dtype, Layout, Order};
 
@@ -265,7 +265,12 @@ impl<'de> Deserialize<'de> for Tree {
                 while let Some((name, Tree(value))) = map.next_entry()? {
                     entries.push((name, value));
                 }
-                Ok(Value::Map(entries))
+                let mut names: Vec<&String> = entries.iter().map(|(name, _)| name).collect();
+                names.sort_unstable();
+                match names.windows(2).find(|pair| pair[0] == pair[1]) {
+                    Some(twice) => Err(A::Error::custom(format!("key \"{}\" is there twice", twice[0]))),
+                    None => Ok(Value::Map(entries)),
+                }
             }
         }
 
@@ -492,6 +497,7 @@ mod tests {
             error
         };
         assert!(why("{\"data\": }").contains("at column 10"));
+        assert!(why("{\"data\": {\"a\": 1, \"b\": 2, \"a\": 3}}").contains("key \"a\" is there twice"));
         assert!(why("[1, 2]").contains("found a list of 2; a line is {"));
         assert!(why("{\"rain\": 1}").contains("there is no place for 'rain'"));
         assert!(why("{\"timestamp\": \"x\", \"data\": 1}").contains("'timestamp' is text"));
