@@ -4,6 +4,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Effects, Style};
+use titin_manager::log::is_command;
 
 /// The exit code of a command that refuses its input.
 pub(crate) const REFUSED: u8 = 2;
@@ -32,14 +33,19 @@ pub(crate) fn width() -> Option<usize> {
 }
 
 /// Writes to standard output, without colours where they would not be seen. A reader that has gone away, such as `head`, is no
-/// trouble.
-pub(crate) fn print(text: &str) {
-    let written = anstream::stdout().lock().write_all(text.as_bytes());
-    if let Err(error) = written
-        && error.kind() != ErrorKind::BrokenPipe
-    {
-        complain(&format!("cannot write to standard output: {error}"));
+/// trouble. If it cannot be written, as to a full disk, that is told, and the exit code for it is the error.
+pub(crate) fn print(text: &str) -> Result<(), ExitCode> {
+    match anstream::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(complain(&format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
+}
+
+/// Prints all that a command has to say; its exit code.
+pub(crate) fn answer(text: &str) -> ExitCode {
+    print(text).err().unwrap_or(ExitCode::SUCCESS)
 }
 
 /// Writes to standard error, for people who wait for something else on standard output.
@@ -67,7 +73,7 @@ pub(crate) fn complain(text: &str) -> ExitCode {
 
 /// Text from outside without anything that a terminal would obey.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_command(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// `1 error`, `2 errors`.

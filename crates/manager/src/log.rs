@@ -76,6 +76,12 @@ impl Log {
     }
 }
 
+/// Whether a terminal would obey a letter, or show the letters around it in another order.
+pub fn is_command(letter: char) -> bool {
+    let reorders = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || reorders
+}
+
 /// Now, as it stands in the name of a run directory.
 pub fn stamp() -> String {
     Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y%m%d_%H%M%S").to_string()

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::event::Exit;
 use crate::launch::quote;
+use crate::log::is_command;
 use crate::plan::{InstanceId, Planned, Start, What};
 use crate::state::{Cause, Failure, Fault, Manager};
 
@@ -227,7 +228,7 @@ fn wrapped(line: &str) -> Vec<String> {
 
 /// A line without letters that would move the cursor, or worse.
 fn clean(line: &str) -> String {
-    line.chars().filter(|c| !c.is_control() || *c == '\t').collect()
+    line.chars().filter(|c| !is_command(*c) || *c == '\t').collect()
 }
 
 /// The last lines of a file.
@@ -452,7 +453,7 @@ mod tests {
 
     #[test]
     fn nothing_on_the_page_is_obeyed_by_a_terminal() {
-        let bad = || "bell\x07 and \x1b]0;title".to_owned();
+        let bad = || "bell\x07 and \x1b]0;\u{202e}title".to_owned();
         let story = Story {
             cause: bad(),
             records: vec![bad()],
@@ -463,7 +464,7 @@ mod tests {
             ..story()
         };
         let page = story.page(false);
-        assert!(!page.chars().any(|c| c.is_control() && c != '\n'), "{page:?}");
+        assert!(!page.chars().any(|c| is_command(c) && c != '\n'), "{page:?}");
         assert!(story.page(true).contains("\x1b[31mbell and ]0;title\x1b[0m\n"), "{page:?}");
     }
 

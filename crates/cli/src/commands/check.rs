@@ -35,13 +35,16 @@ impl Check {
             Ok(description) => network(description, self.sources.model.as_deref()),
             Err(report) => (report, None),
         };
-        if self.json {
+        let told = if self.json {
             match serde_json::to_string_pretty(&report) {
-                Ok(text) => print(&(text + "\n")),
+                Ok(text) => text + "\n",
                 Err(error) => return complain(&format!("the problems cannot be written as JSON: {error}")),
             }
         } else {
-            print(&text(&report, network.as_ref(), terminal::width()));
+            text(&report, network.as_ref(), terminal::width())
+        };
+        if let Err(code) = print(&told) {
+            return code;
         }
         if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
     }
@@ -69,9 +72,6 @@ pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usi
         write_problem(&mut out, problem, &mut sources, width.unwrap_or(160));
         out.push('\n');
     }
-    if report.left_out > 0 {
-        let _ = writeln!(out, "{} more problems were found and left out here.\n", report.left_out);
-    }
     let (errors, warnings) = (report.errors(), report.warnings());
     let mut found = Vec::new();
     if errors > 0 {
@@ -79,6 +79,9 @@ pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usi
     }
     if warnings > 0 {
         found.push(format!("{WARNING}{}{WARNING:#}", count(warnings as u64, "warning")));
+    }
+    if report.left_out > 0 {
+        found.push(format!("{} more that are left out here", count(report.left_out as u64, "problem")));
     }
     match network {
         Some(network) if errors == 0 => {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use titin_manager::launch::quote;
 
-use crate::terminal::{complain, print};
+use crate::terminal::{answer, complain};
 
 /// The file by which an installation is known.
 const HEADER: &str = "include/titin.h";
@@ -58,10 +58,7 @@ impl Config {
         let executable = std::env::current_exe().unwrap_or_default();
         let given = std::env::var_os("TITIN_PREFIX").map(PathBuf::from);
         match find(&executable, given) {
-            Ok(prefix) => {
-                print(&(self.answer(&prefix) + "\n"));
-                ExitCode::SUCCESS
-            }
+            Ok(prefix) => answer(&(self.answer(&prefix) + "\n")),
             Err(why) => complain(&why),
         }
     }

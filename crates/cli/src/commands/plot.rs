@@ -9,7 +9,7 @@ use titin_model::{Description, Model, Report, Start};
 use super::check;
 use crate::draw;
 use crate::sources::Sources;
-use crate::terminal::{self, REFUSED, complain, print, warn};
+use crate::terminal::{self, REFUSED, answer, complain, warn};
 
 /// The largest model that is drawn.
 const MOST_COMPONENTS: usize = 2_000;
@@ -33,7 +33,7 @@ impl Plot {
         // Nothing is started, so the programs may be described elsewhere.
         let picture = self.sources.load(Start::ByHand, false).and_then(|description| self.draw(&description));
         match (picture, &self.output) {
-            (Ok(Ok(picture)), None) => print(&picture),
+            (Ok(Ok(picture)), None) => return answer(&picture),
             (Ok(Ok(picture)), Some(path)) => {
                 if let Err(error) = std::fs::write(path, picture) {
                     return complain(&format!("{} cannot be written: {error}", path.display()));

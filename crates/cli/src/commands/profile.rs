@@ -10,7 +10,7 @@ use titin_manager::profile::{Conduit, Database, Instance, Profile, Region};
 
 use crate::draw;
 use crate::table::{Column, bytes, percent, seconds, table};
-use crate::terminal::{self, BOLD, FAINT, complain, harmless, print};
+use crate::terminal::{self, BOLD, FAINT, answer, complain, harmless};
 use crate::timeline;
 
 /// The rows of a table, unless all are asked for.
@@ -38,10 +38,15 @@ pub(crate) struct ProfileOf {
 
 impl ProfileOf {
     pub(crate) fn run(&self) -> ExitCode {
-        self.work().map_or_else(|text| complain(&text), |()| ExitCode::SUCCESS)
+        match self.work() {
+            Ok(None) => ExitCode::SUCCESS,
+            Ok(Some(text)) => answer(&text),
+            Err(text) => complain(&text),
+        }
     }
 
-    fn work(&self) -> Result<(), String> {
+    /// Writes the files that are asked for; what is to be printed, if anything.
+    fn work(&self) -> Result<Option<String>, String> {
         let database = Database::open(&self.run)?;
         let profile = database.profile()?;
         if let Some(path) = &self.timeline {
@@ -67,12 +72,11 @@ impl ProfileOf {
         }
         if self.json {
             let text = serde_json::to_string_pretty(&profile).map_err(|error| error.to_string())?;
-            print(&(text + "\n"));
-        } else if self.timeline.is_none() && self.plot.is_none() {
-            let most = if self.all { usize::MAX } else { MOST_ROWS };
-            print(&text(&profile, most, terminal::width()));
+            return Ok(Some(text + "\n"));
         }
-        Ok(())
+        let most = if self.all { usize::MAX } else { MOST_ROWS };
+        let quiet = self.timeline.is_some() || self.plot.is_some();
+        Ok((!quiet).then(|| text(&profile, most, terminal::width())))
     }
 }
 

@@ -138,12 +138,17 @@ impl Common {
         }
         if self.json {
             match serde_json::to_string_pretty(ending) {
-                Ok(text) => print(&(text + "\n")),
+                Ok(text) => {
+                    if let Err(code) = print(&(text + "\n")) {
+                        return code;
+                    }
+                }
                 Err(error) => return complain(&format!("the end cannot be written as JSON: {error}")),
             }
         } else if ending.outcome == "done" {
             let messages: u64 = ending.instances.iter().map(|instance| instance.messages).sum();
-            print(&format!(
+            // The run has gone well, whoever hears of it.
+            let _ = print(&format!(
                 "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
                 ending.model,
                 ending.seconds,

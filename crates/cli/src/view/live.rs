@@ -45,7 +45,7 @@ impl View for Live {
         let path = directory.path().display();
         self.print(&format!("{FAINT}run directory: {path}{FAINT:#}"));
         if let Some(text) = hosted(directory, plan) {
-            crate::terminal::print(&text);
+            let _ = crate::terminal::print(&text);
         }
         let count = plan.instances.len();
         let room = rows().unwrap_or(24).saturating_sub(6).max(1);

@@ -51,6 +51,33 @@ fn problems_are_told_to_machines_too() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    for words in
+        [&["check", "model.ymmsl"][..], &["check", "--json", "model.ymmsl"], &["plot", "model.ymmsl"]]
+    {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_titin"));
+        command.args(words).current_dir(root().join("examples/reaction-diffusion"));
+        let done = command.stdout(full()).output().expect("the command starts");
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {told}");
+        assert!(told.contains("cannot write to standard output: No space left"), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn what_is_too_much_to_be_told_is_counted_in_the_sum() {
+    let wrong: String = (0..210).map(|n| format!("wrong{n}: 1\n")).collect();
+    let folder = folder(&(WRONG.to_owned() + &wrong));
+    let done = titin(folder.path(), &["check", "model.ymmsl"]);
+    let last = done.out.lines().last().unwrap();
+    assert!(
+        last.starts_with("200 errors, ") && last.ends_with("problems more that are left out here"),
+        "{last}"
+    );
+}
+
+#[test]
 fn a_good_description_is_summed_up() {
     let example = root().join("examples/reaction-diffusion");
     let files = ["check", "model.ymmsl", "python/macro.ymmsl", "c/micro.ymmsl", "scales.ymmsl"];
