@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
-use crate::plan::{InstanceId, PerInstance, Plan};
+use crate::plan::{InstanceId, PerInstance, Plan, Start, What};
 
 /// Who computes where.
 #[derive(Debug, Clone)]
@@ -23,6 +23,12 @@ pub struct Placement {
 pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     let count = plan.instances.len();
     let mut users: Vec<Vec<InstanceId>> = vec![Vec::new(); cores.len()];
+    // Components of titin's own hand messages on, and compute next to nothing.
+    let is_light = |id: InstanceId| match &plan.instances[id].start {
+        Start::Program(program) => matches!(program.what, What::BuiltIn { .. }),
+        _ => false,
+    };
+    let share = |one, other| is_light(one) || is_light(other) || plan.alternate(one, other);
     let mut placement = Placement {
         cores: PerInstance::make(count, |_| Vec::new()),
         crowded: PerInstance::make(count, |_| false),
@@ -34,7 +40,7 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
             .iter()
             .enumerate()
             .map(|(at, users)| {
-                let free = users.iter().all(|&user| plan.alternate(id, user));
+                let free = users.iter().all(|&user| share(id, user));
                 (!free, if free { usize::MAX - users.len() } else { users.len() }, at)
             })
             .collect();
@@ -44,7 +50,7 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
         for &(busy, _, at) in chosen {
             if busy {
                 crowded = true;
-                for &user in users[at].iter().filter(|&&user| !plan.alternate(id, user)) {
+                for &user in users[at].iter().filter(|&&user| !share(id, user)) {
                     placement.crowded[user] = true;
                 }
             }
@@ -150,6 +156,14 @@ mod tests {
         let (_, placement) = placed(&model(&(MACRO.to_owned() + &micro("micro", "p", "")), CALL, ""), 4);
         assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[0]]);
         assert!(!placement.crowded.iter().any(|&crowded| crowded));
+    }
+
+    #[test]
+    fn components_of_titins_own_keep_nobody_from_a_core() {
+        let components = "      macro: {description: x, ports: {o_i: out}, implementation: p}\n".to_owned()
+            + "      kept: {description: x, ports: {s: in}, implementation: titin.sink}\n";
+        let (_, placement) = placed(&model(&components, "      macro.out: kept.in\n", ""), 1);
+        assert_eq!(placement.crowded.iter().copied().collect::<Vec<_>>(), [false, false]);
     }
 
     #[test]

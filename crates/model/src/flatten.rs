@@ -21,6 +21,8 @@ const MOST_COMPONENTS: usize = 1 << 20;
 const MOST_BUNDLES: usize = 1 << 22;
 /// The most conduits between instances.
 const MOST_CONDUITS: u64 = 1 << 31;
+/// The longest name of an instance. No file system has longer ones.
+const LONGEST_NAME: usize = 255;
 /// The deepest nesting of models.
 pub(crate) const DEEPEST: usize = 32;
 
@@ -316,6 +318,15 @@ impl<'d> Flattener<'d> {
                 why,
             );
             return None;
+        }
+        let longest =
+            path.len() + multiplicity.iter().map(|size| format!("[{}]", size - 1).len()).sum::<usize>();
+        if longest > LONGEST_NAME {
+            let why = format!(
+                "the name of an instance, with those of the models around it and with its indices, has at most \
+                 {LONGEST_NAME} bytes, since its folder has it too; here it is {longest}"
+            );
+            problems.error(component.at, Code::Limit, "the name of a component is too long", why);
         }
         let id = ComponentId(self.components.len() as u32);
         self.nodes[node].inner.insert(&component.name, Inner::Leaf(id));
