@@ -167,10 +167,9 @@ impl Common {
 /// Why nothing was started, for whoever reads JSON; on one line, as all that comes before the end.
 fn refused(why: &impl serde::Serialize) -> ExitCode {
     match serde_json::to_string(why) {
-        Ok(text) => print(&(text + "\n")),
-        Err(error) => return complain(&format!("the problems cannot be written as JSON: {error}")),
+        Ok(text) => print(&(text + "\n")).err().unwrap_or(ExitCode::from(terminal::REFUSED)),
+        Err(error) => complain(&format!("the problems cannot be written as JSON: {error}")),
     }
-    ExitCode::from(terminal::REFUSED)
 }
 
 /// Hands Ctrl-C and requests to end to the run, and Ctrl-Z.
