@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "titin/value.hpp"
 
@@ -16,8 +17,9 @@ inline constexpr double no_next = TITIN_NO_NEXT;
 /// A message that was received. Copies share the data, which live until the last copy is gone, past the instance.
 class Message {
 public:
-    /// Takes a message of the C interface over.
-    explicit Message(titin_message *owned) : message_(detail::check(owned), titin_message_free) {}
+    /// Takes a message of the C interface over, which has come by this port; errors name it.
+    explicit Message(titin_message *owned, std::string port = {})
+        : message_(detail::check(owned), titin_message_free), port_(std::move(port)) {}
     /// A message of one's own, such as a default for a port that nothing is connected to.
     explicit Message(const Value &data, double timestamp = 0.0, double next_timestamp = no_next)
         : Message(titin_message_new(data.raw(), timestamp, next_timestamp)) {}
@@ -32,7 +34,12 @@ public:
     /// The array, of exactly this type of element. A view: it lives as long as this message or a copy of it.
     template <class T>
     View<const T> array() const {
-        return value().template array<T>();
+        try {
+            return value().template array<T>();
+        } catch (const TypeMismatch &error) {
+            if (port_.empty()) throw;
+            throw TypeMismatch("port '" + port_ + "': " + error.what());
+        }
     }
     /// Name of an index of the array; empty if it has none.
     std::string index_name(int dimension) const { return value().index_name(dimension); }
@@ -44,6 +51,7 @@ public:
 
 private:
     std::shared_ptr<titin_message> message_;
+    std::string port_;
 };
 
 } // namespace titin
