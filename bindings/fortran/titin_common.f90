@@ -7,7 +7,7 @@ module titin_common
    implicit none
    private
 
-   public :: text, c, finish, began, ended, fits_int32, following, slot_number, index_names
+   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, following, slot_number, index_names
 
    ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
    ! host's guests are, it is not known which is meant.
@@ -106,6 +106,22 @@ contains
       integer(int64), intent(in) :: number
       logical :: fits
       fits = number >= -int(huge(0_int32), int64) - 1 .and. number <= huge(0_int32)
+   end function
+
+   ! The extents that a shape means: gfortran gives -1 for some arrays of no elements.
+   elemental function extents_of(shape) result(extents)
+      integer(c_int64_t), intent(in) :: shape
+      integer(c_int64_t) :: extents
+      extents = max(shape, 0_c_int64_t)
+   end function
+
+   ! Whether an array is allocated: one that is not has no memory, and extents of no meaning. (Fortran does not let a second
+   ! specific take it.) Constants of no elements have no memory either, but extents that say so.
+   function is_there(memory, shape) result(there)
+      type(c_ptr), intent(in) :: memory
+      integer(c_int64_t), intent(in) :: shape(:)
+      logical :: there
+      there = c_associated(memory) .or. (all(shape >= -1) .and. any(shape <= 0))
    end function
 
    ! A next timestamp for C.

@@ -3,12 +3,14 @@ module titin_data
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, following
+   use titin_common, only: c, extents_of, finish, following, is_there
    use titin_reading, only: at, reading_layer
    implicit none
    private
 
    public :: titin_value, titin_message
+
+   character(len=*), parameter :: not_allocated = "the array to put into a value is not allocated; allocate and fill it first"
 
    !> A tree of maps, lists, text, numbers, arrays and nil: one's own, or a look at a part of another or at a message.
    !> A copy made by assignment is a look at the same, which lives as long as the original; looks at a message keep it.
@@ -184,8 +186,8 @@ contains
       integer(c_int64_t), intent(in) :: extents(:)
       type(c_ptr), intent(in) :: data
       type(c_ptr) :: value
-      value = as_number(titin_new_array(dtype, size(extents, kind=c_int), extents, order=titin_order_fortran, data=data, &
-         borrow=0_c_int))
+      value = as_number(titin_new_array(dtype, size(extents, kind=c_int), extents_of(extents), order=titin_order_fortran, &
+         data=data, borrow=0_c_int))
    end function
 
    ! Logicals of the usual kind are no bytes: they go as logical(c_bool).
@@ -194,7 +196,7 @@ contains
       type(c_ptr) :: value
       logical, pointer :: flat(:)
       logical(c_bool), allocatable, target :: bytes(:)
-      call c_f_pointer(c_loc(data), flat, [size(data, kind=c_int64_t)])
+      call c_f_pointer(c_loc(data), flat, [product(extents_of(shape(data, c_int64_t)))])
       allocate (bytes(size(flat, kind=c_int64_t)))
       bytes(:) = logical(flat, c_bool)
       value = fresh_array(titin_bool, shape(data, c_int64_t), c_loc(bytes))
@@ -288,7 +290,11 @@ contains
       class(titin_value), intent(inout) :: self
       logical, intent(in), contiguous, target :: data(..)
       integer, intent(out), optional :: ierr
-      call begin(self, fresh_logicals(data), ierr)
+      if (is_there(c_loc(data), shape(data, c_int64_t))) then
+         call begin(self, fresh_logicals(data), ierr)
+      else
+         call finish(titin_error_usage, ierr, found=not_allocated)
+      end if
    end subroutine
 
    subroutine new_text(self, data, ierr)
@@ -389,7 +395,11 @@ contains
       logical, intent(in), contiguous, target :: data(..)
       character(len=*), intent(in), optional :: name
       integer, intent(out), optional :: ierr
-      call put(self, fresh_logicals(data), name, ierr)
+      if (is_there(c_loc(data), shape(data, c_int64_t))) then
+         call put(self, fresh_logicals(data), name, ierr)
+      else
+         call finish(titin_error_usage, ierr, found=not_allocated)
+      end if
    end subroutine
 
    subroutine add_text(self, data, name, ierr)

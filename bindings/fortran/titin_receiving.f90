@@ -4,7 +4,7 @@ module titin_receiving
       c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, slot_number
+   use titin_common, only: c, extents_of, finish, is_there, slot_number
    use titin_data, only: titin_message
    use titin_sending, only: sending_layer
    implicit none
@@ -207,12 +207,12 @@ contains
       logical, pointer :: flat(:)
       logical(c_bool), allocatable, target :: bytes(:)
 
-      if (.not. c_associated(c_loc(data))) then
+      if (.not. is_there(c_loc(data), shape(data, c_int64_t))) then
          call finish(titin_error_usage, ierr, self%raw, not_allocated(port))
          return
       end if
-      extents(:rank(data)) = shape(data, c_int64_t)
-      call c_f_pointer(c_loc(data), flat, [size(data, kind=c_int64_t)])
+      extents(:rank(data)) = extents_of(shape(data, c_int64_t))
+      call c_f_pointer(c_loc(data), flat, [product(extents_of(shape(data, c_int64_t)))])
       allocate (bytes(size(flat, kind=c_int64_t)))
       bytes(:) = logical(flat, c_bool)
       call receive_array(self, port, titin_bool, rank(data), extents, c_loc(bytes), slot, timeout, timestamp, message, &

@@ -4,7 +4,7 @@ module titin_sending
       c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, following, index_names, slot_number
+   use titin_common, only: c, extents_of, finish, following, index_names, is_there, slot_number
    use titin_data, only: titin_value
    use titin_ports, only: ports_layer
    implicit none
@@ -33,6 +33,12 @@ contains
       type(c_ptr) :: raw
       raw = c_null_ptr
       if (present(settings)) raw = settings%raw
+   end function
+
+   function not_allocated(port) result(words)
+      character(len=*), intent(in) :: port
+      character(len=:), allocatable :: words
+      words = "send on '"//trim(port)//"': the array is not allocated; to send no data, there is send_nil"
    end function
 
    subroutine send_array(self, port, dtype, rank, extents, data, timestamp, next_timestamp, slot, settings, names, ierr)
@@ -148,8 +154,12 @@ contains
       logical, pointer :: flat(:)
       logical(c_bool), allocatable, target :: bytes(:)
 
-      extents(:rank(data)) = shape(data, c_int64_t)
-      call c_f_pointer(c_loc(data), flat, [size(data, kind=c_int64_t)])
+      if (.not. is_there(c_loc(data), shape(data, c_int64_t))) then
+         call finish(titin_error_usage, ierr, self%raw, not_allocated(port))
+         return
+      end if
+      extents(:rank(data)) = extents_of(shape(data, c_int64_t))
+      call c_f_pointer(c_loc(data), flat, [product(extents_of(shape(data, c_int64_t)))])
       allocate (bytes(size(flat, kind=c_int64_t)))
       bytes(:) = logical(flat, c_bool)
       call send_array(self, port, titin_bool, rank(data), extents, c_loc(bytes), timestamp, next_timestamp, slot, &

@@ -20,6 +20,13 @@ program ends
       call receive_array(u)
    case ("logicals")
       call receive_logicals(flags)
+   case ("unsent")
+      call send_array(u)
+   case ("unsent-logicals")
+      call send_logicals(flags)
+   case ("nothing")
+      call value%new_list()
+      call add_logicals(flags)
    case ("viewed")
       call value%new(1.5_real64)
       call msg%new(value, timestamp=0.0_real64)
@@ -38,5 +45,20 @@ contains
    subroutine receive_logicals(flags)
       logical, allocatable, intent(inout) :: flags(:, :)
       call instance%receive("start", flags)
+   end subroutine
+
+   subroutine send_array(u)
+      real(real64), allocatable, intent(inout) :: u(:)
+      call instance%send("end", u, timestamp=0.0_real64)
+   end subroutine
+
+   subroutine send_logicals(flags)
+      logical, allocatable, intent(inout) :: flags(:, :)
+      call instance%send("end", flags, timestamp=0.0_real64)
+   end subroutine
+
+   subroutine add_logicals(flags)
+      logical, allocatable, intent(inout) :: flags(:, :)
+      call value%add(flags)
    end subroutine
 end program ends

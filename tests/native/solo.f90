@@ -161,6 +161,7 @@ contains
       type(titin_value) :: value
       type(titin_message) :: message, default
       real(real64) :: number
+      integer(int32) :: numbers(2) = [1, 2]
       integer :: ierr
       call value%new(1.5_real64)
       call default%new(value, timestamp=2.0_real64)
@@ -173,6 +174,11 @@ contains
       call instance%receive("stort", message, default=default, ierr=ierr)
       call check(ierr == titin_error_usage, "a port that is not there")
       call instance%send("end", number, timestamp=2.0_real64)
+      ! Some arrays of no elements have extents of -1 for gfortran.
+      call instance%send("end", pack(numbers, numbers > 2), timestamp=2.0_real64)
+      call instance%send("end", pack([.true.], [.false.]), timestamp=2.0_real64)
+      call value%new(pack(numbers, numbers > 2))
+      call check(all(value%extents() == [0_int64]) .and. value%elements() == 0, "an array of no elements")
    end subroutine
 
    subroutine values()
