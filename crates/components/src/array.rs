@@ -45,15 +45,13 @@ pub(crate) fn concatenate(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(L
         let rest = |layout: &Layout| {
             let mut shape = layout.shape.clone();
             shape.iter_mut().skip(axis).take(1).for_each(|extent| *extent = 0);
-            (layout.dtype, shape)
+            (layout.dtype, shape, layout.names.clone())
         };
         if rest(layout) != rest(first) {
             return Err(format!(
-                "array {number} is {} with shape {:?}, the first is {} with shape {:?}; they may differ in axis {axis} only",
-                layout.dtype.name(),
-                layout.shape,
-                first.dtype.name(),
-                first.shape
+                "array {number} is {}, the first is {}; they may differ in the extent of axis {axis} only",
+                describe(layout),
+                describe(first)
             ));
         }
         whole.shape[axis] += layout.shape[axis];
@@ -88,13 +86,11 @@ pub(crate) fn stack(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(Layout,
         return Err(format!("a new axis {axis} does not fit an array of rank {rank}; it can be 0 to {rank}"));
     }
     for (number, (layout, _)) in arrays.iter().enumerate() {
-        if (layout.dtype, &layout.shape) != (first.dtype, &first.shape) {
+        if (layout.dtype, &layout.shape, &layout.names) != (first.dtype, &first.shape, &first.names) {
             return Err(format!(
-                "array {number} is {} with shape {:?}, the first is {} with shape {:?}; `how: stack` needs equal ones",
-                layout.dtype.name(),
-                layout.shape,
-                first.dtype.name(),
-                first.shape
+                "array {number} is {}, the first is {}; `how: stack` needs equal ones",
+                describe(layout),
+                describe(first)
             ));
         }
     }
@@ -204,6 +200,14 @@ pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: Order) -> Cow
     Cow::Owned(turned)
 }
 
+fn describe(layout: &Layout) -> String {
+    let names = match layout.names.as_slice() {
+        [] => String::new(),
+        names => format!(" and index names {names:?}"),
+    };
+    format!("{} with shape {:?}{names}", layout.dtype.name(), layout.shape)
+}
+
 fn no_axis(layout: &Layout, axis: usize) -> String {
     match layout.shape.len() {
         0 => "a single value has no axis to be split along".to_owned(),
@@ -303,6 +307,11 @@ mod tests {
         layout.names = vec!["x".into(), "y".into()];
         let parts = unstack(&layout, &bytes, 0).unwrap();
         assert_eq!(parts[0].0.names, ["y"]);
+        let other = Layout { names: vec!["y".into(), "x".into()], ..layout.clone() };
+        for join in [concatenate, stack] {
+            let why = join(&[(&layout, &bytes), (&other, &bytes)], 0).unwrap_err();
+            assert!(why.contains("index names [\"y\", \"x\"], the first is uint16"), "{why}");
+        }
         let (stacked, _) = stack(&[(&layout, &bytes), (&layout, &bytes)], 1).unwrap();
         assert_eq!(stacked.names, ["x", "slot", "y"]);
     }

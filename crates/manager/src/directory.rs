@@ -23,6 +23,9 @@ pub struct RunDirectory {
     path: PathBuf,
 }
 
+/// SQLite takes paths of 512 bytes, with what it puts behind the name of the profile.
+const LONGEST: usize = 480;
+
 /// Why the run directory cannot be used. Printed, it says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
@@ -32,6 +35,9 @@ pub enum DirectoryError {
     /// Its name cannot be told to programs.
     #[error("the run directory {} has a name that is not UTF-8 text, which programs cannot be told: choose another --run-dir", .0.display())]
     Unspeakable(PathBuf),
+    /// Its name is longer than the profile's database can do with.
+    #[error("the run directory {} has a name of {} bytes, and {LONGEST} is the most: choose another --run-dir", .0.display(), .0.as_os_str().len())]
+    TooLong(PathBuf),
     /// It, or something in it, cannot be written.
     #[error("cannot write {}: {source}{}", .path.display(), hint(.source))]
     Write {
@@ -69,16 +75,16 @@ impl RunDirectory {
     /// # Errors
     /// [`DirectoryError`] if it has been used before or cannot be written.
     pub fn create(asked: Option<&Path>, model: &str, time: &str) -> Result<Self, DirectoryError> {
-        let parent = asked.unwrap_or(Path::new("."));
+        let name = format!("run_{model}_{time}");
+        let first = asked.unwrap_or(Path::new(&name));
         // Before anything is made; links are followed below.
-        speakable(at(parent, std::path::absolute(parent))?)?;
+        usable(at(first, std::path::absolute(first))?)?;
         let path = match asked {
             Some(path) => {
                 at(path, fs::create_dir_all(path))?;
                 path.to_owned()
             }
             None => {
-                let name = format!("run_{model}_{time}");
                 // Two runs may begin in the same second.
                 (1..)
                     .find_map(|number| {
@@ -95,7 +101,7 @@ impl RunDirectory {
                     .expect("there is a free number")?
             }
         };
-        let path = speakable(at(&path, path.canonicalize())?)?;
+        let path = usable(at(&path, path.canonicalize())?)?;
         let directory = RunDirectory { path };
         let instances = directory.path.join("instances");
         match fs::create_dir(&instances) {
@@ -209,8 +215,12 @@ impl Drop for ConnectionFile {
 }
 
 /// Paths go through descriptions, scripts, environments and JSON: as text.
-fn speakable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
-    if path.to_str().is_some() { Ok(path) } else { Err(DirectoryError::Unspeakable(path)) }
+fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
+    match path.to_str() {
+        None => Err(DirectoryError::Unspeakable(path)),
+        Some(text) if text.len() > LONGEST => Err(DirectoryError::TooLong(path)),
+        Some(_) => Ok(path),
+    }
 }
 
 #[cfg(test)]
@@ -241,6 +251,25 @@ mod tests {
         assert!(!folder.path().join("connection.json.new").exists());
         drop(kept);
         assert!(!directory.connection().exists());
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_for_the_profile_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = |length: usize| {
+            let spare = length - folder.path().as_os_str().len();
+            let step = format!("/{}", "a".repeat(99));
+            let name = step.repeat(spare / 100) + "/" + &"b".repeat(spare % 100 - 1);
+            PathBuf::from(format!("{}{name}", folder.path().display()))
+        };
+        let error = RunDirectory::create(Some(&deep(LONGEST + 1)), "m", "t").unwrap_err().to_string();
+        assert!(error.contains("has a name of 481 bytes") && error.contains("--run-dir"), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let directory = RunDirectory::create(Some(&deep(LONGEST)), "m", "t").unwrap();
+        rusqlite::Connection::open(directory.profile())
+            .unwrap()
+            .execute_batch("CREATE TABLE t (a);")
+            .unwrap();
     }
 
     #[test]

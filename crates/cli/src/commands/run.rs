@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use titin_manager::anchor::anchored;
@@ -116,7 +116,7 @@ impl Common {
         let configuration = anchored(description, &folders).to_ymmsl();
         let setup = Setup { plan, configuration, folders, run_directory: self.run_dir.clone(), titin, host };
         // What comes while the run is opened waits until it can be ended in order.
-        let signals = match Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP]) {
+        let signals = match Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ]) {
             Ok(signals) => signals,
             Err(error) => return complain(&format!("cannot listen to signals: {error}")),
         };
@@ -181,6 +181,8 @@ fn forward_signals(mut signals: Signals, interrupter: Interrupter) -> std::io::R
                     // If it cannot be done, the run just goes on.
                     let _ = emulate_default_handler(SIGTSTP);
                 }),
+                // Who writes more than a file may have is told by an error.
+                SIGXFSZ => {}
                 _ => interrupter.interrupt(signal_name(signal).unwrap_or("a signal")),
             }
         }

@@ -428,7 +428,8 @@ mod tests {
         leaf.prop_recursive(3, 32, 6, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List),
-                prop::collection::vec(("[^$]*", inner), 0..6).prop_map(Value::Map),
+                prop::collection::hash_map("[^$]*", inner, 0..6)
+                    .prop_map(|entries| Value::Map(entries.into_iter().collect())),
             ]
         })
     }

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal as Number, getpgid, getpid, getppid, kill_process_group, set_child_subreaper, setpgid, setsid,
 };
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::{Launch, Order, Report};
 use crate::event::Signal;
@@ -33,7 +33,8 @@ pub fn serve(connection: &Path) -> io::Result<()> {
     let socket = inherited_socket()?;
     // Handled, not ignored: programs would inherit that they are ignored.
     let ignored = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    // A log that may not grow is no reason to leave programs behind.
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGXFSZ] {
         signal_hook::flag::register(signal, ignored.clone())?;
     }
     // A session of our own: Ctrl-C and a closed terminal are the manager's business. The manager has put us into a
