@@ -118,13 +118,14 @@ impl Manager {
         let text = format!("joined: process {pid} on {host}, {language}, titin {release}");
         self.log(Level::Info, Some(id), text);
         let ports = welcome.ports.clone();
+        let local = (host == self.host).then_some(pid);
+        self.members[id].local = local;
+        self.share(pid);
         // The guard reports the end of what it started; anything else on this host has to be watched.
-        if host == self.host && self.members[id].process != Process::Running(pid) {
+        if local.is_some() && self.members[id].process != Process::Running(pid) {
             self.actions.push(Action::Watch(pid));
         }
-        let local = (host == self.host).then_some(pid);
         let member = &mut self.members[id];
-        member.local = local;
         member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, ports });
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);

@@ -125,8 +125,20 @@ impl Manager {
         self.members[id].process = Process::Running(pid);
         self.members[id].since = self.now;
         self.log(Level::Debug, Some(id), format!("started as process {pid}"));
+        self.share(pid);
         if given_up {
             self.press(id, Signal::Kill);
+        }
+    }
+
+    /// A program that the guard has started may open several instances. Those that nobody else starts are known by it too.
+    pub(super) fn share(&mut self, pid: u32) {
+        if self.members.iter().any(|member| member.process == Process::Running(pid)) {
+            for member in self.members.iter_mut() {
+                if member.local == Some(pid) && member.process == Process::Foreign {
+                    member.process = Process::Running(pid);
+                }
+            }
         }
     }
 
@@ -142,12 +154,21 @@ impl Manager {
     }
 
     pub(super) fn ended(&mut self, id: InstanceId, exit: Exit) {
-        self.members[id].process = Process::Ended(exit);
         self.log(Level::Debug, Some(id), format!("its process {exit}"));
-        if self.members[id].stopped {
-            self.fault(id, Fault::Stopped);
+        let process = std::mem::replace(&mut self.members[id].process, Process::Ended(exit));
+        let mut ended = vec![id];
+        if let Process::Running(_) = process {
+            ended.extend(self.ids().filter(|&other| self.members[other].process == process));
         }
-        self.judge(id);
+        for &id in &ended {
+            self.members[id].process = Process::Ended(exit);
+        }
+        for id in ended {
+            if self.members[id].stopped {
+                self.fault(id, Fault::Stopped);
+            }
+            self.judge(id);
+        }
     }
 
     pub(super) fn watching(&mut self, pid: u32) {

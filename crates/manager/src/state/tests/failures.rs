@@ -207,6 +207,35 @@ fn a_program_started_by_hand_that_dies_is_named() {
 }
 
 #[test]
+fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
+    // News of its start may come after both have joined.
+    for late in [false, true] {
+        let mut rig = Rig::begun(plan(&PAIR, &[("micro", Start::ByHand(None))]));
+        let started = Event::Started(rig.id("macro"), 100);
+        if !late {
+            rig.event(started.clone());
+        }
+        rig.join("macro");
+        let registration = Registration { pid: 100, ..rig.registration("micro") };
+        rig.event(Event::Opened(rig.link("micro")));
+        rig.say(rig.link("micro"), ToManager::Register(registration));
+        if late {
+            rig.event(started);
+        }
+        rig.lose("micro");
+        rig.lose("macro");
+        rig.event(Event::Watching(100));
+        rig.event(Event::Gone(100));
+        assert_eq!(rig.failure(), None, "the guard knows more");
+        rig.exit("macro", Exit::Signal(6, false));
+        assert!(rig.failure().unwrap().starts_with("macro was ended by SIGABRT"), "{:?}", rig.failure());
+        let affected = rig.manager.affected(Some(rig.id("macro")));
+        assert_eq!(affected, [(rig.id("micro"), "was ended by SIGABRT".to_owned())]);
+        rig.assert_over(false);
+    }
+}
+
+#[test]
 fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
     let text = "the run's manager has given no sign of life for 10.0 s";
     let mut rig = Rig::pair();
