@@ -1,5 +1,6 @@
 //! Settings as a program reads them.
 
+use titin_model::Reference;
 use titin_wire::settings::{Overlay, Setting};
 use titin_wire::structure::Value;
 
@@ -137,6 +138,7 @@ impl SettingValue {
 pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
     let Value::Map(entries) = value else { return Err("this is no map".to_owned()) };
     let setting = |(name, value): &(String, Value<B>)| {
+        name.parse::<Reference>().map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
         let setting =
             setting_of(value).ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
         Ok((name.clone(), setting))
@@ -192,6 +194,16 @@ mod tests {
         assert!(hour.as_f64().unwrap_err().text.contains("ask for it in the unit"));
         assert_eq!(setting(Setting::Float(0.5)).in_unit("s").unwrap(), 0.5);
         assert!(hour.in_unit("km").unwrap_err().text.contains("dt"));
+    }
+
+    #[test]
+    fn an_overlay_has_names_that_settings_can_have() {
+        let named = |name: &str| overlay_of(&Value::<()>::Map(vec![(name.into(), Value::Int(1))]));
+        assert_eq!(named("member[1].k").unwrap()["member[1].k"], Setting::Int(1));
+        for wrong in ["", "a b", "a..b", "1a"] {
+            let why = named(wrong).unwrap_err();
+            assert!(why.starts_with(&format!("'{wrong}' cannot name a setting: ")), "{why}");
+        }
     }
 
     #[test]
