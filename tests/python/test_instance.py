@@ -551,9 +551,9 @@ def test_without_a_run_it_says_how_to_join_one(monkeypatch):
 def test_arguments_that_cannot_be_are_errors_of_titin(stage):
     def odd(instance):
         wrong = {
-            "no number of slots": lambda: instance.send("out", 1, timestamp=0.0, slot=2**40),
-            "-1 is no number": lambda: instance.send("out", 1, timestamp=0.0, slot=-1),
-            "counted from 0": lambda: setattr(instance.port("out"), "slots", 2**31),
+            "is neither a slot nor a number of them": lambda: instance.send("out", 1, timestamp=0.0, slot=2**40),
+            "-1 is neither a slot": lambda: instance.send("out", 1, timestamp=0.0, slot=-1),
+            "from 0 to 2147483647": lambda: setattr(instance.port("out"), "slots", 2**31),
             "half of a surrogate": lambda: instance.setting("\ud800"),
             "character 0": lambda: instance.setting("x\0y", int),
             "not Unicode": lambda: instance.port("\ud800"),

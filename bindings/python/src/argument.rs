@@ -65,8 +65,11 @@ impl<'py> FromPyObject<'_, 'py> for Slot {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let py = object.py();
         let refused = || {
-            let text =
-                format!("{} is no number of slots: they are counted from 0 to {}", &*object, c_int::MAX);
+            let text = format!(
+                "{} is neither a slot nor a number of them: these go from 0 to {}",
+                &*object,
+                c_int::MAX
+            );
             error::usage(py, text)
         };
         match object.extract::<c_int>() {

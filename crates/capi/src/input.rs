@@ -6,6 +6,7 @@ use std::time::Duration;
 use titin_runtime::{Dtype, Operator, Order, Patience, Result};
 
 use crate::error::usage;
+use crate::text::Text;
 
 /// Text that must be there.
 ///
@@ -78,17 +79,22 @@ pub(crate) unsafe fn out<'a, T>(out: *mut T, what: &str) -> Result<&'a mut T> {
     unsafe { out.as_mut() }.ok_or_else(|| usage(format!("NULL was given where {what} is to be written")))
 }
 
-pub(crate) fn slot(slot: c_int) -> Result<Option<u32>> {
-    match slot {
-        -1 => Ok(None),
-        slot => u32::try_from(slot)
-            .map(Some)
-            .map_err(|_| usage(format!("slot {slot}: slots count from 0 (in Fortran from 1); TITIN_NO_SLOT is for ports without slots"))),
+/// The number that stands for "no slot".
+const NO_SLOT: c_int = -1;
+
+pub(crate) fn slot(slot: c_int, port: &Text) -> Result<Option<u32>> {
+    if slot == NO_SLOT {
+        return Ok(None);
     }
+    // Without the number, which is not the caller's where slots count from 1.
+    u32::try_from(slot).map(Some).map_err(|_| {
+        let port = port.as_str();
+        usage(format!("a slot of port '{port}' below the first: slots count from 0, in Fortran from 1"))
+    })
 }
 
 pub(crate) fn slot_number(slot: Option<u32>) -> c_int {
-    slot.and_then(|slot| c_int::try_from(slot).ok()).unwrap_or(-1)
+    slot.and_then(|slot| c_int::try_from(slot).ok()).unwrap_or(NO_SLOT)
 }
 
 pub(crate) fn patience(timeout: f64) -> Result<Patience> {
@@ -96,7 +102,7 @@ pub(crate) fn patience(timeout: f64) -> Result<Patience> {
     const EVER: f64 = 1e9;
     match timeout {
         time if time.is_nan() || time < 0.0 => Err(usage(format!(
-            "a timeout of {time} seconds: give a number from 0 on, or TITIN_WAIT to wait for ever"
+            "a timeout of {time} seconds: give a number from 0 on, or none (in C TITIN_WAIT) to wait for ever"
         ))),
         time if time >= EVER => Ok(Patience::Forever),
         time => Ok(Patience::For(Duration::from_secs_f64(time))),
@@ -149,8 +155,10 @@ mod tests {
         assert_eq!(patience(f64::MAX).unwrap(), Patience::Forever);
         assert_eq!(patience(0.5).unwrap(), Patience::For(Duration::from_millis(500)));
         assert!(patience(-1.0).is_err() && patience(f64::NAN).is_err());
-        assert_eq!(slot(-1).unwrap(), None);
-        assert!(slot(-2).is_err());
+        let port = Text::new("wide");
+        assert_eq!(slot(NO_SLOT, &port).unwrap(), None);
+        assert_eq!(slot(0, &port).unwrap(), Some(0));
+        assert!(slot(-2, &port).unwrap_err().text.contains("slot of port 'wide' below the first"));
         for operator_ in Operator::ALL {
             assert_eq!(operator(operator_number(operator_)).unwrap(), operator_);
         }

@@ -177,7 +177,7 @@ unsafe extern "C" fn titin_log(handle: *mut Handle, level: c_int, text: *const c
         on_instance(handle, |handle| {
             let text = input::text(text, "text to log")?;
             let level = u8::try_from(level).map_err(|_| {
-                usage(format!("a log level of {level}; TITIN_LOG_DEBUG is 10, TITIN_LOG_CRITICAL 50"))
+                usage(format!("a log level of {level}; they go from 10, debug, to 50, critical"))
             })?;
             handle.shared.instance.log(level, text);
             Ok(())

@@ -50,7 +50,7 @@ unsafe extern "C" fn titin_receive(
     // SAFETY: as the caller promises.
     unsafe {
         receive(handle, out, |port| {
-            let (slot, patience) = (input::slot(slot)?, input::patience(timeout)?);
+            let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
             port.shared.instance.receive(port.id, slot, patience).map(Some)
         })
     }
@@ -61,7 +61,9 @@ unsafe extern "C" fn titin_receive(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_try_receive(handle: *mut Port, slot: c_int, out: *mut *mut Message) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { receive(handle, out, |port| port.shared.instance.try_receive(port.id, input::slot(slot)?)) }
+    unsafe {
+        receive(handle, out, |port| port.shared.instance.try_receive(port.id, input::slot(slot, &port.name)?))
+    }
 }
 
 /// # Safety
@@ -132,7 +134,7 @@ unsafe extern "C" fn titin_receive_into(
     let status = unsafe {
         receive(handle, place, |port| {
             let described = arguments.read()?;
-            let (slot, patience) = (input::slot(slot)?, input::patience(timeout)?);
+            let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
             let message = port.shared.instance.receive(port.id, slot, patience)?;
             described.fill(&message).map_err(|error| {
                 Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use titin_transport::{
     Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Reactor, Wake, descriptors,
 };
@@ -124,7 +125,11 @@ impl Process {
 
     fn start(connection: &Connection) -> Result<Arc<Self>> {
         let system = |error: std::io::Error| {
-            Error::new(Kind::Connection, format!("titin cannot open its sockets: {error}"))
+            let todo = match Errno::from_io_error(&error) {
+                Some(Errno::MFILE) => "; close some, or raise the limit with `ulimit -n`",
+                _ => "",
+            };
+            Error::new(Kind::Connection, format!("titin cannot open its sockets: {error}{todo}"))
         };
         let exchange = Arc::new(Exchange::default());
         let process = Arc::new(Process {

@@ -128,7 +128,7 @@ impl Loop {
         let Call { port, operator, end, timestamp } = call;
         match self.stamps.get(end) {
             Some(last) if timestamp < last => Err(format!(
-                "the timestamp on {operator} port '{port}' runs backwards: {timestamp} after {last}; within one use each port's timestamps must not fall"
+                "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's timestamps must not fall"
             )),
             _ => Ok(()),
         }
@@ -197,7 +197,7 @@ mod tests {
         cycle.call(&call(Operator::FInit, 5.0)).unwrap();
         cycle.call(&call(Operator::OI, 6.0)).unwrap();
         let back = cycle.call(&call(Operator::OI, 5.5)).unwrap_err();
-        assert!(back.contains("5.5 after 6"), "{back}");
+        assert!(back.contains("5.5 after 6.0"), "{back}");
         assert!(cycle.call(&call(Operator::OI, f64::NAN)).is_err());
         cycle.reuse(vec![(IN, "init".into())]);
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();

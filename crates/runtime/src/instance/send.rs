@@ -56,7 +56,8 @@ impl Instance {
         let (place, slot) = port.find(slot)?;
         payload.check()?;
         if let Some(next) = next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
-            let text = format!("the next timestamp on port '{}' is {next}, before {timestamp}", port.name);
+            let text =
+                format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
         let call = Call { port: &port.name, end: (number, slot), operator: port.operator, timestamp };
