@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
-use crate::plan::{InstanceId, PerInstance, Plan, Start, What};
+use crate::plan::{InstanceId, PerInstance, Plan};
 
 /// Who computes where.
 #[derive(Debug, Clone)]
@@ -24,10 +24,7 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     let count = plan.instances.len();
     let mut users: Vec<Vec<InstanceId>> = vec![Vec::new(); cores.len()];
     // Components of titin's own hand messages on, and compute next to nothing.
-    let is_light = |id: InstanceId| match &plan.instances[id].start {
-        Start::Program(program) => matches!(program.what, What::BuiltIn { .. }),
-        _ => false,
-    };
+    let is_light = |id: InstanceId| plan.instances[id].is_built_in();
     let share = |one, other| is_light(one) || is_light(other) || plan.alternate(one, other);
     let mut placement = Placement {
         cores: PerInstance::make(count, |_| Vec::new()),

@@ -62,6 +62,18 @@ pub struct Planned {
     pub stage_out: Vec<String>,
 }
 
+impl Planned {
+    /// Whether it is one of titin's own components.
+    pub fn is_built_in(&self) -> bool {
+        match &self.start {
+            Start::Program(program) | Start::ByHand(Some(program)) => {
+                matches!(program.what, What::BuiltIn { .. })
+            }
+            Start::ByHand(None) | Start::Hosted => false,
+        }
+    }
+}
+
 /// A port of the description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {

@@ -50,6 +50,8 @@ pub struct Manager {
     /// The instances at the other ends, each once.
     peers: PerInstance<Vec<InstanceId>>,
     members: PerInstance<Member>,
+    /// Those that are ours to start, but not yet.
+    held: Vec<InstanceId>,
     links: BTreeMap<LinkId, Link>,
     waits: deadlock::Waits,
     course: ending::Course,
@@ -204,6 +206,7 @@ impl Manager {
             ends,
             peers,
             members,
+            held: Vec::new(),
             links: BTreeMap::new(),
             waits: deadlock::Waits::default(),
             course: ending::Course::Running,
@@ -221,7 +224,10 @@ impl Manager {
         for id in self.ids() {
             self.members[id].since = now;
             if self.members[id].process == Process::Starting {
-                self.actions.push(Action::Start(id));
+                match self.depends_on_others(id) {
+                    true => self.held.push(id),
+                    false => self.actions.push(Action::Start(id)),
+                }
             }
         }
         self.finish_if_over();

@@ -124,6 +124,9 @@ impl Manager {
         let (terminate, kill) = (Some(terminate), Some(terminate + LAST_CHANCE));
         self.course = Course::Stopping { failure, terminate, kill, give_up: None };
         self.actions.push(Action::StartNoMore);
+        for id in std::mem::take(&mut self.held) {
+            self.members[id].process = Process::Never;
+        }
         // What was in doubt is a consequence now.
         for id in self.ids() {
             if self.members[id].doubt.take().is_some() {

@@ -9,7 +9,7 @@ use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcom
 
 use super::{Fault, Joined, Manager, Process, Seat};
 use crate::event::{Action, Level};
-use crate::plan::{ConduitId, End, InstanceId, Planned};
+use crate::plan::{ConduitId, End, InstanceId, Planned, Port};
 
 impl Manager {
     pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
@@ -58,15 +58,15 @@ impl Manager {
             Seat::Lost(why) => return refuse(format!("{name} has taken part already and was lost: {why}")),
             Seat::Empty => {}
         }
-        if let Some(ports) = &registration.ports {
-            let planned = &self.plan.instances[id];
-            let ends = self.ends[id].iter().map(|&end| self.near(end));
-            if let Err(text) = check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports)) {
-                // A user who starts the program by hand can correct it and start it again.
-                return Err(Refusal { text, instance: Some(id), fatal: member.process != Process::Foreign });
-            }
-        }
-        Ok(id)
+        let planned = &self.plan.instances[id];
+        let ends = self.ends[id].iter().map(|&end| self.near(end));
+        let fits = match &registration.ports {
+            Some(ports) => check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports)),
+            None => self.check_slots(id, &self.described_ports(id)),
+        };
+        // A user who starts the program by hand can correct it and start it again.
+        let fatal = member.process != Process::Foreign;
+        fits.map(|()| id).map_err(|text| Refusal { text, instance: Some(id), fatal })
     }
 
     fn no_such_instance(&self, name: &str) -> String {
@@ -140,6 +140,7 @@ impl Manager {
                 self.tell(link, ToProgram::Finished { instance: self.name(peer).to_owned() });
             }
         }
+        self.start_held();
         let newcomer = self.peer(id).expect("it has just joined");
         for peer in self.peers[id].clone() {
             if peer != id
@@ -153,15 +154,7 @@ impl Manager {
 
     fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
         let planned = &self.plan.instances[id];
-        let described = planned.ports.iter().map(|port| PortDeclaration {
-            name: port.name.clone(),
-            operator: port.operator.key().into(),
-            vector: self.ends[id].iter().any(|&end| {
-                let end = self.near(end);
-                end.port == port.name && end.slot.is_some()
-            }),
-        });
-        let mut ports: Vec<PortDeclaration> = declared.map_or_else(|| described.collect(), <[_]>::to_vec);
+        let mut ports = declared.map_or_else(|| self.described_ports(id), <[_]>::to_vec);
         let takes_settings = self.ends[id].iter().any(|&end| self.near(end).port == SETTINGS_IN);
         if takes_settings && !ports.iter().any(|port| port.name == SETTINGS_IN) {
             let (name, operator) = (SETTINGS_IN.into(), Operator::FInit.key().into());
@@ -179,6 +172,49 @@ impl Manager {
             heartbeat: self.beat().as_secs_f64(),
             trace: terms.trace,
             end: planned.end.clone(),
+        }
+    }
+
+    /// The ports of who declares none. Whether they have slots follows from the peers: there are several, or one that
+    /// has joined already declares that it counts them.
+    fn described_ports(&self, id: InstanceId) -> Vec<PortDeclaration> {
+        let counts = |end: &End| {
+            let peer = self.members[end.instance].joined();
+            peer.is_some_and(|peer| peer.ports.iter().any(|port| port.name == end.port && port.vector))
+        };
+        let has_slots = |&(conduit, sends): &(ConduitId, bool)| {
+            let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
+            here.slot.is_some() || there.slot.is_none() && counts(there)
+        };
+        let port = |port: &Port| PortDeclaration {
+            name: port.name.clone(),
+            operator: port.operator.key().into(),
+            vector: self.ends[id].iter().filter(|&&end| self.near(end).port == port.name).any(has_slots),
+        };
+        self.plan.instances[id].ports.iter().map(port).collect()
+    }
+
+    /// Whether it is one of titin's own components that follows others in whether its ports have slots, and one of those has
+    /// not joined yet.
+    pub(super) fn depends_on_others(&self, id: InstanceId) -> bool {
+        let follows = |&(conduit, sends): &(ConduitId, bool)| {
+            let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
+            here.slot.is_none()
+                && there.slot.is_none()
+                && !self.plan.instances[there.instance].is_built_in()
+                && matches!(self.members[there.instance].seat, Seat::Empty)
+        };
+        self.plan.instances[id].is_built_in() && self.ends[id].iter().any(follows)
+    }
+
+    /// Starts those that have waited for others to join.
+    fn start_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        let (held, ready): (Vec<_>, Vec<_>) = held.into_iter().partition(|&id| self.depends_on_others(id));
+        self.held = held;
+        for id in ready {
+            self.members[id].since = self.now;
+            self.actions.push(Action::Start(id));
         }
     }
 

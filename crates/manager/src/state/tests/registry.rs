@@ -1,6 +1,7 @@
 //! Who comes when, and who is let in.
 
 use super::*;
+use crate::plan::What;
 
 #[test]
 fn whoever_comes_is_told_of_those_before_and_after() {
@@ -197,4 +198,32 @@ fn the_port_for_settings_needs_no_declaration() {
     let told = &rig.told[&rig.link("micro")];
     let ToProgram::Registered(welcome) = &told[0] else { panic!("{told:?}") };
     assert_eq!(welcome.ports[1].name, "muscle_settings_in");
+}
+
+#[test]
+fn components_of_titins_own_follow_a_peer_that_counts_its_slots() {
+    let what = What::BuiltIn { name: "sink".into(), folders: Vec::new() };
+    let built_in = Start::Program(Program { what, ..Program::default() });
+    let conduits = ["a.out o_i -> sink.in s", "b.out o_i -> sink.more s"];
+    let mut rig = Rig::begun(plan(&conduits, &[("sink", built_in.clone())]));
+    let names = |rig: &Rig| rig.begun.iter().map(|&id| rig.manager.name(id).to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&rig), ["a", "b"]);
+    assert_eq!(rig.join_with("a", &["out[] o_i"]), None);
+    assert_eq!(names(&rig).len(), 2);
+    assert_eq!(rig.join_with("b", &["out o_i"]), None);
+    assert_eq!(names(&rig), ["a", "b", "sink"]);
+    rig.join("sink");
+    let link = rig.link("sink");
+    let ports = rig.told[&link].iter().find_map(|message| match message {
+        ToProgram::Registered(welcome) => Some(&welcome.ports),
+        _ => None,
+    });
+    let vectors = ports.unwrap().iter().map(|port| (port.name.as_str(), port.vector)).collect::<Vec<_>>();
+    assert_eq!(vectors, [("in", true), ("more", false)]);
+
+    // What was never started is out of the way when the run fails before.
+    let mut rig = Rig::begun(plan(&conduits, &[("sink", built_in)]));
+    rig.event(Event::NotStarted(rig.id("a"), "no such file".into()));
+    rig.event(Event::Spared(rig.id("b")));
+    rig.assert_over(false);
 }
