@@ -11,7 +11,7 @@
 //     }
 //
 // Every call that fails throws titin::Error or a class below it. Which calls wait, and which threads may call, is as in
-// titin.h: any thread may, but only one at a time on one port. Names of ports and settings are text that ends with a NUL
+// titin.h: any thread may, but only one at a time on one port or in reuse. Names of ports and settings are text that ends with a NUL
 // (string literals, std::string).
 //
 // This includes all of it; the stories are in titin/: error, array, value, message, port, options, instance, host, filter.

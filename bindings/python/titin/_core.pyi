@@ -23,9 +23,9 @@ class Instance:
     shows the exception with its last lines. An instance that is let go without closing fails the run too.
 
     Calls that wait (opening, ``reuse``, ``send``, the receiving ones, ``close``) do so without the GIL and answer
-    Ctrl-C in the main thread. Calls on different ports may run in different threads at once; two at once on one port
-    are an error that is detected. Every call raises :class:`titin.Error` or a class below it, and returns with
-    :class:`titin.PeerLost` or :class:`titin.Deadlock` as soon as the run fails.
+    Ctrl-C in the main thread. Calls on different ports may run in different threads at once; two at once on one port,
+    or two of ``reuse``, are an error that is detected. Every call raises :class:`titin.Error` or a class below it, and
+    returns with :class:`titin.PeerLost` or :class:`titin.Deadlock` as soon as the run fails.
     """
 
     def __new__(
@@ -43,7 +43,8 @@ class Instance:
         """Begins the next use of the submodel; False when there is none.
 
         Without connected F_INIT ports there is one use; else this waits for the F_INIT messages, and returns False once
-        their senders have finished. Settings change here.
+        their senders have finished. Settings change here. Raises :class:`titin.CallOrderError` if a message of
+        the last use was not taken, or if only some of the senders have finished.
         """
 
     def send(
@@ -67,7 +68,8 @@ class Instance:
         ``settings``: an overlay for the receiver's settings, in place of the one in force.
 
         Once it has returned the memory may be changed. It waits only while the conduit's buffer is full, or until the
-        receiver has come.
+        receiver has come. Raises :class:`titin.PortClosed` if the receiver has finished, and
+        :class:`titin.CallOrderError` out of the loop.
         """
 
     def receive(

@@ -32,8 +32,8 @@
  *     function named there. Pointers to const belong to what they were asked from and live as long as that.
  *     What the caller hands in stays the caller's, and may be changed once the call has returned; two exceptions say so.
  *     A NULL handle is an error, never a crash; freeing NULL does nothing.
- * Threads. Any thread may call. Calls on different ports of an instance may run at once; two at once on one port are
- *     an error that is detected. titin_close must be the last call on its instance and ports. Messages and values may
+ * Threads. Any thread may call. Calls on different ports of an instance may run at once; two at once on one port, or
+ *     two of titin_reuse, are an error that is detected. titin_close must be the last call on its instance and ports. Messages and values may
  *     be read by many threads at once; a value must not be read while it is built.
  * Waiting. Only titin_open, titin_reuse, titin_receive and its kin, titin_send and its kin, titin_close and titin_host
  *     wait. They wait without using a core, and return with an error as soon as the run fails.
