@@ -1,6 +1,6 @@
 //! Settings, as the type or unit that is asked for.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 use pyo3::BoundObject;
 use pyo3::prelude::*;
@@ -121,7 +121,7 @@ impl Setting {
         }
     }
 
-    fn read(self, py: Python<'_>, call: &Call<'_>, name: *const std::ffi::c_char) -> PyResult<Py<PyAny>> {
+    fn read(self, py: Python<'_>, call: &Call<'_>, name: *const c_char) -> PyResult<Py<PyAny>> {
         let instance = call.instance();
         let (mut real, mut whole, mut flag, mut count, mut columns) = (0.0, 0, 0, 0, 0);
         // SAFETY: the instance is open while the call lives; lists get as much room as they say they need.
@@ -146,22 +146,8 @@ impl Setting {
                     error::check(py, sys::titin_setting_bool(instance, name, &mut flag))?;
                     object(py, flag != 0)
                 }
-                Setting::Reals => {
-                    let none = std::ptr::null_mut();
-                    error::check(py, sys::titin_setting_f64s(instance, name, none, 0, &mut count))?;
-                    let mut list = vec![0.0; count as usize];
-                    let room = list.as_mut_ptr();
-                    error::check(py, sys::titin_setting_f64s(instance, name, room, count, &mut count))?;
-                    object(py, list)
-                }
-                Setting::Wholes => {
-                    let none = std::ptr::null_mut();
-                    error::check(py, sys::titin_setting_i64s(instance, name, none, 0, &mut count))?;
-                    let mut list = vec![0; count as usize];
-                    let room = list.as_mut_ptr();
-                    error::check(py, sys::titin_setting_i64s(instance, name, room, count, &mut count))?;
-                    object(py, list)
-                }
+                Setting::Reals => object(py, list(py, instance, name, sys::titin_setting_f64s)?),
+                Setting::Wholes => object(py, list(py, instance, name, sys::titin_setting_i64s)?),
                 Setting::Table => {
                     let none = std::ptr::null_mut();
                     let read = sys::titin_setting_table;
@@ -178,6 +164,26 @@ impl Setting {
             }
         }
     }
+}
+
+type ReadList<T> =
+    unsafe extern "C" fn(*mut sys::titin_instance, *const c_char, *mut T, i64, *mut i64) -> c_int;
+
+/// # Safety
+/// The instance is open, and `name` ends with a NUL.
+unsafe fn list<T: Clone + Default>(
+    py: Python<'_>,
+    instance: *mut sys::titin_instance,
+    name: *const c_char,
+    read: ReadList<T>,
+) -> PyResult<Vec<T>> {
+    let mut count = 0;
+    // SAFETY: as the caller promises; a list without room says how much it needs.
+    error::check(py, unsafe { read(instance, name, std::ptr::null_mut(), 0, &mut count) })?;
+    let mut list = vec![T::default(); count as usize];
+    // SAFETY: as the caller promises; there is as much room as is said.
+    error::check(py, unsafe { read(instance, name, list.as_mut_ptr(), count, &mut count) })?;
+    Ok(list)
 }
 
 fn object<'py>(py: Python<'py>, value: impl IntoPyObject<'py>) -> PyResult<Py<PyAny>> {

@@ -389,7 +389,7 @@ unsafe fn array(
     // SAFETY: as above.
     let name = |dimension| unsafe { error::text(sys::titin_value_index_name(value, dimension)) };
     let names = PyTuple::new(py, (0..rank).map(name).collect::<Vec<_>>())?;
-    Ok(py.import("titin.data")?.call_method1("named", (array, names))?.unbind())
+    Ok(py.import("titin.data")?.call_method1("Array", (array, names))?.unbind())
 }
 
 /// Fills what a filter of the user's makes of a message: data, or a message of its own with timestamps too.

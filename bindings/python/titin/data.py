@@ -47,11 +47,6 @@ class Scale:
     """Size per dimension, in metres."""
 
 
-def named(array: NDArray[Any], names: Sequence[str]) -> Array:
-    """A received array with its index names."""
-    return Array(array, names)
-
-
 def scale(known: Mapping[str, Any]) -> Scale:
     """The scales that the library knows."""
     return Scale(
