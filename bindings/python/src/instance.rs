@@ -1,7 +1,7 @@
 //! `titin.Instance`.
 
 use std::cell::RefCell;
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -12,7 +12,9 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use crate::argument::{Slot, Text, Words, unicode};
 use crate::array::Array;
 use crate::message::{Message, Payload};
+use crate::options::{Options, port_names, reason_of};
 use crate::port::Port;
+use crate::region::Region;
 use crate::session::{Call, Session};
 use crate::setting;
 use crate::value::{self, Data, Value};
@@ -97,7 +99,7 @@ impl Instance {
         let options = Options::new(py)?;
         // SAFETY: the options live until the end of this function; texts are copied.
         unsafe {
-            let options = options.0.as_ptr();
+            let options = options.as_ptr();
             error::check(py, sys::titin_options_language(options, c"Python".as_ptr()))?;
             error::check(py, sys::titin_options_exceptions(options))?;
             error::check(py, filter::offer(options))?;
@@ -353,7 +355,7 @@ impl Instance {
     }
 
     fn region(&self, name: Text) -> PyResult<Region> {
-        Ok(Region { session: self.session.clone(), name: name.into_c(), handle: Default::default() })
+        Ok(Region::new(self.session.clone(), name.into_c()))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -470,68 +472,6 @@ impl Drop for Instance {
     }
 }
 
-/// Options of libtitin.
-pub struct Options(NonNull<sys::titin_options>);
-
-impl Options {
-    fn new(py: Python<'_>) -> PyResult<Self> {
-        // SAFETY: nothing goes in.
-        NonNull::new(unsafe { sys::titin_options_new() })
-            .map(Options)
-            .ok_or_else(|| error::last(py, sys::USAGE))
-    }
-
-    pub fn as_ptr(&self) -> *mut sys::titin_options {
-        self.0.as_ptr()
-    }
-}
-
-impl Drop for Options {
-    fn drop(&mut self) {
-        // SAFETY: they are ours, and opening has ended.
-        unsafe { sys::titin_options_free(self.0.as_ptr()) }
-    }
-}
-
-/// A stretch of the program's own in the profile.
-#[pyclass(frozen, module = "titin")]
-pub struct Region {
-    session: Arc<Session>,
-    name: CString,
-    handle: std::sync::Mutex<Option<Begun>>,
-}
-
-struct Begun(NonNull<sys::titin_region>);
-
-// SAFETY: any thread may call libtitin (titin.h, "Threads").
-unsafe impl Send for Begun {}
-
-#[pymethods]
-impl Region {
-    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        let (py, this) = (slf.py(), slf.get());
-        let call = this.session.enter(py)?;
-        let mut handle = this.handle.lock().expect("nothing panics while it is locked");
-        if handle.is_some() {
-            let text = "the region has begun already; take a new one: with instance.region(name):";
-            return Err(error::usage(py, text));
-        }
-        // SAFETY: the instance is open while the call lives; the name is copied.
-        let begun = unsafe { sys::titin_region_begin(call.instance(), this.name.as_ptr()) };
-        *handle = Some(Begun(NonNull::new(begun).ok_or_else(|| error::last(py, sys::USAGE))?));
-        drop((call, handle));
-        Ok(slf)
-    }
-
-    #[pyo3(signature = (*_raised))]
-    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let begun = self.handle.lock().expect("nothing panics while it is locked").take();
-        let Some(begun) = begun else { return Ok(()) };
-        // SAFETY: the region has begun and is ended once.
-        error::check(py, unsafe { sys::titin_region_end(begun.0.as_ptr()) })
-    }
-}
-
 /// A handle that libtitin gave, or why it gave none.
 fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
     NonNull::new(handle).ok_or_else(|| error::last(py, sys::USAGE))
@@ -552,26 +492,6 @@ fn forget_secret(py: Python<'_>) {
     let environment = py.import(intern!(py, "os")).and_then(|os| os.getattr(intern!(py, "environ")));
     // Another thread that opens an instance may have been faster.
     let _ = environment.and_then(|environment| environment.del_item("TITIN_SECRET"));
-}
-
-/// Names of ports: a list of them, or one text with spaces or commas between them.
-fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
-    let py = names.py();
-    if let Ok(text) = names.cast::<PyString>() {
-        let names = unicode(text)?.split([' ', ',']).filter(|name| !name.is_empty());
-        return names.map(|name| Text::new(py, name)).collect();
-    }
-    names.try_iter()?.map(|name| name?.extract::<Text>()).collect()
-}
-
-/// Why the order of calls is not to be checked.
-fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<Words> {
-    if !reason.is_instance_of::<PyString>() {
-        let text =
-            "unchecked takes a reason, not a flag: unchecked=\"the solver probes ahead\"; the log shows it";
-        return Err(error::mismatch(reason.py(), text));
-    }
-    reason.extract()
 }
 
 /// A slot as libtitin takes it.

@@ -10,7 +10,9 @@ mod error;
 mod filter;
 mod instance;
 mod message;
+mod options;
 mod port;
+mod region;
 mod session;
 mod setting;
 #[allow(missing_docs, non_camel_case_types)]
@@ -24,7 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // SAFETY: the text is the library's own and never changes.
     module.add("__version__", unsafe { error::text(sys::titin_version()) })?;
     module.add_class::<instance::Instance>()?;
-    module.add_class::<instance::Region>()?;
+    module.add_class::<region::Region>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<port::Port>()?;
     module.add_function(wrap_pyfunction!(instance::place, module)?)?;

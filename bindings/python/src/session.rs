@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
-use crate::instance::Options;
+use crate::options::Options;
 use crate::{error, sys};
 
 /// Marks, beside the number of calls, that the instance is closed.
