@@ -123,6 +123,11 @@ impl<'a> Readers<'a> {
 
     fn check_path(&self, path: &str, value: &Value, at: Place, problems: &mut Problems) {
         let (instance, component, name) = self.split(path);
+        let is_model = !component.is_empty() && self.network.component(component).is_none();
+        if is_model && instance != component {
+            self.no_instance_of_model(path, component, at, problems);
+            return;
+        }
         if !instance.is_empty() && !self.check_instance(instance, component, at, problems) {
             return;
         }
@@ -130,6 +135,11 @@ impl<'a> Readers<'a> {
             && let Some((word, rest)) = name.split_once('.')
         {
             self.lost(path, word, rest, at, problems);
+        } else if is_model
+            && self.by_path.get(component) == Some(&None)
+            && let Some((word, _)) = name.split_once('.')
+        {
+            self.lost_within(path, component, word, at, problems);
         } else if path.ends_with(']') {
             let why = "a setting has no index; an instance is chosen before its name, as in \"macro[3].dt\"";
             problems.error(at, Code::BadName, format!("\"{path}\" cannot be a setting"), why);
@@ -206,6 +216,44 @@ impl<'a> Readers<'a> {
         };
         problems.error(at, Code::UnknownSetting, format!("there is no instance \"{front}\""), why);
         false
+    }
+
+    /// An index of a component that a model implements: those within it are the instances, each with all indices.
+    fn no_instance_of_model(&self, path: &str, component: &str, at: Place, problems: &mut Problems) {
+        let why = format!(
+            "\"{component}\" is implemented by a model; indices stand behind the names of the components within it"
+        );
+        let rest = &path[component.len()..];
+        let inner = self.within(component).next();
+        let hint = inner.map(|inner| match rest.split_once("].") {
+            Some((indices, name)) if !name.contains('.') => {
+                format!("for one of them write for instance \"{inner}{indices}].{name}\"")
+            }
+            _ => format!("an instance within it is named like \"{inner}[0]\""),
+        });
+        problems.error_hint(at, Code::UnknownSetting, format!("nothing reads setting \"{path}\""), why, hint);
+    }
+
+    /// A path that leads into a model, where there is no `word`.
+    fn lost_within(&self, path: &str, component: &str, word: &str, at: Place, problems: &mut Problems) {
+        let what = format!("setting \"{path}\" belongs to no component");
+        let plain = word.split('[').next().unwrap_or_default();
+        let why = format!("the model that implements \"{component}\" has no component \"{plain}\"");
+        let names = || self.within(component).map(|inner| &inner[component.len() + 1..]);
+        match did_you_mean(plain, names()) {
+            Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
+            None => {
+                let hint = format!("its components are {}", listing(names()));
+                problems.warn(at, Code::UnknownSetting, what, why, hint);
+            }
+        }
+    }
+
+    /// The paths of components within one that a model implements.
+    fn within(&self, component: &str) -> impl Iterator<Item = &'a str> {
+        let inside =
+            move |path: &&str| path.strip_prefix(component).is_some_and(|rest| rest.starts_with('.'));
+        self.network.components.iter().map(|component| component.path.as_str()).filter(inside)
     }
 
     /// A path that begins with no component, but with `word`.
