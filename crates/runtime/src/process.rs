@@ -188,7 +188,7 @@ impl Process {
                 );
                 return Err(Error::new(Kind::Connection, text));
             };
-            let wake = self.bell.wait(rings, Some(interrupted.map_or(left, |_| SLICE.min(left))));
+            let wake = self.bell.wait(rings, Some(interrupted.map_or(left, |_| SLICE.min(left))), None);
             if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
                 // The manager may have let it in meanwhile, or do so yet.
                 let text = "a signal has interrupted it while it joined the run".to_owned();

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_transport::Wake;
+use titin_transport::{Carrier, Wake};
 use titin_wire::control::{ToManager, WaitOn};
 
 use crate::instance::Inner;
@@ -19,10 +19,11 @@ impl Inner {
     /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes.
     ///
     /// `on` says what would end the wait, for the manager; waits with a deadline end by themselves and are not
-    /// reported.
+    /// reported. `carrier` is by which it comes, if that is one alone.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,
+        carrier: Option<&dyn Carrier>,
         on: impl Fn() -> Vec<WaitOn>,
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
@@ -52,7 +53,7 @@ impl Inner {
             let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
-            let wake = self.bell.wait(rings, limit);
+            let wake = self.bell.wait(rings, limit, carrier);
             if let Some(interrupted) = self.interrupt.get()
                 && (wake != Wake::Rung || asked.elapsed() >= SLICE)
             {

@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use titin_testkit::{Host, Inlet, Outlet, Side, until};
+use titin_testkit::{Host, Inlet, Outlet, Side};
 use titin_transport::InboxOptions;
 use titin_wire::{Address, Secret};
 
@@ -109,13 +109,13 @@ trait Way {
 struct Titin {
     outlet: Outlet,
     inlet: Inlet,
-    side: Side,
+    _side: Side,
 }
 
 impl Titin {
     fn new(side: Side, out: u32, back: u32) -> Self {
         let options = InboxOptions::default();
-        Titin { outlet: side.outlet(out, options), inlet: side.inlet(back, options), side }
+        Titin { outlet: side.outlet(out, options), inlet: side.inlet(back, options), _side: side }
     }
 }
 
@@ -125,7 +125,7 @@ impl Way for Titin {
     }
 
     fn take(&mut self, _: &mut [u8]) -> Option<usize> {
-        Some(until(&self.side.bell, || self.inlet.inbox.take()).body.len())
+        Some(self.inlet.receive().body.len())
     }
 }
 

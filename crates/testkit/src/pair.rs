@@ -50,6 +50,7 @@ pub struct Outlet {
 pub struct Inlet {
     /// Its inbox.
     pub inbox: Arc<Inbox>,
+    carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
 }
 
@@ -119,7 +120,7 @@ impl Side {
     pub fn inlet(&self, number: u32, options: InboxOptions) -> Inlet {
         let inbox = self.exchange.inbox(ConduitId(number));
         inbox.attach(self.bell.clone(), self.carrier.clone(), options);
-        Inlet { inbox, bell: self.bell.clone() }
+        Inlet { inbox, carrier: self.carrier.clone(), bell: self.bell.clone() }
     }
 }
 
@@ -159,7 +160,7 @@ impl Outlet {
             let rings = self.bell.rings();
             match self.window.claim(length) {
                 Room::Free(sequence) => return sequence,
-                Room::Full if asked => drop(self.bell.wait(rings, None)),
+                Room::Full if asked => drop(self.bell.wait(rings, None, Some(&*self.carrier))),
                 Room::Full => self.carrier.ask(self.conduit, self.window.sent()),
                 Room::Closed => panic!("the receiver takes no more"),
             }
@@ -169,19 +170,19 @@ impl Outlet {
 
     /// Waits until the window is as wanted.
     pub fn wait(&self, wanted: impl Fn(&Window) -> bool) {
-        until(&self.bell, || wanted(&self.window).then_some(()));
+        until(&self.bell, Some(&*self.carrier), || wanted(&self.window).then_some(()));
     }
 }
 
 impl Inlet {
     /// Waits for a message.
     pub fn receive(&self) -> Message {
-        until(&self.bell, || self.inbox.take())
+        until(&self.bell, Some(&*self.carrier), || self.inbox.take())
     }
 
     /// Waits until the inbox is as wanted.
     pub fn wait(&self, wanted: impl Fn(&Inbox) -> bool) {
-        until(&self.bell, || wanted(&self.inbox).then_some(()));
+        until(&self.bell, Some(&*self.carrier), || wanted(&self.inbox).then_some(()));
     }
 }
 
@@ -223,14 +224,14 @@ fn meta(length: u64) -> Meta {
     Meta { content: Content::Array(Layout::new(Dtype::UInt8, Order::C, [length])), ..Meta::default() }
 }
 
-/// Waits at a bell until there is what is looked for.
-pub fn until<T>(bell: &Doorbell, mut poll: impl FnMut() -> Option<T>) -> T {
+/// Waits at a bell until there is what is looked for, which may come by a carrier.
+pub fn until<T>(bell: &Doorbell, carrier: Option<&dyn Carrier>, mut poll: impl FnMut() -> Option<T>) -> T {
     loop {
         let rings = bell.rings();
         if let Some(found) = poll() {
             progress();
             return found;
         }
-        bell.wait(rings, None);
+        bell.wait(rings, None, carrier);
     }
 }

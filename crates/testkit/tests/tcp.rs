@@ -52,8 +52,51 @@ fn small_and_control_messages_go_before_the_rest_of_large_ones() {
     let (right, _) = pair.right.tcp.as_ref().unwrap();
     assert_eq!(right.events.control(), b"control");
     assert!(!order.0.lock().unwrap().iter().any(|conduit| conduit.0 < 3), "a large message came first");
-    until(&pair.right.bell, || (order.0.lock().unwrap().len() == 3).then_some(()));
+    until(&pair.right.bell, None, || (order.0.lock().unwrap().len() == 3).then_some(()));
     assert_eq!(order.0.lock().unwrap()[0], ConduitId(3));
+}
+
+#[test]
+fn a_caller_that_waits_reads_by_itself_and_then_leaves_it_to_the_reactor() {
+    let pair = Pair::tcp();
+    let (outlet, inlet) = pair.conduit(1);
+    let (right, right_link) = pair.right.tcp.as_ref().unwrap();
+    let mut begun = false;
+    let mut read = 0;
+    right_link.attend(&mut |count| {
+        // Nobody else reads from the first call on.
+        if !std::mem::replace(&mut begun, true) {
+            outlet.send(&pattern(0, 1 << 20));
+            link(&pair).tell(b"control");
+        }
+        read += count;
+        inlet.inbox.ready() && right.events.count() > 0
+    });
+    assert!(read > 1 << 20, "{read} bytes");
+    assert_eq!(inlet.inbox.take().unwrap().body[..], pattern(0, 1 << 20));
+    assert_eq!(right.events.control(), b"control");
+    outlet.send(&pattern(1, 100));
+    until(&pair.right.bell, None, || inlet.inbox.take());
+}
+
+#[test]
+fn what_a_caller_finds_wrong_is_told_as_ever() {
+    for wrong in [false, true] {
+        let pair = Pair::tcp();
+        let (outlet, _inlet) = pair.conduit(1);
+        let (right, right_link) = pair.right.tcp.as_ref().unwrap();
+        let mut begun = false;
+        right_link.attend(&mut |_| {
+            if !std::mem::replace(&mut begun, true) {
+                match wrong {
+                    true => drop(outlet.send_numbered(7, &[])),
+                    false => link(&pair).close(),
+                }
+            }
+            false
+        });
+        assert_eq!(matches!(right.events.lost(), Lost::Malformed(_)), wrong);
+    }
 }
 
 #[test]

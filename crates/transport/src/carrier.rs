@@ -151,4 +151,11 @@ pub trait Carrier: Send + Sync {
     /// room. Receivers otherwise tell only now and then, which might never come about while this sender waits. Does
     /// not wait.
     fn ask(&self, conduit: ConduitId, sequence: u64);
+
+    /// Takes in what comes by this medium on the caller's thread, where that is faster than to be woken by whoever
+    /// else would: over and over, until `enough` says so of the number of bytes that came in last. Comes back at once if
+    /// there is nothing to do so, or somebody else is at it.
+    fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
+        let _ = enough;
+    }
 }

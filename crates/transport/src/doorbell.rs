@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::Carrier;
 use crate::sync::{AtomicU32, Futex, Ordering};
 
 /// How long to look at the counter before going to sleep, when a core is to spare for it.
@@ -47,15 +48,24 @@ impl Doorbell {
     }
 
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, come back as rung without a ring.
-    pub fn wait(&self, seen: u32, limit: Option<Duration>) -> Wake {
-        if self.spin(seen, limit) { Wake::Rung } else { self.sleep(seen, limit) }
+    /// Before it goes to sleep, what comes by `carrier` is taken in here.
+    pub fn wait(&self, seen: u32, limit: Option<Duration>, carrier: Option<&dyn Carrier>) -> Wake {
+        if self.spin(seen, limit, carrier) { Wake::Rung } else { self.sleep(seen, limit) }
     }
 
-    fn spin(&self, seen: u32, limit: Option<Duration>) -> bool {
+    fn spin(&self, seen: u32, limit: Option<Duration>, carrier: Option<&dyn Carrier>) -> bool {
         if limit.is_some_and(|limit| limit < SPIN) {
             return self.rings() != seen;
         }
-        let start = Instant::now();
+        let mut start = Instant::now();
+        if let Some(carrier) = carrier {
+            carrier.attend(&mut |count| {
+                if count > 0 {
+                    start = Instant::now();
+                }
+                self.turn(seen, start)
+            });
+        }
         loop {
             for _ in 0..32 {
                 if self.rings() != seen {
@@ -69,6 +79,14 @@ impl Doorbell {
             // Where cores are short this gives ours to whoever is to ring; elsewhere it returns at once.
             std::thread::yield_now();
         }
+    }
+
+    fn turn(&self, seen: u32, start: Instant) -> bool {
+        if self.rings() != seen || start.elapsed() > SPIN {
+            return true;
+        }
+        std::thread::yield_now();
+        false
     }
 
     fn sleep(&self, seen: u32, limit: Option<Duration>) -> Wake {
@@ -89,14 +107,14 @@ mod tests {
         let bell = Doorbell::default();
         let seen = bell.rings();
         bell.ring();
-        assert_eq!(bell.wait(seen, None), Wake::Rung);
+        assert_eq!(bell.wait(seen, None, None), Wake::Rung);
     }
 
     #[test]
     fn time_runs_out() {
         let bell = Doorbell::default();
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1))), Wake::Timeout);
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::ZERO)), Wake::Timeout);
+        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), None), Wake::Timeout);
+        assert_eq!(bell.wait(bell.rings(), Some(Duration::ZERO), None), Wake::Timeout);
     }
 
     #[test]
@@ -105,7 +123,7 @@ mod tests {
         let seen = bell.rings();
         let sleeper = std::thread::spawn({
             let bell = bell.clone();
-            move || bell.wait(seen, Some(Duration::MAX))
+            move || bell.wait(seen, Some(Duration::MAX), None)
         });
         while bell.sleepers.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
@@ -123,7 +141,7 @@ mod tests {
         let sleepers: Vec<_> = (0..4)
             .map(|_| {
                 let bell = bell.clone();
-                std::thread::spawn(move || bell.wait(seen, None))
+                std::thread::spawn(move || bell.wait(seen, None, None))
             })
             .collect();
         while bell.sleepers.load(Ordering::SeqCst) < 4 {

@@ -6,7 +6,7 @@
 mod pending;
 
 use std::collections::HashMap;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
 use crate::descriptors::Held;
-use crate::tcp::{Link, LinkId, Reader, Received};
+use crate::tcp::{Link, LinkId, Sinks};
 use crate::{Exchange, Lost};
 use pending::{Dialled, Pending, Step};
 
@@ -36,9 +36,6 @@ const STRANGER_LOOK: Duration = Duration::from_millis(20);
 
 /// How long no more strangers are let in when the system has no descriptors for them.
 const STARVED_TIME: Duration = Duration::from_millis(100);
-
-/// What is read from one link before others get their turn.
-const TURN: usize = 4 << 20;
 
 const WAKE: u64 = 0;
 
@@ -74,7 +71,6 @@ pub struct Reactor {
     epoll: Arc<Held>,
     wake: Held,
     secret: Secret,
-    exchange: Option<Arc<Exchange>>,
     commands: Mutex<Vec<Command>>,
     next: AtomicU64,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -117,7 +113,6 @@ impl Reactor {
             epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?.into()),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?.into(),
             secret,
-            exchange,
             commands: Mutex::default(),
             next: AtomicU64::new(WAKE + 1),
             thread: Mutex::default(),
@@ -125,13 +120,12 @@ impl Reactor {
         epoll::add(&reactor.epoll, &reactor.wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let worker = Worker {
             reactor: reactor.clone(),
-            handler: handler.clone(),
+            sinks: Arc::new(Sinks { handler: handler.clone(), exchange }),
             pending: HashMap::new(),
             links: HashMap::new(),
             listeners: HashMap::new(),
             rests: None,
             next_tick: Some(Instant::now()),
-            received: Vec::new(),
         };
         // The mask is inherited, so the thread never runs a host program's signal handler.
         let mask = nix::sys::signal::SigSet::all();
@@ -207,14 +201,13 @@ impl Reactor {
 /// What the background thread owns.
 struct Worker {
     reactor: Arc<Reactor>,
-    handler: Arc<dyn Handler>,
+    sinks: Arc<Sinks>,
     pending: HashMap<u64, Pending>,
-    links: HashMap<u64, (Arc<Link>, Reader)>,
+    links: HashMap<u64, Arc<Link>>,
     listeners: HashMap<u64, Listener>,
     /// When to let strangers in again, after there were no descriptors or places for them.
     rests: Option<Instant>,
     next_tick: Option<Instant>,
-    received: Vec<Received>,
 }
 
 struct Listener {
@@ -238,7 +231,9 @@ impl Worker {
                 limit.as_ref(),
             ) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return self.handler.broken(format!("waiting for sockets failed: {error}")),
+                Err(error) => {
+                    return self.sinks.handler.broken(format!("waiting for sockets failed: {error}"));
+                }
             }
             for event in &events {
                 let token = event.data.u64();
@@ -249,7 +244,7 @@ impl Worker {
                 } else if self.listeners.contains_key(&token) {
                     self.accept(token);
                 } else if token == WAKE && self.obey() {
-                    self.links.values().for_each(|(link, _)| link.close());
+                    self.links.values().for_each(|link| link.close());
                     return;
                 }
             }
@@ -300,7 +295,7 @@ impl Worker {
                 self.register(token, &pending.socket, epoll::EventFlags::OUT);
                 self.pending.insert(token, pending);
             }
-            Err((tag, why)) => self.handler.unreachable(tag, why),
+            Err((tag, why)) => self.sinks.handler.unreachable(tag, why),
         }
     }
 
@@ -378,9 +373,9 @@ impl Worker {
 
     fn open(&mut self, token: u64, agreement: Agreement) {
         let Some(pending) = self.pending.remove(&token) else { return };
-        let (link, reader) = pending.open(LinkId(token), &self.reactor.epoll);
-        self.handler.opened(&link, agreement);
-        self.links.insert(token, (link, reader));
+        let link = pending.open(LinkId(token), &self.reactor.epoll, &self.sinks);
+        self.sinks.handler.opened(&link, agreement);
+        self.links.insert(token, link);
         self.admit(true);
         // Frames may have come in behind the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
@@ -395,24 +390,23 @@ impl Worker {
     }
 
     fn serve(&mut self, token: u64, flags: epoll::EventFlags) {
-        let Some((link, reader)) = self.links.get_mut(&token) else { return };
+        let Some(link) = self.links.get(&token) else { return };
         if flags.contains(epoll::EventFlags::OUT) {
             link.flush();
         }
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        if !flags.intersects(readable) {
-            return;
-        }
-        if let Err(why) = pour(&self.reactor, &*self.handler, link, reader, &mut self.received) {
+        if flags.intersects(readable)
+            && let Err(why) = link.read()
+        {
             self.drop_link(token, why);
         }
     }
 
     fn drop_link(&mut self, token: u64, why: Lost) {
-        let Some((link, _)) = self.links.remove(&token) else { return };
+        let Some(link) = self.links.remove(&token) else { return };
         self.unregister(link.socket());
         if !link.closed() {
-            self.handler.lost(&link, why);
+            self.sinks.handler.lost(&link, why);
         }
         link.close();
     }
@@ -435,7 +429,7 @@ impl Worker {
 
     fn tick(&mut self) {
         if self.next_tick.is_some_and(|at| at <= Instant::now()) {
-            self.next_tick = self.handler.tick().map(|after| Instant::now() + after);
+            self.next_tick = self.sinks.handler.tick().map(|after| Instant::now() + after);
         }
     }
 
@@ -444,67 +438,4 @@ impl Worker {
         let next = deadlines.chain(self.next_tick).chain(self.rests).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
-}
-
-/// Reads from a link and hands on what is complete.
-fn pour(
-    reactor: &Reactor,
-    handler: &dyn Handler,
-    link: &Arc<Link>,
-    reader: &mut Reader,
-    received: &mut Vec<Received>,
-) -> Result<(), Lost> {
-    let mut turn = 0;
-    loop {
-        let outcome = reader.read(received, |slices| read(link.socket(), slices));
-        received.drain(..).try_for_each(|item| hand_on(reactor, handler, link, item))?;
-        let (count, more) = outcome?;
-        turn += count;
-        if !more || turn > TURN {
-            return Ok(());
-        }
-    }
-}
-
-/// Reads without blocking; 0 if nothing is there.
-fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
-    loop {
-        match rustix::io::readv(socket, slices) {
-            Ok(0) => return Err(Lost::Closed),
-            Ok(count) => return Ok(count),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-fn hand_on(
-    reactor: &Reactor,
-    handler: &dyn Handler,
-    link: &Arc<Link>,
-    received: Received,
-) -> Result<(), Lost> {
-    if link.closed() {
-        return Ok(());
-    }
-    if let Received::Control(body) = received {
-        handler.control(link, &body);
-        return Ok(());
-    }
-    let Some(exchange) = &reactor.exchange else {
-        return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
-    };
-    match received {
-        Received::Message(message, supersedes) => {
-            exchange.inbox(message.head.conduit).deliver(message, supersedes)?;
-        }
-        Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
-        Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
-        Received::Acknowledged(conduit, ack) => {
-            exchange.window(conduit).inspect(|window| window.acknowledged(ack));
-        }
-        Received::Control(_) => {}
-    }
-    Ok(())
 }

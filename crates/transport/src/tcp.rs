@@ -1,18 +1,20 @@
 //! TCP: one link per pair of processes, which carries all their conduits and their control messages.
 //!
-//! **Who owns what.** The reactor's thread alone reads. Whoever sends writes, from the caller's memory, one frame at a
+//! **Who owns what.** One thread at a time reads: the reactor's, or for a moment a caller that waits for what the link
+//! brings, which saves the way through the reactor. Whoever sends writes, from the caller's memory, one frame at a
 //! time, each in its [turn](crate::turns); so messages of several threads interleave, and a control message waits for
 //! one frame at most. A sender waits as long as bytes drain; what nothing has accepted for a while ([`PATIENCE`]) is
 //! copied, counted, and written by the reactor when the socket takes it. Nobody waits for a turn who could be needed
 //! to drain the other end: the reactor, and whoever tells, ends, acknowledges or asks, leaves the frame to whoever is
 //! writing.
 
+mod inbound;
 mod reader;
 mod writer;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rustix::event::epoll;
@@ -24,6 +26,7 @@ use crate::turns::Turns;
 use crate::{Carrier, Lost, Medium, Outgoing, Sent};
 use writer::{Left, Outcome, Pieces, Writer};
 
+pub(crate) use inbound::{Inbound, Sinks};
 pub use reader::{Reader, Received};
 
 /// How long a sender waits for a socket that accepts nothing, before the rest of its message is copied.
@@ -45,14 +48,33 @@ pub struct Link {
     tag: Option<u128>,
     socket: Held,
     epoll: Weak<Held>,
+    /// What the reactor is told of.
+    watched: Mutex<epoll::EventFlags>,
+    inbound: Mutex<Inbound>,
     turns: Turns<Writer, Left>,
     closed: AtomicBool,
+    this: Weak<Link>,
 }
 
 impl Link {
-    pub(crate) fn new(id: LinkId, tag: Option<u128>, socket: Held, epoll: &Arc<Held>) -> Self {
-        let turns = Turns::new(Writer::default());
-        Link { id, tag, socket, epoll: Arc::downgrade(epoll), turns, closed: AtomicBool::new(false) }
+    pub(crate) fn new(
+        id: LinkId,
+        tag: Option<u128>,
+        socket: Held,
+        epoll: &Arc<Held>,
+        inbound: Inbound,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Link {
+            id,
+            tag,
+            socket,
+            epoll: Arc::downgrade(epoll),
+            watched: Mutex::new(epoll::EventFlags::IN),
+            inbound: Mutex::new(inbound),
+            turns: Turns::new(Writer::default()),
+            closed: AtomicBool::new(false),
+            this: this.clone(),
+        })
     }
 
     /// Its number in this process.
@@ -131,14 +153,45 @@ impl Link {
     /// Asks the reactor to call [`Link::flush`] when the socket can take more, or no longer to.
     fn watch(&self, writer: &mut Writer) {
         let wanted = writer.waits();
-        if writer.watched == wanted {
-            return;
+        if writer.watched != wanted && self.have_watched(epoll::EventFlags::OUT, wanted) {
+            writer.watched = wanted;
         }
-        let Some(epoll) = self.epoll.upgrade() else { return };
-        writer.watched = wanted;
-        let mut flags = epoll::EventFlags::IN;
-        flags.set(epoll::EventFlags::OUT, wanted);
-        let _ = epoll::modify(&*epoll, &self.socket, epoll::EventData::new_u64(self.id.0), flags);
+    }
+
+    /// Has the reactor watch for this, or no longer; false if it has ended.
+    fn have_watched(&self, what: epoll::EventFlags, wanted: bool) -> bool {
+        let Some(epoll) = self.epoll.upgrade() else { return false };
+        let mut flags = self.watched.lock().expect("nothing panics while it is locked");
+        flags.set(what, wanted);
+        let _ = epoll::modify(&*epoll, &self.socket, epoll::EventData::new_u64(self.id.0), *flags);
+        true
+    }
+
+    /// Reads what is there, for the reactor.
+    ///
+    /// # Errors
+    /// [`Lost`] if nothing more can be read.
+    pub(crate) fn read(self: &Arc<Self>) -> Result<(), Lost> {
+        let mut inbound =
+            self.inbound.lock().map_err(|_| Lost::System("reading it has failed".to_owned()))?;
+        inbound.pour(self).map(|_| ())
+    }
+}
+
+/// A caller that reads a link in the reactor's place, for as long as this lives.
+struct Attending<'a>(&'a Link);
+
+impl<'a> Attending<'a> {
+    fn begin(link: &'a Link) -> Self {
+        link.have_watched(epoll::EventFlags::IN, false);
+        Attending(link)
+    }
+}
+
+impl Drop for Attending<'_> {
+    /// Whatever has come in meanwhile, or an error, has the reactor woken.
+    fn drop(&mut self) {
+        self.0.have_watched(epoll::EventFlags::IN, true);
     }
 }
 
@@ -160,6 +213,25 @@ impl Carrier for Link {
                 return Ok(sent);
             }
         }
+    }
+
+    fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
+        let Some(this) = self.this.upgrade() else { return };
+        let Ok(mut inbound) = self.inbound.try_lock() else { return };
+        let _attending = Attending::begin(self);
+        loop {
+            match inbound.pour(&this) {
+                Ok(count) if enough(count) => break,
+                Ok(_) => {}
+                Err(_) => {
+                    // The reactor is to come and be told, though nothing may be there to read any more.
+                    let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read);
+                    break;
+                }
+            }
+        }
+        // The reactor, woken by what has come in meanwhile, is not to wait for us.
+        drop(inbound);
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {

@@ -38,7 +38,7 @@ impl Inner {
         let untaken = self.take_leave()?;
         for outlet in self.outlets() {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            self.wait(None, on, || match outlet.window.settled() || outlet.window.closed() {
+            self.wait(None, None, on, || match outlet.window.settled() || outlet.window.closed() {
                 true => Ok(Some(())),
                 false => self.reachable(&outlet.end).map(|()| None),
             })?;
@@ -47,7 +47,7 @@ impl Inner {
         self.report_progress();
         self.tell(&ToManager::Profile(self.profile()));
         self.tell(&ToManager::Done { instance: self.name.clone() });
-        self.wait(None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
+        self.wait(None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
     }
 
     /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came
@@ -67,7 +67,7 @@ impl Inner {
             open.map(|(_, inlet)| self.wait_on(&inlet.end, None, Some(&inlet.inbox))).collect()
         };
         let start = Instant::now();
-        self.wait(None, on, || {
+        self.wait(None, None, on, || {
             let mut open = false;
             for (port, inlet) in &awaited {
                 Untaken::of(port, inlet).refuse()?;

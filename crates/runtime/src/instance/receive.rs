@@ -168,13 +168,17 @@ impl Instance {
             Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names())))
         };
         let start = (Instant::now(), inner.trace.now());
-        let (index, slot, message) = inner.wait(patience.deadline(), on, poll).map_err(|mut error| {
-            if error.kind == Kind::Timeout {
-                error.text =
-                    format!("{}: no message on any of the ports {} in the time given", inner.name, names());
-            }
-            error
-        })?;
+        let (index, slot, message) =
+            inner.wait(patience.deadline(), None, on, poll).map_err(|mut error| {
+                if error.kind == Kind::Timeout {
+                    error.text = format!(
+                        "{}: no message on any of the ports {} in the time given",
+                        inner.name,
+                        names()
+                    );
+                }
+                error
+            })?;
         // The one behind is asked first next time.
         inner.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
@@ -344,8 +348,9 @@ impl Inner {
             return Ok(found);
         }
         let start = (Instant::now(), self.trace.now());
+        let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
         let outcome =
-            self.wait(patience.deadline(), || vec![source.wait_on(self)], || self.poll(source, now));
+            self.wait(patience.deadline(), carrier, || vec![source.wait_on(self)], || self.poll(source, now));
         match outcome {
             Ok((slot, message)) => {
                 self.waited(source, slot, start, &message);

@@ -137,7 +137,7 @@ impl Inner {
         }
         let start = Instant::now();
         // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
-        let carrier = self.wait(None, Vec::new, || {
+        let carrier = self.wait(None, None, Vec::new, || {
             if let Some(carrier) = outlet.end.carrier.get() {
                 return Ok(Some(Some(carrier.clone())));
             }
@@ -224,7 +224,7 @@ impl Inner {
             Err(_) => {
                 // The link is gone. The manager says why, unless the receiver had finished.
                 let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-                self.wait(None, on, || match self.process.finished(&outlet.end.peer) {
+                self.wait(None, None, on, || match self.process.finished(&outlet.end.peer) {
                     true => Ok(Some(())),
                     false => self.reachable(&outlet.end).map(|()| None),
                 })?;
@@ -279,10 +279,12 @@ impl Inner {
             on.ahead_bytes += length;
             vec![on]
         };
-        let claimed = self.wait(None, on, || match outlet.window.claim(length) {
-            Room::Free(sequence) => Ok(Some(Some(sequence))),
-            Room::Full => self.reachable(&outlet.end).map(|()| None),
-            Room::Closed => Ok(Some(None)),
+        let claimed = self.wait(None, outlet.end.carrier.get().map(AsRef::as_ref), on, || {
+            match outlet.window.claim(length) {
+                Room::Free(sequence) => Ok(Some(Some(sequence))),
+                Room::Full => self.reachable(&outlet.end).map(|()| None),
+                Room::Closed => Ok(Some(None)),
+            }
         });
         outlet.end.meter.waited(start.elapsed());
         claimed

@@ -12,7 +12,7 @@ use titin_wire::handshake::{Agreement, Handshake, Purpose, Refusal};
 
 use crate::Lost;
 use crate::descriptors::Held;
-use crate::tcp::{Link, LinkId, Reader};
+use crate::tcp::{Inbound, Link, LinkId, Reader, Sinks};
 
 /// How long one address may take to answer, handshake included.
 const DIAL_TIME: Duration = Duration::from_secs(10);
@@ -131,10 +131,10 @@ impl Pending {
     }
 
     /// The link that it has become, after the handshake.
-    pub(super) fn open(self, id: LinkId, epoll: &Arc<Held>) -> (Arc<Link>, Reader) {
+    pub(super) fn open(self, id: LinkId, epoll: &Arc<Held>, sinks: &Arc<Sinks>) -> Arc<Link> {
         let ahead = self.shake.map(|(_, ahead)| ahead).unwrap_or_default();
         let tag = self.dialled.map(|dialled| dialled.tag);
-        (Arc::new(Link::new(id, tag, self.socket, epoll)), Reader::new(&ahead))
+        Link::new(id, tag, self.socket, epoll, Inbound::new(Reader::new(&ahead), sinks))
     }
 }
 
