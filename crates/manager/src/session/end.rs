@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::{Incoming, Session, View};
 use crate::event::{Event, Level, Record};
-use crate::plan::InstanceId;
+use crate::plan::{InstanceId, Planned};
 use crate::profile::Summary;
 use crate::report::Story;
-use crate::stage::{self, Problem};
+use crate::stage::{self, GoOn, Problem};
 use crate::state::{Manager, Outcome, Phase, SAME_WISH, Standing};
-use crate::tree;
+use crate::tree::{self, Descendant};
 
 /// For the guard to end what is left.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -60,12 +60,12 @@ impl Session {
     pub(super) fn end_orphans(&mut self, view: &mut dyn View) {
         self.guard_lives = false;
         let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
-        self.tell_of_rest(left.iter().map(ToString::to_string).collect(), &[], view);
-        self.tell_of_rest(Vec::new(), &stuck.iter().map(ToString::to_string).collect::<Vec<_>>(), view);
+        let names = |processes: &[Descendant]| processes.iter().map(ToString::to_string).collect::<Vec<_>>();
+        self.tell_of_rest(&names(&left), &names(&stuck), view);
         self.connection.forget();
     }
 
-    fn tell_of_rest(&mut self, left: Vec<String>, stuck: &[String], view: &mut dyn View) {
+    fn tell_of_rest(&mut self, left: &[String], stuck: &[String], view: &mut dyn View) {
         if !left.is_empty() {
             self.say(Level::Info, format!("ended what programs had left behind: {}", left.join(", ")), view);
         }
@@ -84,7 +84,7 @@ impl Session {
         self.connection.forget();
         let Kept { mut troubles, ended } = self.stage_out(manager, view);
         let seconds = self.begun.elapsed().as_secs_f64();
-        let (outcome, mut story) = match manager.outcome() {
+        let (mut outcome, mut story) = match manager.outcome() {
             Some(Outcome::Failed(failure)) => {
                 let directory = self.directory.path();
                 let folder = |name: &str| self.directory.instance(name);
@@ -105,7 +105,6 @@ impl Session {
         self.reactor.stop();
         troubles.extend(self.recorder.finish(summary).map_err(|error| error.to_string()).err());
         troubles.extend(self.log_trouble);
-        let mut outcome = outcome;
         if story.is_none() && !troubles.is_empty() {
             outcome = if ended { "interrupted" } else { "failed" };
             let text = format!("all instances are done, but not all could be kept: {}", troubles.join("\n"));
@@ -122,7 +121,7 @@ impl Session {
         let mut killed = false;
         while self.guard_lives {
             match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(left, &stuck, view),
+                Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(&left, &stuck, view),
                 Ok(Incoming::GuardLeft) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
                 Err(_) => {
@@ -138,9 +137,6 @@ impl Session {
 
     /// Keeps the results. They may be huge, so the user can end that too.
     fn stage_out(&mut self, manager: &Manager, view: &mut dyn View) -> Kept {
-        let mut records = Vec::new();
-        let mut kept = Kept { troubles: Vec::new(), ended: false };
-        let mut left_out = Vec::new();
         let begun = Instant::now();
         let wished = matches!(manager.outcome(), Some(Outcome::Failed(failure)) if failure.is_wished());
         let signal = RefCell::new(None);
@@ -154,30 +150,23 @@ impl Session {
             }
             signal.borrow().is_none()
         };
-        for id in self.plan.instances.ids() {
-            let planned = &self.plan.instances[id];
-            if planned.stage_out.is_empty() {
-                continue;
-            }
-            let workdir = self.directory.instance(&planned.name).join("workdir");
-            let results = self.directory.results(&planned.name);
-            for problem in stage::stage_out(&planned.stage_out, &workdir, &results, &go_on) {
-                let (level, text) = match problem {
-                    Problem::Missing(text) => (Level::Warning, text),
-                    Problem::Lost(text) => {
-                        kept.troubles.push(text.clone());
-                        (Level::Error, text)
-                    }
-                    Problem::LeftOut(name) => {
-                        left_out.push(format!("{} of {}", name, planned.name));
-                        continue;
-                    }
-                };
-                records.push(Record { level, instance: Some(id), time: None, simulated: None, text });
-            }
-        }
+        let problems = self.copy_results(&go_on);
+        let mut kept = Kept { troubles: Vec::new(), ended: false };
+        let mut left_out = Vec::new();
         let signal = signal.into_inner();
-        for record in records {
+        for (id, problem) in problems {
+            let (level, text) = match problem {
+                Problem::Missing(text) => (Level::Warning, text),
+                Problem::Lost(text) => {
+                    kept.troubles.push(text.clone());
+                    (Level::Error, text)
+                }
+                Problem::LeftOut(name) => {
+                    left_out.push(format!("{name} of {}", self.plan.instances[id].name));
+                    continue;
+                }
+            };
+            let record = Record { level, instance: Some(id), time: None, simulated: None, text };
             self.record(&record, view);
         }
         if let Some(signal) = signal.filter(|_| !left_out.is_empty()) {
@@ -188,6 +177,19 @@ impl Session {
             kept.troubles.push(text);
         }
         kept
+    }
+
+    fn copy_results(&self, go_on: GoOn<'_>) -> Vec<(InstanceId, Problem)> {
+        let mut problems = Vec::new();
+        for id in self.plan.instances.ids() {
+            let Planned { name, stage_out, .. } = &self.plan.instances[id];
+            if !stage_out.is_empty() {
+                let workdir = self.directory.instance(name).join("workdir");
+                let found = stage::stage_out(stage_out, &workdir, &self.directory.results(name), go_on);
+                problems.extend(found.into_iter().map(|problem| (id, problem)));
+            }
+        }
+        problems
     }
 }
 
