@@ -94,6 +94,11 @@ module titin_c_message
          type(c_ptr), value :: message
       end function
 
+      type(c_ptr) function titin_message_port(message) bind(C)
+         import
+         type(c_ptr), value :: message
+      end function
+
       type(c_ptr) function titin_message_settings(message) bind(C)
          import
          type(c_ptr), value :: message

@@ -3,7 +3,7 @@ module titin_data
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, extents_of, finish, following, is_there
+   use titin_common, only: c, extents_of, finish, following, is_there, text
    use titin_reading, only: at, reading_layer
    implicit none
    private
@@ -36,6 +36,7 @@ module titin_data
       procedure :: add_bytes
       !> item(entry, name, index): an entry of a map by name, or of a list or map by number from one.
       procedure :: item
+      procedure :: origin
       !> Lets go of it; done by itself when it goes out of scope.
       procedure :: release
       procedure, private, non_overridable :: take
@@ -47,6 +48,8 @@ module titin_data
    !> A message that was received: a value with a timestamp. A copy shares the data.
    type, extends(titin_value) :: titin_message
    contains
+      !> Name of the port that it came by; "" for one of one's own.
+      procedure :: port
       procedure :: timestamp
       !> Whether there is a next timestamp, and which.
       procedure :: has_next
@@ -64,6 +67,14 @@ module titin_data
    end type
 
 contains
+
+   ! Also of a part of a message.
+   function origin(self) result(words)
+      class(titin_value), intent(in) :: self
+      character(len=:), allocatable :: words
+      words = text(titin_message_port(self%message))
+      if (words /= "") words = "port '"//words//"': "
+   end function
 
    subroutine new_map(self)
       class(titin_value), intent(inout) :: self
@@ -459,6 +470,12 @@ contains
          call finish(titin_error_usage, ierr, found="there is no message here: none was received into it, or made by new")
       end if
    end subroutine
+
+   function port(self)
+      class(titin_message), intent(in) :: self
+      character(len=:), allocatable :: port
+      port = text(titin_message_port(self%message))
+   end function
 
    function timestamp(self, ierr)
       class(titin_message), intent(in) :: self

@@ -40,9 +40,17 @@ module titin_reading
       procedure :: elements
       procedure :: order
       procedure :: index_name
+      procedure :: origin
    end type
 
 contains
+
+   ! Where it came from, to begin an error with: a message knows.
+   function origin(self) result(words)
+      class(reading_layer), intent(in) :: self
+      character(len=:), allocatable :: words
+      words = ""
+   end function
 
    function value_kind(self) result(kind)
       class(reading_layer), intent(in) :: self
@@ -266,7 +274,7 @@ contains
       if (.not. c_associated(found)) return
       n = titin_value_rank(found)
       if (titin_value_dtype(found) /= dtype .or. n /= rank) then
-         call finish(titin_error_type_mismatch, ierr, found="view: the pointer is for an array of "// &
+         call finish(titin_error_type_mismatch, ierr, found=self%origin()//"view: the pointer is for an array of "// &
             text(titin_dtype_name(dtype))//" of rank "//decimal(rank)//", found "//shown(found))
          return
       end if
@@ -275,8 +283,8 @@ contains
       order = titin_value_order(found)
       c_order = n > 1 .and. order == titin_order_c
       if (c_order .and. .not. turned) then
-         call finish(titin_error_type_mismatch, ierr, found="view: the array of "//shown(found)//" was sent in C order: "// &
-            "view it with its indices reversed (reversed=.true.), or receive it into an array of your own")
+         call finish(titin_error_type_mismatch, ierr, found=self%origin()//"view: the array of "//shown(found)// &
+            " was sent in C order: view it with its indices reversed (reversed=.true.), or receive it into an array of your own")
          return
       end if
       do i = 0, n - 1

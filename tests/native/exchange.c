@@ -10,7 +10,7 @@ static titin_port *in, *out;
 static titin_message *next(double timestamp) {
     titin_message *message;
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_OK);
-    CHECK(titin_message_timestamp(message) == timestamp);
+    CHECK(titin_message_timestamp(message) == timestamp && !strcmp(titin_message_port(message), "in"));
     return message;
 }
 

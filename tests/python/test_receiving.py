@@ -109,6 +109,7 @@ def test_a_default_is_for_ports_that_nothing_is_connected_to(stage):
         assert instance.receive("other", default=own) is own
         assert instance.receive("other", default=None).data is None
         message = instance.receive("other", default=[1])
+        assert message.port is None
         assert (message.data, message.timestamp) == ([1], 0.0)
         # Connected ports have messages of their own.
         assert instance.receive("in", default=2).data == "sent"
@@ -244,6 +245,7 @@ def test_any_of_several_ports_by_name_or_handle(stage):
         found = {}
         for _ in range(2):
             port, slot, message = instance.receive_any("in", instance.port("other"))
+            assert message.port == port
             assert slot is None
             found[port] = message.data
         with pytest.raises(titin.PortClosed):

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::{sys, value};
+use crate::{error, sys, value};
 
 /// One owner of a message of libtitin.
 pub struct Payload(NonNull<sys::titin_message>);
@@ -80,6 +80,14 @@ impl Message {
             data: known(py, data.unwrap_or_else(|| py.None())),
             settings: known(py, settings.into_any().unbind()),
         })
+    }
+
+    #[getter]
+    fn port(&self) -> Option<String> {
+        let payload = self.payload.as_ref()?;
+        // SAFETY: the message lives as long as `payload`, and its text as long as the message.
+        let name = unsafe { error::text(sys::titin_message_port(payload.as_ptr())) };
+        Some(name).filter(|name| !name.is_empty())
     }
 
     #[getter]

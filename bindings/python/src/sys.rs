@@ -222,6 +222,7 @@ unsafe extern "C" {
 
     pub fn titin_message_retain(message: *mut titin_message) -> *mut titin_message;
     pub fn titin_message_free(message: *mut titin_message);
+    pub fn titin_message_port(message: *const titin_message) -> *const c_char;
     pub fn titin_message_timestamp(message: *const titin_message) -> c_double;
     pub fn titin_message_has_next(message: *const titin_message) -> c_int;
     pub fn titin_message_next_timestamp(message: *const titin_message) -> c_double;

@@ -193,6 +193,10 @@ class Message:
         settings: Mapping[str, _Value] | None = None,
     ) -> Self: ...
     @property
+    def port(self) -> str | None:
+        """Name of the port that it came by; None for one of the program's own."""
+
+    @property
     def timestamp(self) -> float:
         """Simulated time of the data."""
 

@@ -355,6 +355,8 @@ void titin_message_free(titin_message *message);
 /* A message of one's own, such as a default for a port that nothing is connected to. */
 titin_message *titin_message_new(const titin_value *value, double timestamp, double next_timestamp);
 
+/* Name of the port that it came by; NULL for one of one's own. */
+const char *titin_message_port(const titin_message *message);
 double titin_message_timestamp(const titin_message *message);
 /* 1 or 0; and the next timestamp, TITIN_NO_NEXT if there is none. */
 int titin_message_has_next(const titin_message *message);

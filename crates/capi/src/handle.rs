@@ -27,7 +27,8 @@ pub struct Handle {
 pub struct Port {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: PortId,
-    pub(crate) name: Text,
+    /// Shared with the messages that come by it.
+    pub(crate) name: Arc<Text>,
 }
 
 /// An instance, and the first error that a program may not have looked at.
@@ -91,7 +92,7 @@ impl Handle {
         let shared = Arc::new(Shared::new(instance, sticky));
         let ports = shared.instance.ports().into_iter().map(|port| {
             let id = shared.instance.port(&port.name)?;
-            Ok(Port { shared: shared.clone(), id, name: Text::new(port.name) })
+            Ok(Port { shared: shared.clone(), id, name: Arc::new(Text::new(port.name)) })
         });
         Ok(Handle {
             ports: ports.collect::<Result<_>>()?,

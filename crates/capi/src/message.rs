@@ -18,6 +18,8 @@ pub struct Message {
     pub(crate) next: Option<f64>,
     pub(crate) content: Content,
     pub(crate) body: Arc<Buffer>,
+    /// The port that it came by.
+    port: Option<Arc<Text>>,
     overlay: Option<Arc<Overlay>>,
     names: OnceLock<Vec<Text>>,
     tree: OnceLock<Value>,
@@ -27,13 +29,13 @@ pub struct Message {
 impl Message {
     fn new(timestamp: f64, next: Option<f64>, content: Content, body: Arc<Buffer>) -> Self {
         let (names, tree, settings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Message { timestamp, next, content, body, overlay: None, names, tree, settings }
+        Message { timestamp, next, content, body, port: None, overlay: None, names, tree, settings }
     }
 
-    pub(crate) fn received(message: titin_runtime::Message) -> Self {
+    pub(crate) fn received(message: titin_runtime::Message, port: Arc<Text>) -> Self {
         let body = message.buffer();
         let new = Message::new(message.timestamp, message.next_timestamp, message.content, body);
-        Message { overlay: message.settings, ..new }
+        Message { port: Some(port), overlay: message.settings, ..new }
     }
 
     /// What a filter looks at.
@@ -133,6 +135,15 @@ unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next:
         let (content, body) = content(data)?;
         Ok(Message::new(timestamp, input::next(next), content, body).into_raw())
     })
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_port(message: *const Message) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let port = unsafe { message.as_ref() }.and_then(|message| message.port.as_ref());
+    port.map_or(std::ptr::null(), |port| port.as_ptr())
 }
 
 /// # Safety

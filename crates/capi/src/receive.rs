@@ -10,6 +10,7 @@ use crate::error::{keep, usage};
 use crate::handle::{Port, on_port, port};
 use crate::input;
 use crate::message::Message;
+use crate::text::Text;
 
 /// Receives into a place for a message, which is NULL if there is none.
 ///
@@ -18,7 +19,7 @@ use crate::message::Message;
 unsafe fn receive(
     handle: *mut Port,
     out: *mut *mut Message,
-    body: impl FnOnce(&Port) -> Result<Option<titin_runtime::Message>>,
+    body: impl FnOnce(&Port) -> Result<Option<(Arc<Text>, titin_runtime::Message)>>,
 ) -> c_int {
     // SAFETY: as the caller promises.
     let out = unsafe { input::out(out, "the message") };
@@ -30,8 +31,8 @@ unsafe fn receive(
     unsafe {
         on_port(handle, |port| {
             let out = out?;
-            if let Some(message) = body(port)? {
-                *out = Message::received(message).into_raw();
+            if let Some((port, message)) = body(port)? {
+                *out = Message::received(message, port).into_raw();
             }
             Ok(())
         })
@@ -51,7 +52,8 @@ unsafe extern "C" fn titin_receive(
     unsafe {
         receive(handle, out, |port| {
             let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
-            port.shared.instance.receive(port.id, slot, patience).map(Some)
+            let message = port.shared.instance.receive(port.id, slot, patience)?;
+            Ok(Some((port.name.clone(), message)))
         })
     }
 }
@@ -62,7 +64,11 @@ unsafe extern "C" fn titin_receive(
 unsafe extern "C" fn titin_try_receive(handle: *mut Port, slot: c_int, out: *mut *mut Message) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
-        receive(handle, out, |port| port.shared.instance.try_receive(port.id, input::slot(slot, &port.name)?))
+        receive(handle, out, |port| {
+            let slot = input::slot(slot, &port.name)?;
+            let message = port.shared.instance.try_receive(port.id, slot)?;
+            Ok(message.map(|message| (port.name.clone(), message)))
+        })
     }
 }
 
@@ -104,9 +110,10 @@ unsafe extern "C" fn titin_receive_any(
             let ids: Vec<_> = ports.iter().map(|port| port.id).collect();
             let instance = &first.shared.instance;
             let (id, number, message) = instance.receive_any(&ids, input::patience(timeout)?)?;
-            *index = ids.iter().position(|other| *other == id).unwrap_or(0) as c_int;
+            let place = ids.iter().position(|other| *other == id).unwrap_or(0);
+            *index = place as c_int;
             *slot = input::slot_number(instance.info(id).vector.then_some(number));
-            Ok(Some(message))
+            Ok(Some((ports[place].name.clone(), message)))
         })
     }
 }
@@ -139,7 +146,7 @@ unsafe extern "C" fn titin_receive_into(
             described.fill(&message).map_err(|error| {
                 Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
             })?;
-            Ok(Some(message))
+            Ok(Some((port.name.clone(), message)))
         })
     };
     // SAFETY: the message is ours alone.

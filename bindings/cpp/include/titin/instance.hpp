@@ -284,11 +284,10 @@ public:
     }
     /// Receives a message if one is there; does not wait.
     std::optional<Message> try_receive(const Slot &from) {
-        titin_port *port = from.port(instance_);
         titin_message *message;
-        detail::check(titin_try_receive(port, from.number(), &message));
+        detail::check(titin_try_receive(from.port(instance_), from.number(), &message));
         if (!message) return std::nullopt;
-        return Message(message, label(port, from.number()));
+        return Message(message);
     }
     /// Receives the next message of any of these ports, all slots of vector ports: names or ports, in braces or in a
     /// container.
@@ -362,16 +361,10 @@ private:
                                        a.strided ? a.strides : nullptr, a.order, texts.empty() ? nullptr : texts.data(),
                                        a.data, timestamp, next_timestamp, settings.raw()));
     }
-    /// A port, with its slot, as users write it.
-    static std::string label(const titin_port *port, int slot) {
-        const std::string name = titin_port_name(port);
-        return slot == TITIN_NO_SLOT ? name : name + "[" + std::to_string(slot) + "]";
-    }
     Message receive_within(const Slot &from, double timeout) {
-        titin_port *port = from.port(instance_);
         titin_message *message;
-        detail::check(titin_receive(port, from.number(), timeout, &message));
-        return Message(message, label(port, from.number()));
+        detail::check(titin_receive(from.port(instance_), from.number(), timeout, &message));
+        return Message(message);
     }
     template <class Ports>
     Received receive_any_within(const Ports &ports, double timeout) {
@@ -384,19 +377,17 @@ private:
         int index, slot;
         titin_message *message;
         detail::check(titin_receive_any(handles.data(), int(handles.size()), timeout, &index, &slot, &message));
-        titin_port *port = handles[std::size_t(index)];
-        return {titin_port_name(port), slot, Message(message, label(port, slot))};
+        return {titin_port_name(handles[std::size_t(index)]), slot, Message(message)};
     }
     template <class T>
     Message receive_into_within(const Slot &from, T &data, double timeout) {
         static_assert(detail::is_writable<T>(), "these data are const, or of a message that others may share");
         const detail::Array a = detail::describe(data);
-        titin_port *port = from.port(instance_);
         titin_message *message;
-        detail::check(titin_receive_into(port, from.number(), timeout, a.dtype, a.extents.rank(),
+        detail::check(titin_receive_into(from.port(instance_), from.number(), timeout, a.dtype, a.extents.rank(),
                                          a.extents.data(), a.strided ? a.strides : nullptr, a.order,
                                          const_cast<void *>(a.data), &message));
-        return Message(message, label(port, from.number()));
+        return Message(message);
     }
     /// Whether this thread's last error is only the consequence of a failure elsewhere, which the run knows of.
     static bool echo() {

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "titin/value.hpp"
 
@@ -17,13 +16,17 @@ inline constexpr double no_next = TITIN_NO_NEXT;
 /// A message that was received. Copies share the data, which live until the last copy is gone, past the instance.
 class Message {
 public:
-    /// Takes a message of the C interface over, which has come by this port; errors name it.
-    explicit Message(titin_message *owned, std::string port = {})
-        : message_(detail::check(owned), titin_message_free), port_(std::move(port)) {}
+    /// Takes a message of the C interface over.
+    explicit Message(titin_message *owned) : message_(detail::check(owned), titin_message_free) {}
     /// A message of one's own, such as a default for a port that nothing is connected to.
     explicit Message(const Value &data, double timestamp = 0.0, double next_timestamp = no_next)
         : Message(titin_message_new(data.raw(), timestamp, next_timestamp)) {}
 
+    /// Name of the port that it came by; empty for one of one's own.
+    std::string port() const {
+        const char *port = titin_message_port(raw());
+        return port ? port : "";
+    }
     double timestamp() const { return titin_message_timestamp(raw()); }
     std::optional<double> next_timestamp() const {
         if (!titin_message_has_next(raw())) return std::nullopt;
@@ -37,8 +40,8 @@ public:
         try {
             return value().template array<T>();
         } catch (const TypeMismatch &error) {
-            if (port_.empty()) throw;
-            throw TypeMismatch("port '" + port_ + "': " + error.what());
+            if (port().empty()) throw;
+            throw TypeMismatch("port '" + port() + "': " + error.what());
         }
     }
     /// Name of an index of the array; empty if it has none.
@@ -51,7 +54,6 @@ public:
 
 private:
     std::shared_ptr<titin_message> message_;
-    std::string port_;
 };
 
 } // namespace titin
