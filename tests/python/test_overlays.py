@@ -134,8 +134,9 @@ def test_what_is_no_mapping_is_refused(stage):
         for wrong in ([("k", 1)], "k", 3):
             with pytest.raises(TypeError, match="mapping"):
                 instance.send("a", timestamp=float(step), settings=wrong)
-        with pytest.raises(titin.Error):
-            instance.send("a", timestamp=float(step), settings={"k": {}})
+        for name, value, why in (("k", {}, "the value of 'k'"), ("", 1, "'' cannot"), ("a b", 1, "'a b' cannot")):
+            with pytest.raises(titin.UsageError, match=why):
+                instance.send("a", timestamp=float(step), settings={name: value})
         instance.send("a", timestamp=float(step))
 
     play(stage, called(a="in"), driver)

@@ -78,8 +78,7 @@ print("parent: done")
 def test_forked_workers_read_views_and_leave_the_instance_alone(stage):
     stage.run(pair(), sender=SENDER, receiver=FORKING)
     output = stage.output()
-    assert "child: " in output
-    assert "fork" in output
+    assert "child: this process was forked from one that uses titin: the instance stays with the parent" in output
     assert "parent: done" in output
 
 
