@@ -15,7 +15,9 @@ use titin_transport::{
     Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Reactor, Wake, descriptors,
 };
 use titin_wire::connection::Connection;
-use titin_wire::control::{self, Greeting, Peer, Registration, ToManager, ToProgram, Welcome};
+use titin_wire::control::{
+    self, Greeting, Peer, Registration, SILENT_MANAGER, ToManager, ToProgram, Welcome,
+};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, EndpointId, Secret};
 
@@ -422,7 +424,7 @@ impl Process {
         }
         if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) {
             let silence = (3 * heartbeat).as_secs_f64();
-            let text = format!("the run's manager has given no sign of life for {silence:.1} s");
+            let text = format!("{SILENT_MANAGER} for {silence:.1} s");
             self.fail(Error::new(Kind::Connection, text));
         }
         Some(TICK.min(heartbeat))

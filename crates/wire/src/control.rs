@@ -13,6 +13,10 @@ use titin_model::Filter;
 use crate::settings::{Overlay, Setting};
 use crate::{Address, ConduitId, EndpointId, Malformed};
 
+/// Begins what a program says that gives up a silent manager, in [`ToManager::Failed`]: one that was stopped meanwhile knows
+/// by it that it has itself to blame.
+pub const SILENT_MANAGER: &str = "the run's manager has given no sign of life";
+
 /// From a program to the manager.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)]

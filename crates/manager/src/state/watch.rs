@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use titin_transport::LinkId;
-use titin_wire::control::ToProgram;
+use titin_wire::control::{SILENT_MANAGER, ToProgram};
 
 use super::{Cause, Link, Manager, Process, Seat};
 use crate::event::{Action, Exit, Level, Signal};
@@ -319,9 +319,8 @@ impl Manager {
     fn own_fault(&self, fault: &Fault) -> Option<Cause> {
         let (back, time) = self.away?;
         let heartbeat = self.plan.terms.heartbeat;
-        // It was away for somewhat longer than it knows.
-        let blamed =
-            matches!(fault, Fault::Said(_)) && self.now - back <= LATE_WORDS && time >= heartbeat / 2;
+        let given_up = matches!(fault, Fault::Said(text) if text.contains(SILENT_MANAGER));
+        let blamed = given_up && self.now - back <= LATE_WORDS;
         blamed.then(|| {
             Cause::Trouble(format!(
                 "titin itself was stopped for {:.0} s or longer, so programs took it for gone, as they do after {} s \
