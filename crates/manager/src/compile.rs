@@ -89,6 +89,7 @@ fn planned(
         name: port.name.to_string(),
         operator: port.operator,
         guessed: port.guessed,
+        timeline: (!port.timeline.is_root()).then(|| port.timeline.to_string()),
     };
     let mut planned = Planned {
         name: name.to_string(),

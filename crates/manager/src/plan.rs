@@ -83,6 +83,8 @@ pub struct Port {
     pub operator: Operator,
     /// Whether the operator was guessed from the conduits, so that only the direction is sure.
     pub guessed: bool,
+    /// The timeline of the instance's own that it is on, if that is not the usual one.
+    pub timeline: Option<String>,
 }
 
 /// How an instance comes to run.
@@ -289,6 +291,11 @@ impl<T> IndexMut<InstanceId> for PerInstance<T> {
 }
 
 impl Plan {
+    /// Whether a filter chooses by the steps in which messages were sent.
+    pub fn counts_steps(&self) -> bool {
+        self.conduits.iter().flat_map(|conduit| &conduit.filters).any(|filter| filter.kind.chooses())
+    }
+
     /// Whether two instances never compute at the same time.
     pub fn alternate(&self, one: InstanceId, other: InstanceId) -> bool {
         let (one, other) = (&self.instances[one], &self.instances[other]);

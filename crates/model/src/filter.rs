@@ -98,6 +98,11 @@ impl FilterKind {
         matches!(self, FilterKind::Last)
     }
 
+    /// Whether it chooses among messages, rather than change them.
+    pub fn chooses(&self) -> bool {
+        self.reduces() || self.repeats()
+    }
+
     /// Whether one message becomes several.
     pub fn repeats(&self) -> bool {
         matches!(self, FilterKind::Repeat | FilterKind::Pad)

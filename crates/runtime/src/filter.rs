@@ -2,7 +2,7 @@
 //!
 //! A chain is cut in two. Its head, up to the last filter that makes a message smaller or was pinned to the sender,
 //! runs before the wire; the rest after it. `last`, `repeat` and `pad` choose messages rather than change them: they
-//! belong to the receiving end and commute with the others.
+//! belong to the receiving end, and since they choose by steps they commute with all that change data or times.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -59,12 +59,12 @@ impl Functions {
 #[derive(Default)]
 pub(crate) struct Chain {
     steps: Vec<Step>,
-    /// Keep the latest only.
-    pub(crate) last: bool,
+    /// Over how many timelines only the last message passes.
+    pub(crate) lasts: usize,
     /// Give the last one again.
     pub(crate) repeat: bool,
-    /// Give nil when there is none.
-    pub(crate) pad: bool,
+    /// In how many timelines a message is given once only.
+    pub(crate) pads: usize,
 }
 
 enum Step {
@@ -88,9 +88,9 @@ impl Chain {
         let mine = if sends { before } else { behind };
         let mut chain = Chain::default();
         for filter in filters {
-            chain.last |= filter.kind == FilterKind::Last;
+            chain.lasts += usize::from(filter.kind == FilterKind::Last);
             chain.repeat |= filter.kind == FilterKind::Repeat;
-            chain.pad |= filter.kind == FilterKind::Pad;
+            chain.pads += usize::from(filter.kind == FilterKind::Pad);
         }
         for filter in mine {
             match &filter.kind {
@@ -115,6 +115,16 @@ impl Chain {
             }
         }
         Ok(chain)
+    }
+
+    /// Whether it chooses among messages.
+    pub(crate) fn chooses(&self) -> bool {
+        self.lasts > 0 || self.follows()
+    }
+
+    /// Whether the receiver is given messages by where its own steps are.
+    pub(crate) fn follows(&self) -> bool {
+        self.repeat || self.pads > 0
     }
 
     /// Whether nothing is done to the data.

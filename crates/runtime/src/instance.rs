@@ -1,5 +1,6 @@
 //! An instance: what a program holds while it takes part in a run.
 
+mod choose;
 mod close;
 mod receive;
 mod report;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
     pub(crate) cycle: Mutex<Loop>,
+    /// Whether messages say in which step they were sent.
+    pub(crate) counts_steps: bool,
     /// Whether a call begins the next use.
     beginning: AtomicBool,
     /// Settings of the description, and the overlay in force with its number.
@@ -318,6 +321,7 @@ impl Inner {
         let bell = Arc::new(Doorbell::default());
         let mut ports = Vec::new();
         let mut places = HashMap::new();
+        let mut timelines: Vec<String> = Vec::new();
         for declared in &welcome.ports {
             let operator = Operator::from_key(&declared.operator)
                 .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
@@ -330,23 +334,37 @@ impl Inner {
             let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
             let port: &mut Port = &mut ports[index];
             let place = port.place(wire);
-            if port.resizable && (chain.repeat || chain.pad) {
+            port.timeline = match &wire.timeline {
+                None => 0,
+                Some(timeline) => {
+                    1 + timelines.iter().position(|known| known == timeline).unwrap_or_else(|| {
+                        timelines.push(timeline.clone());
+                        timelines.len() - 1
+                    })
+                }
+            };
+            if port.resizable && chain.chooses() {
                 let text = format!(
-                    "port '{}' of {name}: its sender counts the slots at run time, so the filters `repeat` and `pad` \
-                     cannot choose among its messages",
+                    "port '{}' of {name}: its sender counts the slots at run time, so the filters `last`, `repeat` and \
+                     `pad` cannot choose among its messages",
                     wire.port
                 );
                 return Err(Error::new(Kind::Usage, text));
             }
-            let latest = chain.last;
+            let unlimited = chain.lasts > 0;
             let end = End::new(wire, chain);
             let limits = (wire.buffer_messages, wire.buffer_bytes);
             if wire.sends {
                 // What a receiver drops for newer messages must not hold the sender up.
-                let (messages, bytes) = if latest { (u64::MAX, u64::MAX) } else { limits };
+                let (messages, bytes) = if unlimited { (u64::MAX, u64::MAX) } else { limits };
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
-                port.outlets[place].push(Outlet { end, window, told: Mutex::default() });
+                port.outlets[place].push(Outlet {
+                    end,
+                    window,
+                    told: Mutex::default(),
+                    group: Mutex::default(),
+                });
             } else {
                 let inbox = process.exchange.inbox(wire.conduit);
                 port.inlets[place] =
@@ -368,6 +386,7 @@ impl Inner {
             bell,
             ports,
             cycle: Mutex::new(Loop::new(true)),
+            counts_steps: welcome.counts_steps,
             beginning: AtomicBool::new(false),
             settings,
             overlay: Mutex::default(),
@@ -463,7 +482,7 @@ impl Inner {
         for (_, inlet) in self.inlets().filter(|(_, inlet)| inlet.end.peer == peer) {
             if inlet.end.join(carrier) {
                 let (messages, bytes) = inlet.limits;
-                let options = InboxOptions { latest: inlet.end.chain.last, messages, bytes };
+                let options = InboxOptions { messages, bytes };
                 inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);
             }
         }

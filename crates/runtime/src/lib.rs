@@ -26,6 +26,7 @@
 mod error;
 mod filter;
 mod instance;
+mod iteration;
 mod message;
 mod options;
 mod port;

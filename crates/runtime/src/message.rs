@@ -9,6 +9,7 @@ use titin_wire::meta::{Content, Layout};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
 
+use crate::iteration::Iteration;
 use crate::{Error, Kind, Result};
 
 /// What to send. The memory stays the caller's, who may change it once the call has returned.
@@ -67,6 +68,8 @@ pub struct Message {
     pub(crate) number: u64,
     /// The number of slots of its sender's port, where that is counted at run time.
     pub(crate) slots: Option<u32>,
+    /// In which step it was sent.
+    pub(crate) iteration: Iteration,
     pub(crate) body: Arc<Buffer>,
 }
 
@@ -74,7 +77,17 @@ impl Message {
     /// A message without data.
     pub(crate) fn nil(timestamp: f64) -> Self {
         let (content, body) = (Content::Nil, Arc::default());
-        Message { timestamp, next_timestamp: None, content, settings: None, number: 0, slots: None, body }
+        let (settings, iteration) = (None, Iteration::default());
+        Message {
+            timestamp,
+            next_timestamp: None,
+            content,
+            settings,
+            number: 0,
+            slots: None,
+            iteration,
+            body,
+        }
     }
 
     /// The array and its elements.

@@ -12,6 +12,7 @@ use titin_wire::meta::Codec;
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
+use crate::iteration::Iteration;
 use crate::profile::Meter;
 use crate::{Error, Kind, Message, Result};
 
@@ -37,6 +38,8 @@ pub(crate) struct Port {
     pub(crate) operator: Operator,
     pub(crate) vector: bool,
     pub(crate) resizable: bool,
+    /// Which of the instance's own timelines it is on.
+    pub(crate) timeline: usize,
     slots: AtomicU32,
     busy: AtomicBool,
     /// Per slot (only one if the slots are counted at run time), the conduits that it sends along.
@@ -66,6 +69,8 @@ pub(crate) struct Outlet {
     pub(crate) window: Arc<Window>,
     /// The overlay that the receiver knows by its number.
     pub(crate) told: Mutex<(u32, Arc<Overlay>)>,
+    /// Behind `last`: of whose messages the last one passes, and the number of the first of them.
+    pub(crate) group: Mutex<Option<(Iteration, u64)>>,
 }
 
 /// The receiving end of a conduit.
@@ -82,8 +87,14 @@ pub(crate) struct InletState {
     pub(crate) overlay: (u32, Arc<Overlay>),
     /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
     pub(crate) stash: HashMap<u32, VecDeque<Message>>,
-    /// What `repeat` gives again.
+    /// What `repeat` gives again and `pad` once.
     pub(crate) latest: Option<Message>,
+    /// Which message `pad` gave last, and within which step.
+    pub(crate) given: Option<(u64, Iteration)>,
+    /// How many messages `pad` never gave, since the program was not used in their step.
+    pub(crate) missed: u64,
+    /// No message of this step, or of an earlier one, comes any more.
+    pub(crate) over: Option<Iteration>,
 }
 
 impl Port {
@@ -93,6 +104,7 @@ impl Port {
             operator,
             vector,
             resizable: false,
+            timeline: 0,
             slots: AtomicU32::new(1),
             busy: AtomicBool::new(false),
             outlets: Vec::new(),

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 use titin_model::Operator;
 
+use crate::iteration::Iteration;
+
 /// A port's connected end, as the loop counts it: port number and slot.
 type End = (usize, u32);
 
@@ -19,10 +21,32 @@ pub(crate) struct Loop {
     used: bool,
     /// Connected F_INIT ends not received in this use, with their port's name.
     waiting: Vec<(End, String)>,
-    /// Latest timestamp of each end in this use.
-    stamps: HashMap<End, f64>,
+    /// Latest call on each end in this use.
+    stamps: HashMap<End, Stamp>,
     /// Latest timestamp of all ends in this use.
     now: Option<f64>,
+    /// Where this use lies in the steps of others.
+    iteration: Iteration,
+    /// The step of this use that each timeline of the instance's own is in.
+    steps: Vec<Option<Step>>,
+    /// Whether this use makes no more steps.
+    stepped: bool,
+}
+
+/// A step of O_I and S, or of S and O_I: the first one of a use says which of them begins each step.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    number: u32,
+    first: Operator,
+    now: Operator,
+}
+
+/// When a port's end was last used.
+#[derive(Debug, Clone, Copy)]
+struct Stamp {
+    time: f64,
+    /// In which step, for O_I and S.
+    step: Option<u32>,
 }
 
 /// A call on a port.
@@ -30,6 +54,8 @@ pub(crate) struct Call<'a> {
     pub(crate) port: &'a str,
     pub(crate) end: End,
     pub(crate) operator: Operator,
+    /// Which of the instance's own timelines the port is on.
+    pub(crate) timeline: usize,
     pub(crate) timestamp: f64,
 }
 
@@ -56,13 +82,39 @@ impl Loop {
         self.used
     }
 
-    /// A new use begins: `f_init` are the connected F_INIT ends.
-    pub(crate) fn reuse(&mut self, f_init: Vec<(End, String)>) {
+    /// Where a message belongs that this end sends or receives next. The next step begins with the operator that began
+    /// this one, once the other has had its turn, and with an end that has been used in this one.
+    pub(crate) fn iteration(&self, operator: Operator, timeline: usize, end: End) -> Iteration {
+        match operator {
+            Operator::FInit | Operator::OF => self.iteration.clone(),
+            Operator::OI | Operator::S => self.iteration.step(self.next_step(operator, timeline, end).number),
+        }
+    }
+
+    fn next_step(&self, operator: Operator, timeline: usize, end: End) -> Step {
+        let Some(step) = self.steps.get(timeline).copied().flatten() else {
+            return Step { number: 0, first: operator, now: operator };
+        };
+        let used = self.stamps.get(&end).is_some_and(|stamp| stamp.step == Some(step.number));
+        let again = operator == step.first && step.now != step.first;
+        Step { number: step.number.saturating_add((used || again).into()), now: operator, ..step }
+    }
+
+    /// A new use begins, within this step of others: `f_init` are the connected F_INIT ends.
+    pub(crate) fn reuse(&mut self, f_init: Vec<(End, String)>, iteration: Iteration) {
         self.used = true;
         self.phase = None;
         self.waiting = f_init;
         self.stamps.clear();
         self.now = None;
+        self.iteration = iteration;
+        self.steps.clear();
+        self.stepped = false;
+    }
+
+    /// Notes that this use makes no more steps; true if that is new.
+    pub(crate) fn end_steps(&mut self) -> bool {
+        self.used && !std::mem::replace(&mut self.stepped, true)
     }
 
     /// F_INIT ends whose message was not taken in the use that ends now.
@@ -91,7 +143,13 @@ impl Loop {
             .max(Some(call.operator))
             .filter(|_| call.operator != Operator::OI)
             .or(Some(call.operator));
-        self.stamps.insert(call.end, call.timestamp);
+        let step = matches!(call.operator, Operator::OI | Operator::S).then(|| {
+            let step = self.next_step(call.operator, call.timeline, call.end);
+            self.steps.resize(self.steps.len().max(call.timeline + 1), None);
+            self.steps[call.timeline] = Some(step);
+            step.number
+        });
+        self.stamps.insert(call.end, Stamp { time: call.timestamp, step });
         self.now = Some(self.now.map_or(call.timestamp, |now| now.max(call.timestamp)));
         Ok(())
     }
@@ -125,9 +183,9 @@ impl Loop {
     }
 
     fn time(&self, call: &Call<'_>) -> Result<(), String> {
-        let Call { port, operator, end, timestamp } = call;
+        let Call { port, operator, end, timestamp, .. } = call;
         match self.stamps.get(end) {
-            Some(last) if timestamp < last => Err(format!(
+            Some(Stamp { time: last, .. }) if timestamp < last => Err(format!(
                 "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's timestamps must not fall"
             )),
             _ => Ok(()),
@@ -148,12 +206,12 @@ mod tests {
             Operator::S => "in",
             Operator::OF => "final",
         };
-        Call { port, end: (operator as usize, 0), operator, timestamp }
+        Call { port, end: (operator as usize, 0), operator, timeline: 0, timestamp }
     }
 
     fn begun() -> Loop {
         let mut cycle = Loop::new(true);
-        cycle.reuse(vec![(IN, "init".into())]);
+        cycle.reuse(vec![(IN, "init".into())], Iteration::default());
         cycle
     }
 
@@ -169,7 +227,7 @@ mod tests {
             cycle.call(&call(Operator::OF, 3.0)).unwrap();
             assert_eq!(cycle.now(), Some(3.0));
             assert_eq!(cycle.untaken(), None);
-            cycle.reuse(vec![(IN, "init".into())]);
+            cycle.reuse(vec![(IN, "init".into())], Iteration::default());
         }
         assert!(cycle.untaken().unwrap().contains("'init'"));
     }
@@ -199,8 +257,34 @@ mod tests {
         let back = cycle.call(&call(Operator::OI, 5.5)).unwrap_err();
         assert!(back.contains("5.5 after 6.0"), "{back}");
         assert!(cycle.call(&call(Operator::OI, f64::NAN)).is_err());
-        cycle.reuse(vec![(IN, "init".into())]);
+        cycle.reuse(vec![(IN, "init".into())], Iteration::default());
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+    }
+
+    #[test]
+    fn steps_are_counted_in_each_timeline() {
+        let mut cycle = Loop::new(true);
+        cycle.reuse(Vec::new(), Iteration::new(vec![4]));
+        let mut place = |operator, end, timeline| {
+            let here = cycle.iteration(operator, timeline, (end, 0));
+            let call = Call { port: "p", end: (end, 0), operator, timeline, timestamp: 0.0 };
+            cycle.call(&call).unwrap();
+            here.steps().to_vec()
+        };
+        for step in 0..3 {
+            // One that is used in some steps only.
+            if step != 1 {
+                assert_eq!(place(Operator::OI, 2, 0), [4, step]);
+            }
+            assert_eq!(place(Operator::OI, 1, 0), [4, step]);
+            for fast in 0..2 {
+                assert_eq!(place(Operator::OI, 3, 1), [4, 2 * step + fast]);
+            }
+            assert_eq!(place(Operator::S, 4, 0), [4, step]);
+        }
+        assert_eq!(place(Operator::OF, 5, 0), [4]);
+        cycle.reuse(Vec::new(), Iteration::new(vec![5]));
+        assert_eq!(cycle.iteration(Operator::S, 0, (4, 0)).steps(), [5, 0]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ macro_rules! conformance {
             messages_outlive_what_brought_them,
             the_latest_message_takes_the_place_of_earlier_ones,
             the_latest_message_does_so_before_anybody_receives,
+            messages_give_way_only_from_the_number_on_that_is_said,
             one_message_larger_than_the_buffer_fits,
             a_full_buffer_takes_more_as_soon_as_it_can,
             a_full_conduit_leaves_others_free,
@@ -56,10 +57,8 @@ const LARGE: usize = 24 << 20;
 /// Enough for a burst, and each small enough to be quick.
 const BURST: u64 = 100_000;
 
-const LATEST: InboxOptions = InboxOptions { latest: true, messages: 64, bytes: 1 << 30 };
-
 fn limits(messages: u64, bytes: u64) -> InboxOptions {
-    InboxOptions { latest: false, messages, bytes }
+    InboxOptions { messages, bytes }
 }
 
 /// Takes the next message, which must be the one of that number and length.
@@ -232,7 +231,7 @@ pub fn messages_outlive_what_brought_them(make: fn() -> Pair) {
 
 pub fn the_latest_message_takes_the_place_of_earlier_ones(make: fn() -> Pair) {
     let pair = make();
-    let (outlet, inlet) = pair.limited(1, LATEST);
+    let (outlet, inlet) = pair.superseding(1);
     for sequence in 0..BURST {
         outlet.send(&sequence.to_le_bytes());
         assert!(inlet.inbox.waiting() <= 1);
@@ -248,21 +247,40 @@ pub fn the_latest_message_takes_the_place_of_earlier_ones(make: fn() -> Pair) {
 
 pub fn the_latest_message_does_so_before_anybody_receives(make: fn() -> Pair) {
     let pair = make();
-    let outlet = pair.left.outlet(1, LATEST);
+    let outlet = pair.left.superseding(1);
     let inbox = pair.right.exchange.inbox(outlet.conduit);
     for sequence in 0..1000u64 {
         outlet.send(&sequence.to_le_bytes());
         assert!(inbox.waiting() <= 1);
     }
-    let inlet = pair.right.inlet(1, LATEST);
+    let inlet = pair.right.inlet(1, InboxOptions::default());
     inlet.wait(|inbox| inbox.received() == 1000);
     assert_eq!(inlet.receive().head.sequence, 999);
+}
+
+pub fn messages_give_way_only_from_the_number_on_that_is_said(make: fn() -> Pair) {
+    for (stalled, length) in [(false, 8), (true, LARGE)] {
+        let pair = make();
+        let (mut outlet, inlet) = pair.superseding(1);
+        let stall = stalled.then(|| pair.stall());
+        for (sequence, first) in [(0, None), (1, Some(0)), (2, Some(0)), (3, None), (4, Some(3))] {
+            outlet.supersedes = first;
+            outlet.send(&pattern(sequence, length));
+        }
+        drop(stall);
+        inlet.wait(|inbox| inbox.received() == 5);
+        check(&inlet.receive(), 2, length);
+        check(&inlet.receive(), 4, length);
+        assert!(inlet.inbox.take().is_none());
+        outlet.end();
+        outlet.wait(|window| window.settled());
+    }
 }
 
 /// To be run where nothing else takes memory.
 pub fn the_latest_message_does_so_while_the_receiver_is_stalled(make: fn() -> Pair) {
     let pair = make();
-    let (outlet, inlet) = pair.limited(1, LATEST);
+    let (outlet, inlet) = pair.superseding(1);
     let stall = pair.stall();
     // All together they would fill the machine's memory.
     let bytes = pattern(0, 1 << 20);

@@ -157,8 +157,8 @@ fn read(bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
         outcome = reader.read(&mut out, fill).map(drop).map_err(|lost| lost.to_string());
     }
     let describe = |received: &Received| match received {
-        Received::Message(message, supersedes) => {
-            format!("{:?} {:?} {supersedes} {:?}", message.head, message.meta, &message.body[..])
+        Received::Message(message) => {
+            format!("{:?} {:?} {:?}", message.head, message.meta, &message.body[..])
         }
         other => format!("{other:?}"),
     };

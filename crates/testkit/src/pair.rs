@@ -40,8 +40,8 @@ pub struct Outlet {
     pub conduit: ConduitId,
     /// Its window.
     pub window: Arc<Window>,
-    /// Whether a message takes the place of earlier ones.
-    pub supersedes: bool,
+    /// The first of the messages whose place each later one takes.
+    pub supersedes: Option<u64>,
     carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
 }
@@ -83,6 +83,11 @@ impl Pair {
         self.limited(number, InboxOptions::default())
     }
 
+    /// A conduit from left to right whose messages all take the place of those before them.
+    pub fn superseding(&self, number: u32) -> (Outlet, Inlet) {
+        (self.left.superseding(number), self.right.inlet(number, InboxOptions::default()))
+    }
+
     /// A conduit from left to right, with these limits.
     pub fn limited(&self, number: u32, options: InboxOptions) -> (Outlet, Inlet) {
         (self.left.outlet(number, options), self.right.inlet(number, options))
@@ -108,12 +113,16 @@ impl Side {
     /// The sending end of a conduit.
     pub fn outlet(&self, number: u32, options: InboxOptions) -> Outlet {
         let conduit = ConduitId(number);
-        let (messages, bytes) =
-            if options.latest { (u64::MAX, u64::MAX) } else { (options.messages, options.bytes) };
-        let window = Arc::new(Window::new(self.bell.clone(), messages, bytes));
+        let window = Arc::new(Window::new(self.bell.clone(), options.messages, options.bytes));
         self.exchange.open_window(conduit, window.clone());
         let (carrier, bell) = (self.carrier.clone(), self.bell.clone());
-        Outlet { conduit, window, supersedes: options.latest, carrier, bell }
+        Outlet { conduit, window, supersedes: None, carrier, bell }
+    }
+
+    /// The sending end of a conduit whose messages all take the place of those before them.
+    pub fn superseding(&self, number: u32) -> Outlet {
+        let limits = InboxOptions { messages: u64::MAX, bytes: u64::MAX };
+        Outlet { supersedes: Some(0), ..self.outlet(number, limits) }
     }
 
     /// The receiving end of a conduit.
@@ -140,10 +149,8 @@ impl Outlet {
     /// Sends the message of this number, whatever the window says.
     pub fn send_numbered(&self, sequence: u64, parts: &[IoSlice<'_>]) -> Result<Sent, titin_transport::Lost> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        let meta = meta(length);
-        let mut outgoing = Outgoing::new(head(self.conduit, sequence), &meta, parts);
-        outgoing.supersedes = self.supersedes;
-        let sent = self.carrier.send(&outgoing);
+        let meta = Meta { supersedes: self.supersedes, ..meta(length) };
+        let sent = self.carrier.send(&Outgoing::new(head(self.conduit, sequence), &meta, parts));
         progress();
         sent
     }

@@ -78,13 +78,7 @@ pub fn message(conduit: u32, sequence: u64, body: &[u8], piece: usize) -> Vec<u8
         next_timestamp: None,
     };
     let first = piece.min(body.len());
-    let data = Frame::Data {
-        head,
-        meta: meta.len() as u32,
-        body: first as u64,
-        total: body.len() as u64,
-        supersedes: false,
-    };
+    let data = Frame::Data { head, meta: meta.len() as u32, body: first as u64, total: body.len() as u64 };
     let mut bytes = [&header(&data)[..], &meta, &body[..first]].concat();
     for (index, rest) in body[first..].chunks(piece.max(1)).enumerate() {
         let offset = (first + index * piece) as u64;

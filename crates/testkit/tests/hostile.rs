@@ -2,7 +2,8 @@
 
 use titin_testkit::{Host, Peer, header, message, pattern};
 use titin_transport::{InboxOptions, Lost};
-use titin_wire::frame::{Ack, Frame};
+use titin_wire::frame::{Ack, Frame, Head};
+use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Secret};
 
 const CONDUIT: ConduitId = ConduitId(1);
@@ -158,8 +159,20 @@ fn headers_with_one_byte_changed() {
 
 #[test]
 fn numbers_behind_which_there_is_none() {
-    let mut last = message(1, u64::MAX, b"", 1);
-    // The flag by which a message may skip those before it.
-    last[1] |= 2;
-    assert_verdict(&last, "there is no number behind");
+    let superseding = |first| {
+        let meta = Meta { supersedes: Some(first), ..Meta::default() }.encode();
+        let head = Head {
+            conduit: CONDUIT,
+            source: 0,
+            destination: 0,
+            tag: 0,
+            sequence: u64::MAX,
+            timestamp: 0.0,
+            next_timestamp: None,
+        };
+        let frame = Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 };
+        [&header(&frame)[..], &meta].concat()
+    };
+    assert_verdict(&superseding(0), "there is no number behind");
+    assert_verdict(&superseding(1), "expected 0");
 }

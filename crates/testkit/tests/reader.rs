@@ -54,7 +54,7 @@ fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, O
 
 fn describe(received: &Received) -> String {
     match received {
-        Received::Message(message, _) => {
+        Received::Message(message) => {
             format!("{} {} {:?}", message.head.conduit, message.head.sequence, &message.body[..])
         }
         other => format!("{other:?}"),

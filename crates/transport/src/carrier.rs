@@ -79,15 +79,13 @@ pub struct Outgoing<'a> {
     pub meta: &'a Meta,
     /// Its payload, in pieces that follow each other.
     pub parts: &'a [IoSlice<'a>],
-    /// Whether it takes the place of earlier ones on its conduit that were not taken yet, wherever they are.
-    pub supersedes: bool,
     shared: OnceLock<Arc<Buffer>>,
 }
 
 impl<'a> Outgoing<'a> {
     /// A message of these parts.
     pub fn new(head: Head, meta: &'a Meta, parts: &'a [IoSlice<'a>]) -> Self {
-        Outgoing { head, meta, parts, supersedes: false, shared: OnceLock::new() }
+        Outgoing { head, meta, parts, shared: OnceLock::new() }
     }
 
     /// Hands over a copy of the payload that was made before, for another receiver.

@@ -23,8 +23,6 @@ pub struct Message {
 /// How a receiving end treats its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InboxOptions {
-    /// Keep only the newest message: an arriving one drops what waits.
-    pub latest: bool,
     /// The sender's limits; acknowledgements go out when a quarter of them has been consumed.
     pub messages: u64,
     /// See `messages`.
@@ -33,7 +31,7 @@ pub struct InboxOptions {
 
 impl Default for InboxOptions {
     fn default() -> Self {
-        InboxOptions { latest: false, messages: 64, bytes: 1 << 30 }
+        InboxOptions { messages: 64, bytes: 1 << 30 }
     }
 }
 
@@ -68,10 +66,6 @@ impl Inbox {
         let mut state = self.lock();
         state.options = options;
         state.attached = Some((bell.clone(), carrier));
-        if options.latest {
-            let superseded = state.queue.len().saturating_sub(1);
-            state.supersede(superseded);
-        }
         let ended = state.ack.ended;
         let answer = state.answer(ended);
         drop(state);
@@ -80,14 +74,15 @@ impl Inbox {
         bell.ring();
     }
 
-    /// Takes a message in, in the order of sequence numbers. One that supersedes drops those that wait.
+    /// Takes a message in, in the order of sequence numbers. One that supersedes others drops those of them that wait.
     ///
     /// # Errors
-    /// [`Malformed`] if its number is not the next one. Only one that supersedes may skip some.
-    pub fn deliver(&self, message: Message, supersedes: bool) -> Result<(), Malformed> {
+    /// [`Malformed`] if its number is not the next one. Only numbers of those that it supersedes may be left out.
+    pub fn deliver(&self, message: Message) -> Result<(), Malformed> {
         let mut state = self.lock();
         let (number, expected) = (message.head.sequence, state.ack.received);
-        if state.ack.ended || number < expected || (number > expected && !supersedes) {
+        let first = message.meta.supersedes.unwrap_or(number);
+        if state.ack.ended || number < expected || (number > expected && first > expected) {
             let why = format!("number {number} on conduit {}, expected {expected}", self.conduit);
             return Err(Malformed::new("message", why));
         }
@@ -98,12 +93,10 @@ impl Inbox {
             )
         })?;
         state.asked = state.asked.filter(|waiting| number < *waiting);
-        if supersedes || state.options.latest {
-            state.supersede_all();
-        }
+        state.supersede(first);
         state.queue.push_back(message);
         if state.discards {
-            state.supersede_all();
+            state.supersede(0);
         }
         let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
         let answer = state.answer(false);
@@ -164,7 +157,7 @@ impl Inbox {
     pub fn discard(&self) {
         let mut state = self.lock();
         state.discards = true;
-        state.supersede_all();
+        state.supersede(0);
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
@@ -205,9 +198,9 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// The head of the oldest message, if one is there.
-    pub fn peek(&self) -> Option<Head> {
-        self.lock().queue.front().map(|message| message.head)
+    /// The oldest message, if one is there, which stays.
+    pub fn peek(&self) -> Option<Message> {
+        self.lock().queue.front().cloned()
     }
 
     /// Messages that have arrived.
@@ -227,15 +220,14 @@ impl Inbox {
 }
 
 impl State {
-    fn supersede_all(&mut self) {
-        self.supersede(self.queue.len());
-    }
-
-    /// Drops the `count` oldest messages as consumed.
-    fn supersede(&mut self, count: usize) {
-        for message in self.queue.drain(..count) {
-            self.ack.consumed = message.head.sequence + 1;
+    /// Drops what waits of the messages from this number on. Nothing counts as consumed while earlier ones wait.
+    fn supersede(&mut self, first: u64) {
+        let kept = self.queue.partition_point(|message| message.head.sequence < first);
+        for message in self.queue.drain(kept..) {
             self.ack.bytes += message.body.len() as u64;
+            if kept == 0 {
+                self.ack.consumed = message.head.sequence + 1;
+            }
         }
     }
 

@@ -29,7 +29,7 @@ impl Carrier for Inproc {
         let body = message.shared()?;
         let meta = Arc::new(message.meta.clone());
         let delivered = Message { head: message.head, meta, body };
-        self.exchange.inbox(message.head.conduit).deliver(delivered, message.supersedes)?;
+        self.exchange.inbox(message.head.conduit).deliver(delivered)?;
         Ok(Sent { copied })
     }
 

@@ -212,6 +212,9 @@ pub struct Welcome {
     /// Whether to send event rows.
     #[serde(default)]
     pub trace: bool,
+    /// Whether messages say in which step they were sent, since some filter of the run chooses by that.
+    #[serde(default)]
+    pub counts_steps: bool,
     /// Setting or number that says when simulated time ends, if known; for the progress bar.
     #[serde(default)]
     pub end: Option<Setting>,
@@ -263,6 +266,9 @@ pub struct Wire {
     /// Whether the slots of my port are counted at run time.
     #[serde(default)]
     pub resizable: bool,
+    /// The timeline of my port, if it is not my usual one.
+    #[serde(default)]
+    pub timeline: Option<String>,
     /// The instance at the other end.
     pub peer: String,
     /// Its port.

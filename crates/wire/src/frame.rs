@@ -19,8 +19,7 @@
 //! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed | 0             | 0           | 0             |
 //! | 56     | f64  | next timestamp (if flag)  | 0                | 0                   | 0             | 0           | 0             |
 //!
-//! Flags of a data frame: 1, a next timestamp is given; 2, the message supersedes those before it that were not taken
-//! yet (only then may sequence numbers be left out). Of an acknowledgement: 1, the end has arrived. Unknown flags, and
+//! Flag of a data frame: 1, a next timestamp is given. Of an acknowledgement: 1, the end has arrived. Unknown flags, and
 //! what stands here as 0, are ignored.
 //!
 //! A **message** is one data frame and as many more frames as its payload needs; the pieces of one message come in
@@ -46,7 +45,6 @@ pub const MAX_META: u32 = 16 << 20;
 pub const MAX_CONTROL: u64 = 256 << 20;
 
 const FLAG_NEXT: u8 = 1;
-const FLAG_SUPERSEDES: u8 = 2;
 const FLAG_ENDED: u8 = 1;
 
 /// The 64 bytes as numbers, before they are checked against their kind.
@@ -98,8 +96,6 @@ pub enum Frame {
         body: u64,
         /// Bytes of payload in the whole message.
         total: u64,
-        /// Whether the receiver is to drop the messages before it that were not taken yet.
-        supersedes: bool,
     },
     /// A further piece of a message; `body` bytes of payload follow.
     More {
@@ -223,7 +219,6 @@ impl Header {
                 meta: self.meta,
                 body: self.body,
                 total: self.total,
-                supersedes: self.flags & FLAG_SUPERSEDES != 0,
             }),
             2 if self.total.checked_add(self.body).is_none() => wrong("offset beyond 64 bits".to_owned()),
             2 => Ok(Frame::More { conduit, sequence: self.sequence, body: self.body, offset: self.total }),
@@ -262,9 +257,9 @@ impl From<&Frame> for Header {
             next: 0,
         };
         match *frame {
-            Frame::Data { head, meta, body, total, supersedes } => Header {
+            Frame::Data { head, meta, body, total } => Header {
                 kind: 1,
-                flags: flag(head.next_timestamp.is_some(), FLAG_NEXT) | flag(supersedes, FLAG_SUPERSEDES),
+                flags: flag(head.next_timestamp.is_some(), FLAG_NEXT),
                 meta,
                 conduit: head.conduit.0,
                 source: head.source,
@@ -317,7 +312,6 @@ mod tests {
         meta: 64,
         body: 16,
         total: 1 << 40,
-        supersedes: false,
     };
 
     /// The bytes of release 0.1: they must never change.
@@ -336,7 +330,7 @@ mod tests {
         let Frame::Data { head, .. } = DATA else { unreachable!() };
         let frames = [
             DATA,
-            Frame::Data { head, meta: 0, body: 0, total: 0, supersedes: true },
+            Frame::Data { head, meta: 0, body: 0, total: 0 },
             Frame::More { conduit, sequence: 1, body: 2, offset: 3 },
             Frame::Acknowledge {
                 conduit,

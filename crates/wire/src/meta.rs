@@ -13,6 +13,9 @@
 //! | 5 | overlay | u32 number of the settings overlay in force (0: none) |
 //! | 6 | overlay definition | u32 number, MessagePack map of settings |
 //! | 7 | coding | u8 codec (1: zstd), u64 length before it; one field per codec, in the order applied |
+//! | 8 | iteration | u32 number of the step in each timeline around it, the outermost first |
+//! | 9 | supersedes | u64 sequence number of the first of the messages that it takes the place of, where not taken yet |
+//! | 10 | over | as 8: no message of this iteration, or of one within it, follows; this one carries nothing |
 //!
 //! A message with neither layout nor structure carries nil.
 
@@ -268,6 +271,13 @@ pub struct Meta {
     pub definition: Option<Vec<u8>>,
     /// Codecs applied to the payload, first one first, each with the length before it.
     pub codings: Vec<(Codec, u64)>,
+    /// In which step of each timeline around it the message was sent, the outermost first; where anybody looks at it.
+    pub iteration: Option<Vec<u32>>,
+    /// The first of the messages on this conduit that it takes the place of, all those after it included, as far as they
+    /// were not taken yet. Only these may never arrive.
+    pub supersedes: Option<u64>,
+    /// The message carries nothing, but says that none follows of this iteration or of one within it.
+    pub over: Option<Vec<u32>>,
 }
 
 const LAYOUT: u16 = 1;
@@ -277,6 +287,12 @@ const SLOT: u16 = 4;
 const OVERLAY: u16 = 5;
 const DEFINITION: u16 = 6;
 const CODING: u16 = 7;
+const ITERATION: u16 = 8;
+const SUPERSEDES: u16 = 9;
+const OVER: u16 = 10;
+
+/// The deepest that timelines lie within each other.
+pub const MAX_DEPTH: usize = 64;
 
 impl Meta {
     /// The bytes, padded; empty for a nil message without any field.
@@ -312,6 +328,16 @@ impl Meta {
                 out.push(1);
                 out.extend_from_slice(&length.to_le_bytes());
             });
+        }
+        for (key, steps) in [(ITERATION, &self.iteration), (OVER, &self.over)] {
+            if let Some(steps) = steps {
+                field(&mut out, key, |out| {
+                    steps.iter().for_each(|n| out.extend_from_slice(&n.to_le_bytes()))
+                });
+            }
+        }
+        if let Some(first) = self.supersedes {
+            field(&mut out, SUPERSEDES, |out| out.extend_from_slice(&first.to_le_bytes()));
         }
         out.resize(padded(out.len()), 0);
         out
@@ -350,6 +376,12 @@ impl Meta {
                     meta.codings.push((Codec::Zstd, length));
                 }
                 CODING => return Err(Malformed::new("coding", "a codec that this release does not know")),
+                ITERATION => meta.iteration = Some(steps(value)?),
+                OVER => meta.over = Some(steps(value)?),
+                SUPERSEDES => {
+                    let wrong = |_| Malformed::new("supersedes", "it is no sequence number");
+                    meta.supersedes = Some(u64::from_le_bytes(value.try_into().map_err(wrong)?));
+                }
                 _ => {}
             }
         }
@@ -392,6 +424,13 @@ fn next_field(bytes: &[u8]) -> Result<Option<Field<'_>>, Malformed> {
     Ok(Some((key, value, rest)))
 }
 
+fn steps(bytes: &[u8]) -> Result<Vec<u32>, Malformed> {
+    if !bytes.len().is_multiple_of(4) || bytes.len() > 4 * MAX_DEPTH {
+        return Err(Malformed::new("iteration", format!("{} bytes", bytes.len())));
+    }
+    Ok(bytes.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes"))).collect())
+}
+
 fn word(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
     let bytes = bytes.get(at..at + 4).ok_or_else(|| Malformed::new("metadata", "a field is too short"))?;
     Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
@@ -414,6 +453,9 @@ mod tests {
             overlay: 3,
             definition: Some(vec![0x80]),
             codings: vec![(Codec::Zstd, 48)],
+            iteration: Some(vec![3, 0, u32::MAX]),
+            supersedes: Some(u64::MAX),
+            over: Some(vec![]),
         }
     }
 

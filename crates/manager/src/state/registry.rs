@@ -171,6 +171,7 @@ impl Manager {
             filters: self.plan.filters.clone(),
             heartbeat: self.beat().as_secs_f64(),
             trace: terms.trace,
+            counts_steps: self.plan.counts_steps(),
             end: planned.end.clone(),
         }
     }
@@ -218,6 +219,11 @@ impl Manager {
         }
     }
 
+    fn timeline(&self, end: &End) -> Option<String> {
+        let port = self.plan.instances[end.instance].ports.iter().find(|port| port.name == end.port)?;
+        port.timeline.clone()
+    }
+
     fn wire(&self, (conduit, sends): (ConduitId, bool), ports: &[PortDeclaration]) -> Wire {
         let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
         let planned = &self.plan.conduits[conduit.index()];
@@ -228,6 +234,7 @@ impl Manager {
             slot: here.slot,
             sends,
             resizable: vector && here.slot.is_none(),
+            timeline: self.timeline(here),
             peer: self.name(there.instance).to_owned(),
             peer_port: there.port.clone(),
             peer_slot: there.slot,

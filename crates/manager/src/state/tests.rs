@@ -58,7 +58,7 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
                 None => (port, None),
             };
             let operator = Operator::from_key(operator).unwrap();
-            ports[at].push(Port { name: port.into(), operator, guessed: false });
+            ports[at].push(Port { name: port.into(), operator, guessed: false, timeline: None });
             End { instance: InstanceId(at as u32), port: port.into(), slot }
         });
         let (from, to) = (ends.next().unwrap(), ends.next().unwrap());

@@ -43,7 +43,8 @@ impl Inner {
                 false => self.reachable(&outlet.end).map(|()| None),
             })?;
         }
-        untaken.iter().filter_map(Untaken::warning).for_each(|text| self.log(WARNING, &text));
+        let missed = self.inlets().filter_map(|(port, inlet)| inlet.missed(port));
+        untaken.iter().filter_map(Untaken::warning).chain(missed).for_each(|text| self.log(WARNING, &text));
         self.report_progress();
         self.tell(&ToManager::Profile(self.profile()));
         self.tell(&ToManager::Done { instance: self.name.clone() });
@@ -55,7 +56,7 @@ impl Inner {
     /// which conduits have such messages is given.
     fn take_leave(&self) -> Result<Vec<Untaken<'_>>> {
         let checked = self.cycle().checked();
-        let chooses = |end: &End| end.chain.last || end.chain.repeat || end.chain.pad;
+        let chooses = |end: &End| end.chain.chooses();
         let (dropped, awaited): (Vec<_>, Vec<_>) =
             self.inlets().partition(|(_, inlet)| !checked || chooses(&inlet.end));
         let missed = dropped.iter().filter(|(_, inlet)| !chooses(&inlet.end));

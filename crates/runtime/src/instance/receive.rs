@@ -10,6 +10,7 @@ use titin_transport::Message as Arrived;
 use titin_wire::meta::Content;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
+use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
@@ -30,12 +31,12 @@ pub enum Patience {
 
 /// A receiving end, as a call looks at it.
 #[derive(Clone, Copy)]
-struct Source<'a> {
-    number: usize,
-    port: &'a Port,
-    inlet: &'a Inlet,
+pub(super) struct Source<'a> {
+    pub(super) number: usize,
+    pub(super) port: &'a Port,
+    pub(super) inlet: &'a Inlet,
     /// `None` for whatever slot comes, of a port whose slots the sender counts.
-    slot: Option<u32>,
+    pub(super) slot: Option<u32>,
 }
 
 impl Instance {
@@ -67,9 +68,11 @@ impl Instance {
         if leading.is_empty() && !first {
             return Ok(false);
         }
-        let Some(now) = inner.all_or_none(&mut leading)? else { return Ok(false) };
+        inner.end_steps()?;
+        let Some(use_) = inner.all_or_none(&mut leading)? else { return Ok(false) };
+        inner.leave_groups(&use_.iteration)?;
         for source in &following {
-            let (slot, message) = inner.await_message(source, Patience::Forever, now)?;
+            let (slot, message) = inner.await_message(source, Patience::Forever, &use_)?;
             source.inlet.lock().put_back(slot, message);
         }
         let sources: Vec<_> = following.into_iter().chain(leading).collect();
@@ -81,7 +84,7 @@ impl Instance {
             let slot = s.slot.unwrap_or(0);
             ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
         });
-        inner.cycle().reuse(ends.collect());
+        inner.cycle().reuse(ends.collect(), use_.iteration);
         Ok(true)
     }
 
@@ -96,8 +99,8 @@ impl Instance {
         inner.enter()?;
         let source = inner.source(port, slot)?;
         let _busy = source.port.enter()?;
-        let now = inner.cycle().now();
-        let (slot, message) = inner.await_message(&source, patience, now)?;
+        let here = inner.here(&source);
+        let (slot, message) = inner.await_message(&source, patience, &here)?;
         inner.took(&source, slot, &message)?;
         Ok(message)
     }
@@ -111,8 +114,8 @@ impl Instance {
         inner.enter()?;
         let source = inner.source(port, slot)?;
         let _busy = source.port.enter()?;
-        let now = inner.cycle().now();
-        let Some((slot, message)) = inner.poll(&source, now)? else { return Ok(None) };
+        let here = inner.here(&source);
+        let Some((slot, message)) = inner.poll(&source, &here)? else { return Ok(None) };
         inner.took(&source, slot, &message)?;
         Ok(Some(message))
     }
@@ -146,7 +149,7 @@ impl Instance {
         if sources.is_empty() {
             return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
         }
-        let now = inner.cycle().now();
+        let places: Vec<Here> = sources.iter().map(|source| inner.here(source)).collect();
         let turn = inner.turn.load(Ordering::Relaxed);
         let names =
             || sources.iter().map(|source| source.inlet.end.label.as_str()).collect::<Vec<_>>().join(", ");
@@ -155,7 +158,7 @@ impl Instance {
             let mut open = false;
             for step in 0..sources.len() {
                 let index = (turn + step) % sources.len();
-                match inner.poll(&sources[index], now) {
+                match inner.poll(&sources[index], &places[index]) {
                     Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
                     Ok(None) => open = true,
                     Err(error) if error.kind == Kind::PortClosed => {}
@@ -200,8 +203,8 @@ impl Patience {
 
 impl Source<'_> {
     /// Whether it follows the other F_INIT ports rather than lead them.
-    fn follows(&self) -> bool {
-        self.inlet.end.chain.repeat || self.inlet.end.chain.pad
+    pub(super) fn follows(&self) -> bool {
+        self.inlet.end.chain.follows()
     }
 
     fn wait_on(&self, inner: &Inner) -> titin_wire::control::WaitOn {
@@ -266,17 +269,17 @@ impl Inner {
         Ok(Source { number, port, inlet, slot: Some(slot) })
     }
 
-    /// Waits until each of the ends has a message or is closed. The latest time of the messages if all have one (with
-    /// none of them: no time), `None` if all are closed. The messages are put back. Where the sender counts the slots,
+    /// Waits until each of the ends has a message or is closed. Where the use lies to which they belong if all have one,
+    /// `None` if all are closed. The messages are put back. Where the sender counts the slots,
     /// the message for the first one says how many there are, and the others join the ends.
-    fn all_or_none<'a>(&'a self, sources: &mut Vec<Source<'a>>) -> Result<Option<Option<f64>>> {
-        let (mut now, mut closed) = (None::<f64>, Vec::new());
+    fn all_or_none<'a>(&'a self, sources: &mut Vec<Source<'a>>) -> Result<Option<Here>> {
+        let (mut here, mut closed) = (Here::default(), Vec::new());
         let mut next = 0;
         while let Some(&source) = sources.get(next) {
             next += 1;
-            match self.await_message(&source, Patience::Forever, None) {
+            match self.await_message(&source, Patience::Forever, &Here::default()) {
                 Ok((slot, message)) => {
-                    now = Some(now.map_or(message.timestamp, |now| now.max(message.timestamp)));
+                    here.include(&message);
                     if slot == 0 {
                         let others = 1..message.slots.unwrap_or(1);
                         sources.extend(others.map(|slot| Source { slot: Some(slot), ..source }));
@@ -288,7 +291,7 @@ impl Inner {
             }
         }
         if closed.is_empty() {
-            return Ok(Some(now));
+            return Ok(Some(here));
         }
         let open: Vec<&str> =
             sources.iter().map(|s| s.inlet.end.label.as_str()).filter(|l| !closed.contains(l)).collect();
@@ -338,19 +341,18 @@ impl Inner {
         Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
     }
 
-    fn await_message(
-        &self,
-        source: &Source<'_>,
-        patience: Patience,
-        now: Option<f64>,
-    ) -> Result<(u32, Message)> {
-        if let Some(found) = self.poll(source, now)? {
+    fn await_message(&self, source: &Source<'_>, patience: Patience, here: &Here) -> Result<(u32, Message)> {
+        if let Some(found) = self.poll(source, here)? {
             return Ok(found);
         }
         let start = (Instant::now(), self.trace.now());
         let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
-        let outcome =
-            self.wait(patience.deadline(), carrier, || vec![source.wait_on(self)], || self.poll(source, now));
+        let outcome = self.wait(
+            patience.deadline(),
+            carrier,
+            || vec![source.wait_on(self)],
+            || self.poll(source, here),
+        );
         match outcome {
             Ok((slot, message)) => {
                 self.waited(source, slot, start, &message);
@@ -389,7 +391,8 @@ impl Inner {
         } else {
             message.timestamp
         };
-        let call = Call { port: &port.name, end: (number, slot), operator: port.operator, timestamp };
+        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
+        let call = Call { port: &port.name, end, operator, timeline, timestamp };
         self.cycle()
             .call(&call)
             .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
@@ -402,9 +405,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks for a message for this end and takes it; its slot. `now` is the time of the use, by which `repeat` and `pad`
+    /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
     /// choose.
-    fn poll(&self, source: &Source<'_>, now: Option<f64>) -> Result<Option<(u32, Message)>> {
+    fn poll(&self, source: &Source<'_>, here: &Here) -> Result<Option<(u32, Message)>> {
         let Source { port, inlet, slot, .. } = *source;
         let mut state = inlet.lock();
         let found = |slot: u32, message: Message| {
@@ -417,11 +420,10 @@ impl Inner {
             return found(slot, message);
         }
         if source.follows() {
-            let message = self.poll_following(inlet, &mut state, now)?;
+            let message = self.poll_following(inlet, &mut state, here)?;
             return Ok(message.map(|message| (slot.unwrap_or(0), message)));
         }
-        while inlet.due() {
-            let Some(arrived) = inlet.inbox.take() else { break };
+        while let Some(arrived) = inlet.take() {
             let counted = arrived.meta.slot.filter(|_| port.resizable);
             let mut message = self.unpack(inlet, &mut state, arrived)?;
             let for_slot = match counted {
@@ -451,47 +453,9 @@ impl Inner {
         Ok(None)
     }
 
-    /// `repeat` and `pad`: what the sender has sent for times up to `now`. With its next timestamp the sender says until
-    /// when a message holds; so the choice does not depend on how fast messages travel.
-    fn poll_following(
-        &self,
-        inlet: &Inlet,
-        state: &mut InletState,
-        now: Option<f64>,
-    ) -> Result<Option<Message>> {
-        let due = |timestamp: f64| now.is_none_or(|now| timestamp <= now);
-        while inlet.inbox.peek().is_some_and(|head| state.latest.is_none() || due(head.timestamp)) {
-            let Some(arrived) = inlet.inbox.take() else { break };
-            let message = self.unpack(inlet, state, arrived)?;
-            let give = inlet.end.chain.pad && due(message.timestamp);
-            state.latest = Some(message.clone());
-            if give {
-                return Ok(Some(message));
-            }
-        }
-        let ended = inlet.inbox.ended();
-        let holds = |message: &Message| {
-            message.next_timestamp.is_none_or(|next| now.is_some_and(|now| now < next)) || inlet.inbox.ready()
-        };
-        match &state.latest {
-            Some(message) if !ended && !holds(message) => self.reachable(&inlet.end).map(|()| None),
-            Some(message) if inlet.end.chain.repeat => Ok(Some(message.clone())),
-            None if !ended => self.reachable(&inlet.end).map(|()| None),
-            None if inlet.end.chain.repeat => {
-                let text = format!(
-                    "{}: port '{}' is closed: {} has finished without sending anything to repeat",
-                    self.name,
-                    inlet.end.label,
-                    inlet.end.other()
-                );
-                Err(Error::new(Kind::PortClosed, text))
-            }
-            _ => Ok(Some(Message::nil(now.unwrap_or(0.0)))),
-        }
-    }
-
     /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay.
-    fn unpack(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
+    pub(super) fn unpack(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
+        let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
         let Arrived { head, meta, body } = arrived;
         let End { meter, chain, .. } = &inlet.end;
         meter.count(body.len() as u64, 0);
@@ -512,15 +476,8 @@ impl Inner {
             (mapped, _) = inlet.end.filter("from", mapped)?;
         }
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
-        Ok(Message { timestamp, next_timestamp, content, settings, number: head.sequence, slots: None, body })
-    }
-}
-
-impl Inlet {
-    /// Whether the oldest message may be taken. Behind `last` one that announces a next one is not the last.
-    fn due(&self) -> bool {
-        let intermediate = |head: titin_wire::frame::Head| head.next_timestamp.is_some();
-        !self.end.chain.last || self.inbox.ended() || !self.inbox.peek().is_some_and(intermediate)
+        let number = head.sequence;
+        Ok(Message { timestamp, next_timestamp, content, settings, number, slots: None, iteration, body })
     }
 }
 

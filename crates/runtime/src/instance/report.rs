@@ -146,9 +146,9 @@ pub(super) fn shortened(text: &str) -> String {
     format!("{kept}... ({} bytes more are left out)", left.len())
 }
 
-/// How many messages on a conduit were taken, or looked at and left: behind `last` one that announces a next one is.
+/// How many messages on a conduit were taken, or looked at and left: behind `last` one whose place another may take is.
 fn seen(end: &End, inbox: &Inbox) -> u64 {
-    if end.chain.last { inbox.received() } else { inbox.consumed() }
+    if end.chain.lasts > 0 { inbox.received() } else { inbox.consumed() }
 }
 
 /// A row of the trace without a port.

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use titin_model::Operator;
 use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room};
 use titin_wire::control::Event;
 use titin_wire::frame::Head;
@@ -12,6 +13,7 @@ use titin_wire::settings::{Overlay, encode_overlay};
 
 use super::{Inner, Instance, PortId, event};
 use crate::filter::{Mapped, no_memory};
+use crate::iteration::Iteration;
 use crate::port::{End, Outlet, Port};
 use crate::sel::Call;
 use crate::{Error, Kind, Payload, Result};
@@ -60,11 +62,17 @@ impl Instance {
                 format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        let call = Call { port: &port.name, end: (number, slot), operator: port.operator, timestamp };
-        inner
-            .cycle()
-            .call(&call)
+        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
+        let mut cycle = inner.cycle();
+        let counted = inner.counts_steps;
+        let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
+        cycle
+            .call(&Call { port: &port.name, end, operator, timeline, timestamp })
             .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)))?;
+        drop(cycle);
+        if operator == Operator::OF {
+            inner.end_steps()?;
+        }
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
@@ -82,7 +90,8 @@ impl Instance {
         };
         let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
         let clock = times.map(|times| (Instant::now(), inner.trace.now(), waited(), times));
-        let mut message = Message { payload, timestamp, next_timestamp, slot, overlay, copy: None };
+        let mut message =
+            Message { payload, timestamp, next_timestamp, slot, iteration, overlay, copy: None };
         for outlet in outlets {
             let sent = inner.send_along(port, outlet, &mut message)?;
             if let Some((_, start, ..)) = clock.filter(|_| inner.trace.on) {
@@ -102,6 +111,7 @@ struct Message<'a> {
     timestamp: f64,
     next_timestamp: Option<f64>,
     slot: u32,
+    iteration: Iteration,
     overlay: (u32, Arc<Overlay>),
     /// The payload as filters and several receivers share it.
     copy: Option<Arc<Buffer>>,
@@ -172,6 +182,7 @@ impl Inner {
             content: message.payload.content.clone(),
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.0,
+            iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
             ..Meta::default()
         };
         let mut stamps = (message.timestamp, message.next_timestamp);
@@ -193,22 +204,13 @@ impl Inner {
 
         let mut told = outlet.told.lock().expect("never poisoned");
         // Behind `last` a message may be dropped for a later one, and with it what only it has told.
-        if message.overlay.0 != 0 && (told.0 != message.overlay.0 || outlet.end.chain.last) {
+        if message.overlay.0 != 0 && (told.0 != message.overlay.0 || outlet.end.chain.lasts > 0) {
             meta.definition = Some(encode_overlay(&message.overlay.1));
             *told = message.overlay.clone();
         }
         drop(told);
-        let head = Head {
-            conduit: outlet.end.conduit,
-            source: 0,
-            destination: 0,
-            tag: 0,
-            sequence,
-            timestamp: stamps.0,
-            next_timestamp: stamps.1,
-        };
-        let mut outgoing = Outgoing::new(head, &meta, parts);
-        outgoing.supersedes = outlet.end.chain.last;
+        meta.supersedes = outlet.superseded(&message.iteration, sequence);
+        let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, parts);
         if let Some(copy) = mapped.as_ref().or(message.copy.as_ref()) {
             outgoing.share(copy.clone());
         }
@@ -266,7 +268,7 @@ impl Inner {
     }
 
     /// Waits for room in the conduit's buffer; `None` if the receiver has finished.
-    fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
+    pub(super) fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
         if let Room::Free(sequence) = outlet.window.claim(length) {
             return Ok(Some(sequence));
         }
@@ -292,7 +294,7 @@ impl Inner {
 
     /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
-        if outlet.end.chain.last {
+        if outlet.end.chain.lasts > 0 {
             return Ok((outlet.window.sent(), 0));
         }
         let text = format!(
@@ -305,6 +307,12 @@ impl Inner {
         );
         Err(Error::new(Kind::PortClosed, text))
     }
+}
+
+/// What goes before a message on this conduit.
+pub(super) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): (f64, Option<f64>)) -> Head {
+    let conduit = outlet.end.conduit;
+    Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
 }
 
 /// A row of the trace about a message.

@@ -57,7 +57,7 @@ fn macro_and_micro() {
 }
 
 #[test]
-fn last_repeat_and_pad_follow_next_timestamps() {
+fn last_repeat_and_pad_follow_steps() {
     let stage = Stage::open(
         &[
             ("init", "o_f: shape"),

@@ -82,6 +82,7 @@ impl Stage {
                             name: name.trim_end_matches("[]").into(),
                             operator: Operator::from_key(operator.trim()).expect("an operator"),
                             guessed: false,
+                            timeline: None,
                         })
                         .collect(),
                     settings: BTreeMap::from([("k".into(), Setting::Float(2.0))]),

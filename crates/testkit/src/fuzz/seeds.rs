@@ -62,7 +62,10 @@ fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
         overlay: 3,
         definition: Some(vec![0x80]),
         codings: vec![(Codec::Zstd, 384)],
+        ..Meta::default()
     };
+    let counted =
+        Meta { iteration: Some(vec![2, 0]), supersedes: Some(7), over: Some(vec![2]), ..Meta::default() };
     let structure = Meta { content: Content::Structure, ..Meta::default() };
     let scalar = Meta { content: Content::Array(Layout::new(Dtype::Bool, Order::C, [])), ..Meta::default() };
     let unknown = [&[0xe7, 3, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4][..], &full.encode()].concat();
@@ -71,6 +74,7 @@ fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("good_structure", with(1 << 40, &structure.encode())),
         ("good_scalar", with(1, &scalar.encode())),
         ("good_nil", with(0, &[])),
+        ("good_counted", with(0, &counted.encode())),
         ("good_unknown_field", with(17, &unknown)),
         ("too_few_bytes", with(1, &full.encode()[..40])),
         ("nothing_described", with(1, &[])),

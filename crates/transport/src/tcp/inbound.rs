@@ -75,9 +75,7 @@ impl Sinks {
             return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
         };
         match received {
-            Received::Message(message, supersedes) => {
-                exchange.inbox(message.head.conduit).deliver(message, supersedes)?;
-            }
+            Received::Message(message) => exchange.inbox(message.head.conduit).deliver(message)?,
             Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
             Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
             Received::Acknowledged(conduit, ack) => {

@@ -15,8 +15,8 @@ const SCRATCH: usize = 64 << 10;
 /// What came in on a link.
 #[derive(Debug)]
 pub enum Received {
-    /// A message, and whether it supersedes those before it.
-    Message(Message, bool),
+    /// A message.
+    Message(Message),
     /// How far the receiver of a conduit of ours has come.
     Acknowledged(ConduitId, Ack),
     /// No message follows the first so many on a conduit.
@@ -39,7 +39,7 @@ pub struct Reader {
 
 enum State {
     Header,
-    Meta { head: Head, supersedes: bool, meta: usize, body: u64, total: u64 },
+    Meta { head: Head, meta: usize, body: u64, total: u64 },
     Control { length: usize, body: Vec<u8> },
     Body { assembly: Assembly, left: usize },
 }
@@ -47,7 +47,6 @@ enum State {
 /// A message whose bytes have not all arrived.
 struct Assembly {
     head: Head,
-    supersedes: bool,
     meta: Arc<Meta>,
     body: Filling,
     total: u64,
@@ -114,15 +113,14 @@ impl Reader {
                     self.start += HEADER;
                     self.begin(frame, out)?;
                 }
-                State::Meta { head, supersedes, meta, body, total } => {
+                State::Meta { head, meta, body, total } => {
                     if bytes.len() < *meta {
                         return Ok(());
                     }
                     let fields = Arc::new(Meta::decode(&bytes[..*meta], *total)?);
                     self.start += *meta;
-                    let (head, supersedes, total) = (*head, *supersedes, *total);
-                    let assembly =
-                        Assembly { head, supersedes, meta: fields, body: Filling::new(total)?, total };
+                    let (head, total) = (*head, *total);
+                    let assembly = Assembly { head, meta: fields, body: Filling::new(total)?, total };
                     self.state = State::Body { assembly, left: *body as usize };
                     self.advance(0, out);
                 }
@@ -152,13 +150,13 @@ impl Reader {
     fn begin(&mut self, frame: Frame, out: &mut Vec<Received>) -> Result<(), Lost> {
         self.state = State::Header;
         match frame {
-            Frame::Data { head, meta, body, total, supersedes } => {
+            Frame::Data { head, meta, body, total } => {
                 if self.parted.contains_key(&head.conduit) {
                     let why =
                         format!("a message on conduit {} begins before the last one has ended", head.conduit);
                     return Err(Malformed::new("frame", why).into());
                 }
-                self.state = State::Meta { head, supersedes, meta: meta as usize, body, total };
+                self.state = State::Meta { head, meta: meta as usize, body, total };
             }
             Frame::More { conduit, sequence, body, offset } => {
                 let follows = |assembly: &Assembly| {
@@ -199,7 +197,7 @@ impl Reader {
             self.parted.insert(assembly.head.conduit, assembly);
             return;
         }
-        let Assembly { head, supersedes, meta, body, .. } = assembly;
-        out.push(Received::Message(Message { head, meta, body: Arc::new(body.finish()) }, supersedes));
+        let Assembly { head, meta, body, .. } = assembly;
+        out.push(Received::Message(Message { head, meta, body: Arc::new(body.finish()) }));
     }
 }

@@ -63,7 +63,6 @@ enum Kept {
 #[derive(Debug, Clone)]
 struct Cut {
     head: Head,
-    supersedes: bool,
     total: u64,
     offset: u64,
     begun: bool,
@@ -71,19 +70,18 @@ struct Cut {
 
 impl Cut {
     fn new(message: &Outgoing<'_>) -> Self {
-        let Outgoing { head, supersedes, .. } = *message;
-        Cut { head, supersedes, total: message.length(), offset: 0, begun: false }
+        Cut { head: message.head, total: message.length(), offset: 0, begun: false }
     }
 
     /// The next frame: its header, the metadata that follow it, and how many bytes of payload.
     fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
         let piece = (self.total - self.offset).min(PIECE as u64);
-        let Cut { head, supersedes, total, offset, begun } = *self;
+        let Cut { head, total, offset, begun } = *self;
         let (frame, meta) = if begun {
             let Head { conduit, sequence, .. } = head;
             (Frame::More { conduit, sequence, body: piece, offset }, &[][..])
         } else {
-            (Frame::Data { head, meta: meta.len() as u32, body: piece, total, supersedes }, meta)
+            (Frame::Data { head, meta: meta.len() as u32, body: piece, total }, meta)
         };
         self.begun = true;
         self.offset += piece;
@@ -193,8 +191,11 @@ impl Writer {
     pub(super) fn keep(&mut self, pieces: &Pieces<'_>) -> Result<u64, Lost> {
         let kept = pieces.rest()?;
         let messages = self.messages(pieces.conduit());
-        if pieces.message.supersedes {
-            messages.retain(|message| matches!(message, Kept::Message { cut, .. } if cut.begun));
+        if let Some(first) = pieces.message.meta.supersedes {
+            messages.retain(|message| match message {
+                Kept::Message { cut, .. } => cut.begun || cut.head.sequence < first,
+                Kept::End(_) => true,
+            });
         }
         messages.push_back(kept);
         Ok(pieces.cut.total - pieces.cut.offset)

@@ -1,0 +1,221 @@
+//! The filters that choose among messages, at both ends: `last`, `repeat` and `pad`.
+//!
+//! All three choose by the steps in which messages were sent ([`crate::iteration`]). Of a conduit behind `last` the sender
+//! says which messages take the place of which, so that of each use only the newest is kept wherever it waits; and once
+//! the steps are over it says that too, by a message that carries nothing. The receiver lets one through when something
+//! is behind it. Behind `repeat` and `pad` it looks for the message of the step that its own use lies in.
+
+use std::sync::MutexGuard;
+
+use titin_model::Operator;
+use titin_transport::{Message as Arrived, Outgoing};
+use titin_wire::meta::Meta;
+
+use super::Inner;
+use super::receive::Source;
+use super::send::head;
+use crate::iteration::Iteration;
+use crate::port::{Inlet, InletState, Outlet, Port};
+use crate::{Error, Kind, Message, Result};
+
+/// Where a message is wanted: the step, and the latest time that was seen.
+#[derive(Debug, Default)]
+pub(super) struct Here {
+    pub(super) now: Option<f64>,
+    pub(super) iteration: Iteration,
+}
+
+impl Here {
+    /// A message for the use that begins: the use lies where the one does that lies deepest.
+    pub(super) fn include(&mut self, message: &Message) {
+        self.now = Some(self.now.map_or(message.timestamp, |now| now.max(message.timestamp)));
+        if message.iteration.steps().len() > self.iteration.steps().len() {
+            self.iteration = message.iteration.clone();
+        }
+    }
+}
+
+impl Inner {
+    /// `repeat` and `pad`: the message of the step that `here` lies in, or the last one before it of a sender that does
+    /// not send in every step. Which that is never depends on how fast messages travel.
+    pub(super) fn poll_following(
+        &self,
+        inlet: &Inlet,
+        state: &mut InletState,
+        here: &Here,
+    ) -> Result<Option<Message>> {
+        let (mut later, chain) = (false, &inlet.end.chain);
+        while let Some(arrived) = inlet.due() {
+            if let Some(over) = &arrived.meta.over {
+                state.over = Some(Iteration::new(over.clone()));
+            } else {
+                let sent = iteration_of(&arrived).outer(chain.lasts);
+                later = !here.iteration.is_within(&sent) && sent > here.iteration;
+                if later {
+                    break;
+                }
+                let message = self.unpack(inlet, state, arrived)?;
+                let given =
+                    |message: Message| state.given.as_ref().is_some_and(|given| given.0 == message.number);
+                let missed = state.latest.replace(message).is_some_and(|message| !given(message));
+                state.missed += u64::from(missed && chain.pads > 0);
+            }
+            inlet.inbox.take();
+        }
+        let announced = |message: &Message| {
+            here.iteration.is_within(&message.iteration.outer(1))
+                && message.next_timestamp.zip(here.now).is_some_and(|(next, now)| now < next)
+        };
+        let passed = |over: &Iteration| here.iteration.is_within(over) || *over > here.iteration;
+        let known = later
+            || inlet.inbox.ended()
+            || state
+                .latest
+                .as_ref()
+                .is_some_and(|message| here.iteration.is_within(&message.iteration) || announced(message))
+            || state.over.as_ref().is_some_and(passed);
+        if !known {
+            return self.reachable(&inlet.end).map(|()| None);
+        }
+        let nil = || Message::nil(here.now.unwrap_or(0.0));
+        match &state.latest {
+            Some(message) if chain.pads > 0 => {
+                // `repeat` before `pad`: once in each of the steps that lie between.
+                let step = if chain.repeat { here.iteration.outer(chain.pads) } else { Iteration::default() };
+                let given = Some((message.number, step));
+                let again = std::mem::replace(&mut state.given, given.clone()) == given;
+                Ok(Some(if again { nil() } else { message.clone() }))
+            }
+            Some(message) => Ok(Some(message.clone())),
+            None if chain.pads > 0 => Ok(Some(nil())),
+            None => {
+                let text = format!(
+                    "{}: port '{}' has nothing to repeat: {} sent nothing before it {}",
+                    self.name,
+                    inlet.end.label,
+                    inlet.end.other(),
+                    if inlet.inbox.ended() { "finished" } else { "went on to its next step" }
+                );
+                let kind = if inlet.inbox.ended() { Kind::PortClosed } else { Kind::CallOrder };
+                Err(Error::new(kind, text))
+            }
+        }
+    }
+
+    /// Where a message is wanted that this end receives next.
+    pub(super) fn here(&self, source: &Source<'_>) -> Here {
+        if !source.follows() {
+            return Here::default();
+        }
+        let cycle = self.cycle();
+        let end = (source.number, source.slot.unwrap_or(0));
+        let iteration = cycle.iteration(source.port.operator, source.port.timeline, end);
+        Here { now: cycle.now(), iteration }
+    }
+
+    /// Tells receivers behind filters that choose that this use makes no more steps.
+    pub(super) fn end_steps(&self) -> Result<()> {
+        if !self.counts_steps || !self.cycle().end_steps() {
+            return Ok(());
+        }
+        let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
+        let steps = self.ports.iter().filter(|port| port.operator == Operator::OI);
+        for outlet in steps.flat_map(|port| port.outlets.iter().flatten()) {
+            // Behind two of `last` only the steps around this use matter.
+            if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {
+                self.tell_over(outlet, &here)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells receivers behind `last` of what has ended with the steps of others that the use that begins has left.
+    pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
+        for outlet in self.outlets() {
+            let left = outlet
+                .group()
+                .as_ref()
+                .map(|(group, _)| group)
+                .filter(|group| !here.is_within(group))
+                .cloned();
+            if let Some(group) = left {
+                self.tell_over(outlet, &group)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that no message of this step, or within it, follows. A receiver that has not come knows of none.
+    fn tell_over(&self, outlet: &Outlet, step: &Iteration) -> Result<()> {
+        let Some(carrier) = outlet.end.carrier.get() else { return Ok(()) };
+        let Some(sequence) = self.claim(outlet, 0)? else { return Ok(()) };
+        outlet.group().take_if(|(group, _)| group.is_within(step));
+        let meta = Meta { over: Some(step.steps().to_vec()), ..Meta::default() };
+        // If the link is gone, the next message or the end meets that too.
+        let _ = carrier.send(&Outgoing::new(head(outlet, sequence, (0.0, None)), &meta, &[]));
+        Ok(())
+    }
+}
+
+impl Outlet {
+    fn group(&self) -> MutexGuard<'_, Option<(Iteration, u64)>> {
+        self.group.lock().expect("never poisoned")
+    }
+
+    /// Behind `last`: the number of the first message whose place this one takes, if there is one.
+    pub(super) fn superseded(&self, iteration: &Iteration, sequence: u64) -> Option<u64> {
+        if self.end.chain.lasts == 0 {
+            return None;
+        }
+        let group = iteration.outer(self.end.chain.lasts);
+        let mut current = self.group();
+        match &*current {
+            Some((known, first)) if *known == group => Some(*first),
+            _ => {
+                *current = Some((group, sequence));
+                None
+            }
+        }
+    }
+}
+
+impl Inlet {
+    /// Takes the next message that the program may be given.
+    pub(super) fn take(&self) -> Option<Arrived> {
+        if !self.end.chain.chooses() {
+            return self.inbox.take();
+        }
+        loop {
+            let message = self.due()?;
+            self.inbox.take();
+            if message.meta.over.is_none() {
+                return Some(message);
+            }
+        }
+    }
+
+    /// The oldest message, if it may be taken. Behind `last` it may once something else is behind it, as that has not
+    /// taken its place.
+    fn due(&self) -> Option<Arrived> {
+        // Asked before it is looked at: until then another one may take its place.
+        let stays = self.end.chain.lasts == 0 || self.inbox.waiting() > 1 || self.inbox.ended();
+        self.inbox.peek().filter(|message| stays || message.meta.over.is_some())
+    }
+
+    /// What there is to say of messages behind `pad` that nobody was given.
+    pub(super) fn missed(&self, port: &Port) -> Option<String> {
+        let count = self.state.lock().expect("never poisoned").missed;
+        let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
+        let (other, label, operator) = (self.end.other(), &self.end.label, port.operator);
+        let text = format!(
+            "{count} message{s} from {other} on {operator} port '{label}' {were} not given, as `pad` gives each in its own \
+             step: there was no use in that"
+        );
+        (count > 0).then_some(text)
+    }
+}
+
+/// In which step a message was sent; one that does not say so belongs to the whole run.
+pub(super) fn iteration_of(message: &Arrived) -> Iteration {
+    Iteration::new(message.meta.iteration.clone().unwrap_or_default())
+}
