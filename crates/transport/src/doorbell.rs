@@ -13,6 +13,9 @@ use crate::sync::{AtomicU32, Futex, Ordering};
 /// How long to look at the counter before going to sleep, when a core is to spare for it.
 const SPIN: Duration = Duration::from_micros(20);
 
+/// How long a caller takes in what comes for others as well, if that does not stop.
+const LONGEST: Duration = Duration::from_millis(10);
+
 /// Rung by whatever an instance may wait for; waited at by the threads that call it.
 #[derive(Debug, Default)]
 pub struct Doorbell {
@@ -57,36 +60,36 @@ impl Doorbell {
         if limit.is_some_and(|limit| limit < SPIN) {
             return self.rings() != seen;
         }
-        let mut start = Instant::now();
+        let begun = Instant::now();
+        let longest = limit.map_or(LONGEST, |limit| limit.min(LONGEST));
+        let mut busy = begun;
+        let mut enough = |taken_in: usize| {
+            let now = Instant::now();
+            if taken_in > 0 {
+                busy = now;
+            }
+            self.rings() != seen || now - busy > SPIN || now - begun > longest
+        };
         if let Some(carrier) = carrier {
-            carrier.attend(&mut |count| {
-                if count > 0 {
-                    start = Instant::now();
+            carrier.attend(&mut |taken_in| {
+                let enough = enough(taken_in);
+                if !enough && taken_in == 0 {
+                    std::thread::yield_now();
                 }
-                self.turn(seen, start)
+                enough
             });
         }
-        loop {
+        while !enough(0) {
             for _ in 0..32 {
                 if self.rings() != seen {
                     return true;
                 }
                 std::hint::spin_loop();
             }
-            if start.elapsed() > SPIN {
-                return false;
-            }
             // Where cores are short this gives ours to whoever is to ring; elsewhere it returns at once.
             std::thread::yield_now();
         }
-    }
-
-    fn turn(&self, seen: u32, start: Instant) -> bool {
-        if self.rings() != seen || start.elapsed() > SPIN {
-            return true;
-        }
-        std::thread::yield_now();
-        false
+        self.rings() != seen
     }
 
     fn sleep(&self, seen: u32, limit: Option<Duration>) -> Wake {
@@ -100,7 +103,10 @@ impl Doorbell {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::{Lost, Medium, Outgoing, Sent};
     use std::sync::Arc;
+    use titin_wire::ConduitId;
+    use titin_wire::frame::Ack;
 
     #[test]
     fn a_ring_before_the_wait_is_not_lost() {
@@ -115,6 +121,36 @@ mod tests {
         let bell = Doorbell::default();
         assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), None), Wake::Timeout);
         assert_eq!(bell.wait(bell.rings(), Some(Duration::ZERO), None), Wake::Timeout);
+    }
+
+    /// Brings something for others all the time.
+    struct Busy;
+
+    impl Carrier for Busy {
+        fn medium(&self) -> Medium {
+            Medium::Tcp
+        }
+
+        fn send(&self, _: &Outgoing<'_>) -> Result<Sent, Lost> {
+            Err(Lost::Closed)
+        }
+
+        fn end(&self, _: ConduitId, _: u64) {}
+
+        fn acknowledge(&self, _: ConduitId, _: Ack) {}
+
+        fn ask(&self, _: ConduitId, _: u64) {}
+
+        fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
+            while !enough(1) {}
+        }
+    }
+
+    #[test]
+    fn what_comes_for_others_keeps_nobody() {
+        let bell = Doorbell::default();
+        let limit = Some(Duration::from_millis(1));
+        assert_eq!(bell.wait(bell.rings(), limit, Some(&Busy)), Wake::Timeout);
     }
 
     #[test]
