@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::Message as Arrived;
+use titin_transport::{Carrier, Message as Arrived};
 use titin_wire::meta::Content;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
@@ -172,7 +172,7 @@ impl Instance {
         };
         let start = (Instant::now(), inner.trace.now());
         let (index, slot, message) =
-            inner.wait(patience.deadline(), None, on, poll).map_err(|mut error| {
+            inner.wait(patience.deadline(), one_carrier(&sources), on, poll).map_err(|mut error| {
                 if error.kind == Kind::Timeout {
                     error.text = format!(
                         "{}: no message on any of the ports {} in the time given",
@@ -199,6 +199,14 @@ impl Patience {
             Patience::For(time) => Instant::now().checked_add(time),
         }
     }
+}
+
+/// The carrier by which all of them receive, if that is one.
+fn one_carrier<'a>(sources: &[Source<'a>]) -> Option<&'a dyn Carrier> {
+    let mut carriers = sources.iter().map(|source| source.inlet.end.carrier.get());
+    let first = carriers.next()??;
+    let same = |other: &Arc<dyn Carrier>| std::ptr::addr_eq(Arc::as_ptr(first), Arc::as_ptr(other));
+    carriers.all(|other| other.is_some_and(same)).then_some(&**first)
 }
 
 impl Source<'_> {
