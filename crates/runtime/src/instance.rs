@@ -351,19 +351,19 @@ impl Inner {
                 );
                 return Err(Error::new(Kind::Usage, text));
             }
-            let unlimited = chain.lasts > 0;
+            let uses = chain.lasts > 0;
             let end = End::new(wire, chain);
             let limits = (wire.buffer_messages, wire.buffer_bytes);
             if wire.sends {
-                // What a receiver drops for newer messages must not hold the sender up.
-                let (messages, bytes) = if unlimited { (u64::MAX, u64::MAX) } else { limits };
+                // What gives way to newer messages may never arrive, so bytes say nothing.
+                let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
                 port.outlets[place].push(Outlet {
                     end,
                     window,
                     told: Mutex::default(),
-                    group: Mutex::default(),
+                    sent: Mutex::default(),
                 });
             } else {
                 let inbox = process.exchange.inbox(wire.conduit);

@@ -69,8 +69,19 @@ pub(crate) struct Outlet {
     pub(crate) window: Arc<Window>,
     /// The overlay that the receiver knows by its number.
     pub(crate) told: Mutex<(u32, Arc<Overlay>)>,
+    /// What its filters need to know of what was sent.
+    pub(crate) sent: Mutex<Sent>,
+}
+
+/// What a receiver behind filters that choose was told.
+#[derive(Default)]
+pub(crate) struct Sent {
     /// Behind `last`: of whose messages the last one passes, and the number of the first of them.
-    pub(crate) group: Mutex<Option<(Iteration, u64)>>,
+    pub(crate) group: Option<(Iteration, u64)>,
+    /// The step of the last message, or the last step that was said to be over.
+    pub(crate) step: Option<Iteration>,
+    /// The number of the first of the notes behind the last message.
+    pub(crate) note: Option<u64>,
 }
 
 /// The receiving end of a conduit.

@@ -33,12 +33,12 @@ pub(crate) struct Loop {
     stepped: bool,
 }
 
-/// A step of O_I and S, or of S and O_I: the first one of a use says which of them begins each step.
+/// A step of O_I and S, or of S and O_I.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     number: u32,
+    /// What the use began with.
     first: Operator,
-    now: Operator,
 }
 
 /// When a port's end was last used.
@@ -82,8 +82,8 @@ impl Loop {
         self.used
     }
 
-    /// Where a message belongs that this end sends or receives next. The next step begins with the operator that began
-    /// this one, once the other has had its turn, and with an end that has been used in this one.
+    /// Where a message belongs that this end sends or receives next. An end that has been used in the current step begins
+    /// the next one.
     pub(crate) fn iteration(&self, operator: Operator, timeline: usize, end: End) -> Iteration {
         match operator {
             Operator::FInit | Operator::OF => self.iteration.clone(),
@@ -91,13 +91,27 @@ impl Loop {
         }
     }
 
+    /// The last step in which the instance sends nothing more once this end is used: where S follows O_I, the one that S
+    /// belongs to.
+    pub(crate) fn passed(&self, operator: Operator, timeline: usize, end: End) -> Option<(u32, Iteration)> {
+        let next = self.next_step(operator, timeline, end);
+        let behind = operator == Operator::S && next.first == Operator::OI;
+        let number = if behind { Some(next.number) } else { next.number.checked_sub(1) };
+        number.map(|number| (number, self.iteration.step(number)))
+    }
+
+    /// Notes that this end sends nothing in this step any more: it counts as used in that.
+    pub(crate) fn pass(&mut self, end: End, number: u32) {
+        let step = Some(number);
+        self.stamps.entry(end).or_insert(Stamp { time: f64::NEG_INFINITY, step }).step = step;
+    }
+
     fn next_step(&self, operator: Operator, timeline: usize, end: End) -> Step {
         let Some(step) = self.steps.get(timeline).copied().flatten() else {
-            return Step { number: 0, first: operator, now: operator };
+            return Step { number: 0, first: operator };
         };
         let used = self.stamps.get(&end).is_some_and(|stamp| stamp.step == Some(step.number));
-        let again = operator == step.first && step.now != step.first;
-        Step { number: step.number.saturating_add((used || again).into()), now: operator, ..step }
+        Step { number: step.number.saturating_add(used.into()), ..step }
     }
 
     /// A new use begins, within this step of others: `f_init` are the connected F_INIT ends.
@@ -265,7 +279,7 @@ mod tests {
     fn steps_are_counted_in_each_timeline() {
         let mut cycle = Loop::new(true);
         cycle.reuse(Vec::new(), Iteration::new(vec![4]));
-        let mut place = |operator, end, timeline| {
+        let place = |cycle: &mut Loop, operator, end, timeline| {
             let here = cycle.iteration(operator, timeline, (end, 0));
             let call = Call { port: "p", end: (end, 0), operator, timeline, timestamp: 0.0 };
             cycle.call(&call).unwrap();
@@ -274,15 +288,21 @@ mod tests {
         for step in 0..3 {
             // One that is used in some steps only.
             if step != 1 {
-                assert_eq!(place(Operator::OI, 2, 0), [4, step]);
+                assert_eq!(place(&mut cycle, Operator::OI, 2, 0), [4, step]);
             }
-            assert_eq!(place(Operator::OI, 1, 0), [4, step]);
+            assert_eq!(place(&mut cycle, Operator::OI, 1, 0), [4, step]);
             for fast in 0..2 {
-                assert_eq!(place(Operator::OI, 3, 1), [4, 2 * step + fast]);
+                assert_eq!(place(&mut cycle, Operator::OI, 3, 1), [4, 2 * step + fast]);
             }
-            assert_eq!(place(Operator::S, 4, 0), [4, step]);
+            let (passed, here) = cycle.passed(Operator::S, 0, (4, 0)).unwrap();
+            assert_eq!((passed, here.steps()), (step, &[4, step][..]));
+            cycle.pass((2, 0), passed);
+            assert_eq!(place(&mut cycle, Operator::S, 4, 0), [4, step]);
+            // Another turn with others, in the same step.
+            assert_eq!(place(&mut cycle, Operator::OI, 5, 0), [4, step]);
+            assert_eq!(place(&mut cycle, Operator::S, 6, 0), [4, step]);
         }
-        assert_eq!(place(Operator::OF, 5, 0), [4]);
+        assert_eq!(place(&mut cycle, Operator::OF, 7, 0), [4]);
         cycle.reuse(Vec::new(), Iteration::new(vec![5]));
         assert_eq!(cycle.iteration(Operator::S, 0, (4, 0)).steps(), [5, 0]);
     }

@@ -64,6 +64,16 @@ impl Window {
         Room::Free(state.sent - 1)
     }
 
+    /// Counts a message as sent that takes the place of another, or that carries nothing; its number. That needs no room.
+    /// `None` if the receiver takes no more.
+    pub fn claim_place(&self) -> Option<u64> {
+        let mut state = self.lock();
+        (!state.closed).then(|| {
+            state.sent += 1;
+            state.sent - 1
+        })
+    }
+
     /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored; of those that
     /// overtook each other the highest counts stand.
     pub fn acknowledged(&self, ack: Ack) {

@@ -6,6 +6,7 @@
 //! is behind it. Behind `repeat` and `pad` it looks for the message of the step that its own use lies in.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use titin_model::Operator;
 use titin_transport::{Message as Arrived, Outgoing};
@@ -15,13 +16,13 @@ use super::Inner;
 use super::receive::Source;
 use super::send::head;
 use crate::iteration::Iteration;
-use crate::port::{Inlet, InletState, Outlet, Port};
+use crate::port::{Inlet, InletState, Outlet, Port, Sent};
 use crate::{Error, Kind, Message, Result};
 
-/// Where a message is wanted: the step, and the latest time that was seen.
+/// Where a message is wanted: the step, and the latest time that was seen, for a message that `pad` makes up.
 #[derive(Debug, Default)]
 pub(super) struct Here {
-    pub(super) now: Option<f64>,
+    now: Option<f64>,
     pub(super) iteration: Iteration,
 }
 
@@ -45,49 +46,43 @@ impl Inner {
         here: &Here,
     ) -> Result<Option<Message>> {
         let (mut later, chain) = (false, &inlet.end.chain);
-        while let Some(arrived) = inlet.due() {
+        while let Some(next) = inlet.due() {
+            let sent = iteration_of(&next).outer(chain.lasts);
+            later = next.meta.over.is_none() && !here.iteration.is_within(&sent) && sent > here.iteration;
+            if later {
+                break;
+            }
+            // A note may have been replaced by a later one meanwhile.
+            let Some(arrived) = inlet.inbox.take() else { break };
             if let Some(over) = &arrived.meta.over {
                 state.over = Some(Iteration::new(over.clone()));
-            } else {
-                let sent = iteration_of(&arrived).outer(chain.lasts);
-                later = !here.iteration.is_within(&sent) && sent > here.iteration;
-                if later {
-                    break;
-                }
-                let message = self.unpack(inlet, state, arrived)?;
-                let given =
-                    |message: Message| state.given.as_ref().is_some_and(|given| given.0 == message.number);
-                let missed = state.latest.replace(message).is_some_and(|message| !given(message));
-                state.missed += u64::from(missed && chain.pads > 0);
+                continue;
             }
-            inlet.inbox.take();
+            let message = self.unpack(inlet, state, arrived)?;
+            let given =
+                |message: Message| state.given.as_ref().is_some_and(|given| given.0 == message.number);
+            let missed = state.latest.replace(message).is_some_and(|message| !given(message));
+            state.missed += u64::from(missed && chain.pads > 0);
         }
-        let announced = |message: &Message| {
-            here.iteration.is_within(&message.iteration.outer(1))
-                && message.next_timestamp.zip(here.now).is_some_and(|(next, now)| now < next)
-        };
         let passed = |over: &Iteration| here.iteration.is_within(over) || *over > here.iteration;
         let known = later
             || inlet.inbox.ended()
-            || state
-                .latest
-                .as_ref()
-                .is_some_and(|message| here.iteration.is_within(&message.iteration) || announced(message))
+            || state.latest.as_ref().is_some_and(|message| here.iteration.is_within(&message.iteration))
             || state.over.as_ref().is_some_and(passed);
         if !known {
             return self.reachable(&inlet.end).map(|()| None);
         }
         let nil = || Message::nil(here.now.unwrap_or(0.0));
         match &state.latest {
-            Some(message) if chain.pads > 0 => {
+            Some(message) if chain.pads > 0 && here.iteration.is_within(&message.iteration.outer(1)) => {
                 // `repeat` before `pad`: once in each of the steps that lie between.
                 let step = if chain.repeat { here.iteration.outer(chain.pads) } else { Iteration::default() };
                 let given = Some((message.number, step));
                 let again = std::mem::replace(&mut state.given, given.clone()) == given;
                 Ok(Some(if again { nil() } else { message.clone() }))
             }
+            _ if chain.pads > 0 => Ok(Some(nil())),
             Some(message) => Ok(Some(message.clone())),
-            None if chain.pads > 0 => Ok(Some(nil())),
             None => {
                 let text = format!(
                     "{}: port '{}' has nothing to repeat: {} sent nothing before it {}",
@@ -114,67 +109,87 @@ impl Inner {
     }
 
     /// Tells receivers behind filters that choose that this use makes no more steps.
-    pub(super) fn end_steps(&self) -> Result<()> {
+    pub(super) fn end_steps(&self) {
         if !self.counts_steps || !self.cycle().end_steps() {
-            return Ok(());
+            return;
         }
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
         let steps = self.ports.iter().filter(|port| port.operator == Operator::OI);
         for outlet in steps.flat_map(|port| port.outlets.iter().flatten()) {
             // Behind two of `last` only the steps around this use matter.
             if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {
-                self.tell_over(outlet, &here)?;
+                self.tell_over(outlet, &here);
             }
         }
-        Ok(())
+    }
+
+    /// Tells receivers behind `repeat` and `pad` of steps that are over without a message for them, before this end is
+    /// used. Not where several threads call: there the order of calls says nothing of steps.
+    pub(super) fn pass_steps(&self, operator: Operator, timeline: usize, end: (usize, u32)) {
+        if !self.counts_steps || self.threaded.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some((number, passed)) = self.cycle().passed(operator, timeline, end) else { return };
+        let alike = |port: &Port| port.operator == Operator::OI && port.timeline == timeline;
+        for (index, port) in self.ports.iter().enumerate().filter(|(_, port)| alike(port)) {
+            for (slot, outlets) in port.outlets.iter().enumerate() {
+                let behind = |outlet: &&Outlet| outlet.end.chain.follows() && outlet.end.chain.lasts == 0;
+                let told = |outlet: &Outlet| outlet.sent().step.as_ref().is_some_and(|step| *step >= passed);
+                for outlet in outlets.iter().filter(behind).filter(|outlet| !told(outlet)) {
+                    self.tell_over(outlet, &passed);
+                    self.cycle().pass((index, slot as u32), number);
+                }
+            }
+        }
     }
 
     /// Tells receivers behind `last` of what has ended with the steps of others that the use that begins has left.
-    pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
+    pub(super) fn leave_groups(&self, here: &Iteration) {
         for outlet in self.outlets() {
-            let left = outlet
-                .group()
-                .as_ref()
-                .map(|(group, _)| group)
-                .filter(|group| !here.is_within(group))
-                .cloned();
-            if let Some(group) = left {
-                self.tell_over(outlet, &group)?;
+            let group = outlet.sent().group.as_ref().map(|(group, _)| group.clone());
+            if let Some(group) = group.filter(|group| !here.is_within(group)) {
+                self.tell_over(outlet, &group);
             }
         }
-        Ok(())
     }
 
-    /// Says that no message of this step, or within it, follows. A receiver that has not come knows of none.
-    fn tell_over(&self, outlet: &Outlet, step: &Iteration) -> Result<()> {
-        let Some(carrier) = outlet.end.carrier.get() else { return Ok(()) };
-        let Some(sequence) = self.claim(outlet, 0)? else { return Ok(()) };
-        outlet.group().take_if(|(group, _)| group.is_within(step));
-        let meta = Meta { over: Some(step.steps().to_vec()), ..Meta::default() };
+    /// Says that no message of this step, or within it, follows. A receiver that has not come yet is told by the first
+    /// message, or by the end.
+    fn tell_over(&self, outlet: &Outlet, step: &Iteration) {
+        let Some(carrier) = outlet.end.carrier.get() else { return };
+        let Some(sequence) = outlet.window.claim_place() else { return };
+        let mut sent = outlet.sent();
+        sent.group.take_if(|(group, _)| group.is_within(step));
+        sent.step = Some(step.clone());
+        // A later note says all that those right before it say.
+        let first = *sent.note.get_or_insert(sequence);
+        drop(sent);
+        let supersedes = (first < sequence).then_some(first);
+        let meta = Meta { over: Some(step.steps().to_vec()), supersedes, ..Meta::default() };
         // If the link is gone, the next message or the end meets that too.
         let _ = carrier.send(&Outgoing::new(head(outlet, sequence, (0.0, None)), &meta, &[]));
-        Ok(())
     }
 }
 
 impl Outlet {
-    fn group(&self) -> MutexGuard<'_, Option<(Iteration, u64)>> {
-        self.group.lock().expect("never poisoned")
+    fn sent(&self) -> MutexGuard<'_, Sent> {
+        self.sent.lock().expect("never poisoned")
     }
 
-    /// Behind `last`: the number of the first message whose place this one takes, if there is one.
-    pub(super) fn superseded(&self, iteration: &Iteration, sequence: u64) -> Option<u64> {
-        if self.end.chain.lasts == 0 {
-            return None;
-        }
+    /// Behind `last`: the number of the first message whose place one of this step takes, if there is one.
+    pub(super) fn superseded(&self, iteration: &Iteration) -> Option<u64> {
         let group = iteration.outer(self.end.chain.lasts);
-        let mut current = self.group();
-        match &*current {
-            Some((known, first)) if *known == group => Some(*first),
-            _ => {
-                *current = Some((group, sequence));
-                None
-            }
+        self.sent().group.as_ref().filter(|(known, _)| *known == group).map(|(_, first)| *first)
+    }
+
+    /// Notes that the message of this number is sent.
+    pub(super) fn note(&self, iteration: &Iteration, sequence: u64) {
+        let mut sent = self.sent();
+        sent.note = None;
+        sent.step = Some(iteration.clone());
+        let group = iteration.outer(self.end.chain.lasts);
+        if self.end.chain.lasts > 0 && sent.group.as_ref().is_none_or(|(known, _)| *known != group) {
+            sent.group = Some((group, sequence));
         }
     }
 }
@@ -186,8 +201,8 @@ impl Inlet {
             return self.inbox.take();
         }
         loop {
-            let message = self.due()?;
-            self.inbox.take();
+            self.due()?;
+            let message = self.inbox.take()?;
             if message.meta.over.is_none() {
                 return Some(message);
             }
@@ -204,7 +219,8 @@ impl Inlet {
 
     /// What there is to say of messages behind `pad` that nobody was given.
     pub(super) fn missed(&self, port: &Port) -> Option<String> {
-        let count = self.state.lock().expect("never poisoned").missed;
+        let state = self.state.lock().expect("never poisoned");
+        let count = if self.end.chain.pads > 0 { state.missed + u64::from(state.not_given()) } else { 0 };
         let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
         let (other, label, operator) = (self.end.other(), &self.end.label, port.operator);
         let text = format!(
@@ -212,6 +228,14 @@ impl Inlet {
              step: there was no use in that"
         );
         (count > 0).then_some(text)
+    }
+}
+
+impl InletState {
+    /// Whether `pad` has not given the latest message.
+    fn not_given(&self) -> bool {
+        let given = self.given.as_ref().map(|(number, _)| *number);
+        self.latest.as_ref().is_some_and(|message| given != Some(message.number))
     }
 }
 

@@ -68,9 +68,9 @@ impl Instance {
         if leading.is_empty() && !first {
             return Ok(false);
         }
-        inner.end_steps()?;
+        inner.end_steps();
         let Some(use_) = inner.all_or_none(&mut leading)? else { return Ok(false) };
-        inner.leave_groups(&use_.iteration)?;
+        inner.leave_groups(&use_.iteration);
         for source in &following {
             let (slot, message) = inner.await_message(source, Patience::Forever, &use_)?;
             source.inlet.lock().put_back(slot, message);
@@ -99,6 +99,7 @@ impl Instance {
         inner.enter()?;
         let source = inner.source(port, slot)?;
         let _busy = source.port.enter()?;
+        inner.before(&[source], patience);
         let here = inner.here(&source);
         let (slot, message) = inner.await_message(&source, patience, &here)?;
         inner.took(&source, slot, &message)?;
@@ -149,6 +150,7 @@ impl Instance {
         if sources.is_empty() {
             return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
         }
+        inner.before(&sources, patience);
         let places: Vec<Here> = sources.iter().map(|source| inner.here(source)).collect();
         let turn = inner.turn.load(Ordering::Relaxed);
         let names =
@@ -275,6 +277,17 @@ impl Inner {
             Error::new(Kind::Usage, text)
         })?;
         Ok(Source { number, port, inlet, slot: Some(slot) })
+    }
+
+    /// Before a wait that only a message on S ends: what was not sent in this step will not be.
+    fn before(&self, sources: &[Source<'_>], patience: Patience) {
+        let all_steps = sources.iter().all(|source| source.port.operator == Operator::S);
+        if patience == Patience::Forever && all_steps {
+            for source in sources {
+                let end = (source.number, source.slot.unwrap_or(0));
+                self.pass_steps(Operator::S, source.port.timeline, end);
+            }
+        }
     }
 
     /// Waits until each of the ends has a message or is closed. Where the use lies to which they belong if all have one,

@@ -63,6 +63,9 @@ impl Instance {
             return Err(Error::new(Kind::Usage, text));
         }
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
+        if operator == Operator::OI {
+            inner.pass_steps(operator, timeline, end);
+        }
         let mut cycle = inner.cycle();
         let counted = inner.counts_steps;
         let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
@@ -71,7 +74,7 @@ impl Instance {
             .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)))?;
         drop(cycle);
         if operator == Operator::OF {
-            inner.end_steps()?;
+            inner.end_steps();
         }
         inner.at(timestamp);
 
@@ -200,7 +203,16 @@ impl Inner {
             }
         };
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        let Some(sequence) = self.claim(outlet, length)? else { return self.refuse(outlet) };
+        meta.supersedes = outlet.superseded(&message.iteration);
+        let claimed = match meta.supersedes {
+            // It takes another one's place, which had to be there.
+            Some(_) => outlet.window.claim_place(),
+            None => self.claim(outlet, length)?,
+        };
+        let Some(sequence) = claimed else { return self.refuse(outlet) };
+        if outlet.end.chain.chooses() {
+            outlet.note(&message.iteration, sequence);
+        }
 
         let mut told = outlet.told.lock().expect("never poisoned");
         // Behind `last` a message may be dropped for a later one, and with it what only it has told.
@@ -209,7 +221,6 @@ impl Inner {
             *told = message.overlay.clone();
         }
         drop(told);
-        meta.supersedes = outlet.superseded(&message.iteration, sequence);
         let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, parts);
         if let Some(copy) = mapped.as_ref().or(message.copy.as_ref()) {
             outgoing.share(copy.clone());
@@ -268,7 +279,7 @@ impl Inner {
     }
 
     /// Waits for room in the conduit's buffer; `None` if the receiver has finished.
-    pub(super) fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
+    fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
         if let Room::Free(sequence) = outlet.window.claim(length) {
             return Ok(Some(sequence));
         }
