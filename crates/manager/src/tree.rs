@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait};
 
 use crate::event::Exit;
 
@@ -178,7 +178,7 @@ pub fn end_descendants(
     const PAUSE: Duration = Duration::from_millis(10);
     /// Some begin others as fast as they are killed.
     const HASTE: Duration = Duration::from_millis(1);
-    let own_group = own_group();
+    let own_group = group(own_pid());
     let begun = Instant::now();
     let mut first: Vec<Descendant> = Vec::new();
     let (mut asked, mut asked_groups) = (HashSet::new(), HashSet::new());
@@ -200,7 +200,7 @@ pub fn end_descendants(
         let kill = begun.elapsed() >= grace;
         // All that is below us and not of our group is in groups of its own, with nobody else.
         let groups: HashSet<u32> = left.iter().map(|process| process.group).collect();
-        for &group in groups.iter().filter(|&&group| group != own_group && group != 0) {
+        for &group in groups.iter().filter(|&&group| Some(group) != own_group && group != 0) {
             if kill {
                 signal_group(group, Signal::KILL);
             } else if asked_groups.insert(group) {
@@ -230,7 +230,7 @@ pub fn end_descendants(
 ///
 /// One that ends while it begins another can hide that from a look, but a signal to their group reaches both.
 pub fn stop_descendants() -> HashSet<u32> {
-    let own_group = own_group();
+    let own_group = group(own_pid());
     let (mut asked, mut before) = (HashSet::new(), None);
     let mut quiet = 0;
     while quiet < 2 {
@@ -240,7 +240,7 @@ pub fn stop_descendants() -> HashSet<u32> {
         let new: Vec<&Descendant> = running.iter().filter(|process| asked.insert(process.pid)).collect();
         quiet = if new.is_empty() { quiet + 1 } else { 0 };
         let groups: HashSet<u32> = new.iter().map(|process| process.group).collect();
-        for group in groups.into_iter().filter(|&group| group != own_group && group != 0) {
+        for group in groups.into_iter().filter(|&group| Some(group) != own_group && group != 0) {
             signal_group(group, Signal::STOP);
         }
         for process in new {
@@ -260,12 +260,13 @@ pub fn resume_descendants(before: &HashSet<u32>) {
     }
 }
 
-fn own_pid() -> u32 {
+pub(crate) fn own_pid() -> u32 {
     getpid().as_raw_nonzero().get().unsigned_abs()
 }
 
-fn own_group() -> u32 {
-    getpgrp().as_raw_nonzero().get().unsigned_abs()
+/// The group of a process; `None` if it is outside of our namespace of processes, as in a container that was entered.
+pub(crate) fn group(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.group).filter(|&group| group != 0)
 }
 
 #[cfg(test)]

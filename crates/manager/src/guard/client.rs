@@ -56,14 +56,18 @@ impl Guard {
         heard: impl FnMut(News) + Send + 'static,
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
-        let child = Command::new(program)
+        let mut guard = Command::new(program);
+        // Ctrl-C must not reach it before it has a session of its own. To begin that it joins our group again, which it
+        // cannot where that is outside of our namespace of processes; no terminal's Ctrl-C is for us then.
+        if tree::group(tree::own_pid()).is_some() {
+            guard.process_group(0);
+        }
+        let child = guard
             .arg("guard")
             .arg(connection)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(log)
-            // Ctrl-C must not reach it before it has a session of its own.
-            .process_group(0)
             .spawn()?;
         let reading = socket.try_clone()?;
         let pid = Arc::new(Mutex::new(Some(child.id())));

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, Signal as Number, getpgid, getpid, getppid, kill_process_group, set_child_subreaper, setpgid, setsid,
+    Pid, Signal as Number, getpid, getppid, kill_process_group, set_child_subreaper, setpgid, setsid,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
@@ -39,7 +39,10 @@ pub fn serve(connection: &Path) -> io::Result<()> {
     }
     // A session of our own: Ctrl-C and a closed terminal are the manager's business. The manager has put us into a
     // group of our own for that until now; but whoever leads a group cannot begin a session.
-    let _ = setpgid(None, getppid().and_then(|manager| getpgid(Some(manager)).ok()));
+    let manager = getppid().map_or(0, |manager| manager.as_raw_nonzero().get().unsigned_abs());
+    if let Some(group) = tree::group(manager) {
+        let _ = setpgid(None, i32::try_from(group).ok().and_then(Pid::from_raw));
+    }
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     let (children, ended) = UnixStream::pair()?;
