@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import titin
 
+from .conftest import pair
+
 DTYPES = [
     "bool",
     "int8",
@@ -270,3 +272,37 @@ def test_many_shapes_at_random(echo):
         sent = numbers(dtype, shape).transpose(random.permutation(len(shape)))
         cut = tuple(slice(None, None, random.choice([-2, -1, 1, 2])) for _ in shape)
         check(echo(sent[cut]).data, sent[cut])
+
+
+SENDS_A_FILE = """
+import os
+import numpy as np
+import titin
+
+with open("mapped", "wb") as file:
+    file.truncate(50_000_000)
+mapped = np.memmap("mapped", dtype="u1", mode="r")
+with titin.Instance(o_i=["out", "spare"]) as instance:
+    while instance.reuse():
+        os.truncate("mapped", {left})
+        instance.send("out", mapped, timestamp=0.0)
+"""
+
+RECEIVES = """
+import titin
+
+with titin.Instance(s=["in", "other"]) as instance:
+    while instance.reuse():
+        instance.receive("in")
+"""
+
+
+@pytest.mark.parametrize("left", [0, 20_000_000], ids=["nothing", "a part"])
+def test_memory_that_cannot_be_read_fails_its_sender(stage, left):
+    """As a mapped file whose disk fails: the system refuses it, before or after a part of it is on its way."""
+    process = stage.launch(pair(), sender=SENDS_A_FILE.format(left=left), receiver=RECEIVES)
+    output = process.communicate()[0]
+    assert process.returncode == 1, output
+    assert "First:    sender reported an error" in output
+    assert "the memory that is to be sent cannot be read" in stage.output()
+    assert "Bad address" in stage.output()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 
 import numpy as np
@@ -23,6 +24,16 @@ def later(data, message):
 
 def final(data):
     return titin.Message(None, 7.0)
+
+def timeless(data):
+    return titin.Message(data, float("nan"))
+
+def back(data):
+    return titin.Message(data, 10.0, 3.0)
+
+def calling(data):
+    act()
+    return data
 
 def same(data, message):
     return message
@@ -71,11 +82,10 @@ CHANGES = {
         (1.9, 1),
         (-1.9, -1),
         (7, 7),
-        (2**31, -(2**31)),
         (True, 1),
         (np.array([1.9, -1.9]), np.array([1, -1], "i4")),
     ],
-    "astype(uint64)": [(2**63, 2**63), (-1, 2**64 - 1)],
+    "astype(uint64)": [(2**63, 2**63), (-0.9, 0)],
     "astype(float32)": [(0.1, float(np.float32(0.1))), (1, 1.0), (np.array([0.1]), np.array([0.1], "f4"))],
     "astype(bool)": [(2, True), (0.0, False), (np.array([2, 0]), np.array([True, False]))],
     "astype(complex64)": [(1.5, np.array(1.5, "c8")), (1j, np.array(1j, "c8"))],
@@ -99,6 +109,29 @@ def test_numbers_change_in_arrays_and_by_themselves(stage, name):
         assert type(found) is type(wanted)
         assert np.array_equal(found, wanted)
         assert np.asarray(found).dtype == np.asarray(wanted).dtype
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "words"),
+    [
+        (300, "uint8", "uint8 cannot hold 300"),
+        (np.array([1, 2**31]), "int32", "int32 cannot hold 2147483648"),
+        (-1.5, "uint8", "uint8 cannot hold -1.5"),
+        (np.array([0.0, np.nan]), "int64", "int64 cannot hold NaN"),
+        (np.inf, "int64", "int64 cannot hold inf"),
+        (1e300, "float32", "float32 cannot hold 1e300"),
+        (1j, "float64", "complex128 to float64 would lose the imaginary part"),
+    ],
+)
+def test_what_a_type_cannot_hold_is_refused(stage, data, name, words):
+    def sends(instance):
+        while instance.reuse():
+            instance.send("out", data, timestamp=0.0)
+
+    raised, _ = stage.fails(sends, receiver, pair(f"astype({name})"))
+    assert isinstance(raised, titin.FilterError)
+    assert f"filter astype({name}) cannot be applied: {words}" in str(raised)
+    assert str(raised).startswith("port '")
 
 
 @pytest.mark.parametrize("data", ["1.5", [1.5], {"a": 1.5}, True])
@@ -153,10 +186,47 @@ def test_a_function_cannot_change_the_settings(stage, monkeypatch):
     assert "a filter cannot give a message settings" in str(raised)
 
 
+@pytest.mark.parametrize("side", ["sender", "receiver"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("timeless", "the timestamp that it gives is not a number"), ("back", "the next timestamp that it gives is 3.0")],
+)
+def test_times_that_no_message_can_have_are_the_filters_fault(stage, monkeypatch, side, name, words):
+    made = model(stage, monkeypatch, name)
+    made.conduits.clear()
+    made.conduit("sender.out", "receiver.in", f"{name}@{side}")
+    raised, _ = stage.fails(sender, receiver, made)
+    assert isinstance(raised, titin.FilterError)
+    assert f"filter '{name}' failed: {words}" in str(raised)
+    assert ("to receiver.in" if side == "sender" else "from sender.out") in str(raised)
+
+
+@pytest.mark.parametrize("call", ["receive", "try_receive", "receive_any", "reuse", "close"])
+def test_a_function_may_not_call_the_instance_that_it_filters_for(stage, monkeypatch, call):
+    made = model(stage, monkeypatch, "calling")
+    arguments = {"reuse": [], "close": []}.get(call, ["in"])
+    known = []
+
+    def receives(instance):
+        def act():
+            instance.log("info", "in a filter")
+            known.append(instance.setting("k", int, default=7))
+            getattr(instance, call)(*arguments)
+
+        importlib.import_module("titin_test_filters").act = act
+        while instance.reuse():
+            instance.receive("in")
+
+    raised, _ = stage.fails(sender, receives, made)
+    assert known == [7]
+    assert isinstance(raised, titin.FilterError)
+    assert ("close() while" if call == "close" else "a call from within filter 'calling'") in str(raised)
+
+
 def test_a_function_that_fails_is_named(stage, monkeypatch):
     raised, log = stage.fails(sender, receiver, model(stage, monkeypatch, "broken"))
     assert isinstance(raised, titin.FilterError)
-    for words in ("filter 'broken' failed: ValueError: no such luck", 'titin_test_filters.py", line 22, in broken'):
+    for words in ("filter 'broken' failed: ValueError: no such luck", 'titin_test_filters.py", line 32, in broken'):
         assert words in str(raised)
         assert words in log
 

@@ -4,6 +4,7 @@
 //! runs before the wire; the rest after it. `last`, `repeat` and `pad` choose messages rather than change them: they
 //! belong to the receiving end, and since they choose by steps they commute with all that change data or times.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -142,7 +143,8 @@ impl Chain {
                     mapped.body = Arc::new(compress(&mapped.body, *level)?);
                 }
                 Step::User(name, function) => {
-                    mapped = function(&mapped)
+                    mapped = within(name, || function(&mapped))
+                        .and_then(timely)
                         .map_err(|why| Error::new(Kind::Filter, format!("filter '{name}' failed: {why}")))?;
                 }
                 Step::Scale(a, b) => {
@@ -161,6 +163,43 @@ impl Chain {
 impl fmt::Debug for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Chain of {} steps", self.steps.len())
+    }
+}
+
+thread_local! {
+    /// The filter of the user's that this thread is in.
+    static INSIDE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The filter of the user's that this thread is in. It holds a message that a call on an instance has under way, so
+/// another one from inside would wait for ever.
+pub(crate) fn inside() -> Option<String> {
+    INSIDE.with_borrow(Clone::clone)
+}
+
+struct Inside(Option<String>);
+
+/// Calls a filter of the user's.
+fn within<T>(name: &str, function: impl FnOnce() -> T) -> T {
+    let _inside = Inside(INSIDE.replace(Some(name.to_owned())));
+    function()
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.0.take());
+    }
+}
+
+/// What a filter made, if its times are such as can be sent.
+fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
+    let Mapped { timestamp, next_timestamp, .. } = mapped;
+    if timestamp.is_nan() {
+        return Err("the timestamp that it gives is not a number".to_owned());
+    }
+    match next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
+        Some(next) => Err(format!("the next timestamp that it gives is {next:?}, before {timestamp:?}")),
+        None => Ok(mapped),
     }
 }
 
@@ -279,7 +318,8 @@ fn scale(layout: &Layout, elements: &[u8], a: f64, b: f64) -> std::result::Resul
     })
 }
 
-/// As NumPy's `astype`, except that complex numbers are not cut to real ones.
+/// To another type. Reals are rounded to shorter ones, and cut towards zero to whole numbers; what the type cannot hold
+/// is refused, and so is the cut of complex numbers to real ones.
 fn convert(layout: &Layout, elements: &[u8], dtype: Dtype) -> std::result::Result<(Dtype, Filling), String> {
     let complex = |dtype| matches!(dtype, Dtype::Complex64 | Dtype::Complex128);
     if complex(layout.dtype) && !complex(dtype) {
@@ -297,7 +337,8 @@ fn each(
     let count = elements.len() / from.size();
     let mut filling = Filling::new((count * to.size()) as u64).map_err(|error| error.to_string())?;
     for (old, new) in elements.chunks_exact(from.size()).zip(filling.rest().chunks_exact_mut(to.size())) {
-        write(to, change(read(from, old)), new);
+        let number = change(read(from, old));
+        write(to, number, new).ok_or_else(|| format!("{} cannot hold {number}", to.name()))?;
     }
     filling.advance(count * to.size());
     Ok((to, filling))
@@ -329,42 +370,132 @@ fn read(dtype: Dtype, bytes: &[u8]) -> Number {
     }
 }
 
-fn write(dtype: Dtype, number: Number, out: &mut [u8]) {
+/// Writes an element; `None` if the type cannot hold the number.
+fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
     let (re, im) = match number {
         Number::Whole(x) => (x as f64, 0.0),
         Number::Real(x) => (x, 0.0),
         Number::Complex(re, im) => (re, im),
     };
-    // Whole numbers wrap as in NumPy; real ones are cut towards zero and held within the type.
+    let whole = match number {
+        Number::Whole(x) => Some(x),
+        // An i128 holds what all whole types hold; beyond it, the cut is at its ends, which none of them holds.
+        _ => re.is_finite().then_some(re as i128),
+    };
     macro_rules! whole {
         ($type:ty) => {
-            match number {
-                Number::Whole(x) => x as $type,
-                _ => re as $type,
-            }
-            .to_le_bytes()
+            out.copy_from_slice(&<$type>::try_from(whole?).ok()?.to_le_bytes())
         };
     }
+    // What is infinite already stays so.
+    let held = |short: f64, long: f64| short.is_finite() || !long.is_finite();
+    macro_rules! real {
+        ($short:expr, $long:expr, $range:expr) => {{
+            let short = $short;
+            held(short.into(), $long).then(|| out[$range].copy_from_slice(&short.to_le_bytes()))?
+        }};
+    }
     match dtype {
-        Dtype::Bool => out[0] = u8::from(re != 0.0 || im != 0.0),
-        Dtype::Int8 => out.copy_from_slice(&whole!(i8)),
-        Dtype::Int16 => out.copy_from_slice(&whole!(i16)),
-        Dtype::Int32 => out.copy_from_slice(&whole!(i32)),
-        Dtype::Int64 => out.copy_from_slice(&whole!(i64)),
-        Dtype::UInt8 => out.copy_from_slice(&whole!(u8)),
-        Dtype::UInt16 => out.copy_from_slice(&whole!(u16)),
-        Dtype::UInt32 => out.copy_from_slice(&whole!(u32)),
-        Dtype::UInt64 => out.copy_from_slice(&whole!(u64)),
-        Dtype::Float16 => out.copy_from_slice(&f16::from_f64(re).to_le_bytes()),
-        Dtype::Float32 => out.copy_from_slice(&(re as f32).to_le_bytes()),
+        Dtype::Bool => out[0] = (!re.is_nan() && !im.is_nan()).then_some(u8::from(re != 0.0 || im != 0.0))?,
+        Dtype::Int8 => whole!(i8),
+        Dtype::Int16 => whole!(i16),
+        Dtype::Int32 => whole!(i32),
+        Dtype::Int64 => whole!(i64),
+        Dtype::UInt8 => whole!(u8),
+        Dtype::UInt16 => whole!(u16),
+        Dtype::UInt32 => whole!(u32),
+        Dtype::UInt64 => whole!(u64),
+        Dtype::Float16 => real!(f16::from_f64(re), re, ..),
+        Dtype::Float32 => real!(re as f32, re, ..),
         Dtype::Float64 => out.copy_from_slice(&re.to_le_bytes()),
         Dtype::Complex64 => {
-            out[..4].copy_from_slice(&(re as f32).to_le_bytes());
-            out[4..].copy_from_slice(&(im as f32).to_le_bytes());
+            real!(re as f32, re, ..4);
+            real!(im as f32, im, 4..);
         }
         Dtype::Complex128 => {
             out[..8].copy_from_slice(&re.to_le_bytes());
             out[8..].copy_from_slice(&im.to_le_bytes());
         }
+    }
+    Some(())
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Whole(x) => write!(f, "{x}"),
+            Number::Real(x) => write!(f, "{x:?}"),
+            Number::Complex(re, im) => write!(f, "{re:?} + {im:?}i"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cast(number: Number, dtype: Dtype) -> Option<String> {
+        let mut out = vec![0; dtype.size()];
+        write(dtype, number, &mut out).map(|()| read(dtype, &out).to_string())
+    }
+
+    #[test]
+    fn a_type_takes_what_it_can_hold() {
+        use Number::{Complex, Real, Whole};
+        let held = [
+            (Whole(255), Dtype::UInt8, "255"),
+            (Real(-0.9), Dtype::UInt8, "0"),
+            (Real(255.9), Dtype::UInt8, "255"),
+            (Real(-128.9), Dtype::Int8, "-128"),
+            (Whole(u64::MAX.into()), Dtype::UInt64, "18446744073709551615"),
+            (Whole((1 << 53) + 1), Dtype::Float64, "9007199254740992.0"),
+            (Real(0.1), Dtype::Float32, "0.10000000149011612"),
+            (Real(f64::INFINITY), Dtype::Float16, "inf"),
+            (Real(f64::NAN), Dtype::Float32, "NaN"),
+            (Real(-3.0), Dtype::Bool, "1"),
+            (Complex(1.0, 2.0), Dtype::Complex64, "1.0 + 2.0i"),
+        ];
+        for (number, dtype, shown) in held {
+            assert_eq!(cast(number, dtype).as_deref(), Some(shown), "{number} as {}", dtype.name());
+        }
+        let beyond = [
+            (Whole(300), Dtype::UInt8),
+            (Whole(-1), Dtype::UInt64),
+            (Real(-1.5), Dtype::UInt8),
+            (Real(256.0), Dtype::UInt8),
+            (Real(1e300), Dtype::UInt64),
+            (Real(f64::NAN), Dtype::Int64),
+            (Real(f64::INFINITY), Dtype::UInt8),
+            (Real(f64::NAN), Dtype::Bool),
+            (Real(1e300), Dtype::Float32),
+            (Whole(70_000), Dtype::Float16),
+            (Complex(0.0, 1e300), Dtype::Complex64),
+        ];
+        for (number, dtype) in beyond {
+            assert_eq!(cast(number, dtype), None, "{number} as {}", dtype.name());
+        }
+    }
+
+    #[test]
+    fn times_that_cannot_be_sent_are_the_filters_fault() {
+        let made = |timestamp, next_timestamp| {
+            let body = Arc::new(Buffer::gather(&[]).unwrap());
+            timely(Mapped { content: Content::Nil, body, timestamp, next_timestamp }).err()
+        };
+        assert_eq!(made(1.0, None), None);
+        assert_eq!(made(1.0, Some(1.0)), None);
+        assert!(made(f64::NAN, None).unwrap().contains("timestamp that it gives is not a number"));
+        assert!(made(10.0, Some(3.0)).unwrap().contains("3.0, before 10.0"));
+        assert!(made(10.0, Some(f64::NAN)).is_some());
+    }
+
+    #[test]
+    fn a_thread_knows_which_filter_it_is_in() {
+        let seen = within("outer", || {
+            let inner = within("inner", inside);
+            (inner, inside())
+        });
+        assert_eq!(seen, (Some("inner".to_owned()), Some("outer".to_owned())));
+        assert_eq!(inside(), None);
     }
 }

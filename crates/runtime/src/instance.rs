@@ -16,7 +16,7 @@ use titin_transport::{Carrier, Doorbell, InboxOptions, Window};
 use titin_wire::control::{Event, Registration, Scale, ToManager, Welcome};
 use titin_wire::settings::{Overlay, Setting};
 
-use crate::filter::Chain;
+use crate::filter::{Chain, inside};
 use crate::options::Interrupt;
 use crate::port::{End, Inlet, InletState, Outlet, Port};
 use crate::process::{Process, forked, host, not_forked};
@@ -284,6 +284,7 @@ impl Instance {
         if forked() || inner.over.load(Ordering::Acquire) {
             return inner.first_error().clone().map_or(Ok(()), Err);
         }
+        inner.outside()?;
         let noted = inner.first_error().clone();
         let outcome = noted.map_or_else(|| inner.finish(), Err);
         match &outcome {
@@ -447,9 +448,21 @@ impl Inner {
         self.first_error.lock().expect("never poisoned")
     }
 
+    /// Fails in a filter of the user's: the call that the filter is part of has not come to its end.
+    fn outside(&self) -> Result<()> {
+        let Some(filter) = inside() else { return Ok(()) };
+        let text = format!(
+            "{}: a call from within filter '{filter}': a filter makes one message of another, and may ask for settings \
+             and write to the log, but neither send, receive, begin a use nor close",
+            self.name
+        );
+        Err(Error::new(Kind::Usage, text))
+    }
+
     /// What every call on a port begins with.
     pub(crate) fn enter(&self) -> Result<()> {
         not_forked()?;
+        self.outside()?;
         self.alive()?;
         let me = std::thread::current().id();
         if *self.caller.get_or_init(|| me) != me {

@@ -50,9 +50,19 @@ pub enum Lost {
     /// There is no memory for a message. The link itself is not to blame.
     #[error("{0}")]
     NoMemory(String),
+    /// The system did not take a message: its memory cannot be read, say. The link itself is not to blame.
+    #[error("{0}")]
+    Untaken(String),
     /// The system reported an error.
     #[error("{0}")]
     System(String),
+}
+
+impl Lost {
+    /// Whether it is about one message, and the link may still be there.
+    pub fn is_of_message(&self) -> bool {
+        matches!(self, Lost::NoMemory(_) | Lost::Untaken(_))
+    }
 }
 
 impl From<std::io::Error> for Lost {
@@ -136,7 +146,8 @@ pub trait Carrier: Send + Sync {
     /// Sends one message. When it returns the caller may change the payload's memory.
     ///
     /// # Errors
-    /// [`Lost`] once the other end is gone. The message may or may not have arrived.
+    /// [`Lost`] once the other end is gone. The message may or may not have arrived. [`Lost::NoMemory`] and
+    /// [`Lost::Untaken`] are about this message only; if a part of it was on its way the link is closed.
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost>;
 
     /// Says that no message follows the first `sequence` ones. Does not wait.

@@ -227,10 +227,10 @@ impl Inner {
         }
         match carrier.send(&outgoing) {
             Ok(sent) => outlet.end.meter.count(length, sent.copied),
-            Err(Lost::NoMemory(text)) => {
+            Err(why) if why.is_of_message() => {
                 // The conduit lacks a message now, so there is no going on.
-                let text = format!("{}: port '{}': {text}", self.name, outlet.end.label);
-                let error = Error::new(Kind::NoMemory, text);
+                let kind = if matches!(why, Lost::NoMemory(_)) { Kind::NoMemory } else { Kind::Usage };
+                let error = Error::new(kind, format!("{}: port '{}': {why}", self.name, outlet.end.label));
                 self.fail(&error);
                 return Err(error);
             }

@@ -263,9 +263,17 @@ impl<'a> Pieces<'a> {
 
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
+        let mut torn = false;
         while !rest.is_empty() {
             let window = rest.len().min(MAX_SLICES);
-            match write(socket, &rest[..window])? {
+            let written = write(socket, &rest[..window]).inspect_err(|_| {
+                // Half a frame is out, and nothing can follow it: the other end is to learn so.
+                if torn {
+                    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+                }
+            })?;
+            torn |= written > 0;
+            match written {
                 0 if !writable(socket, patience)? => {
                     rest.iter().for_each(|slice| writer.partial.extend_from_slice(slice));
                     writer.stalled = true;
@@ -317,9 +325,33 @@ fn write(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Lost> {
             Ok(count) => return Ok(count),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(0),
-            Err(error) => return Err(error.into()),
+            Err(error) if is_of_link(error) => return Err(error.into()),
+            Err(Errno::NOMEM | Errno::NOBUFS) => {
+                return Err(Lost::NoMemory("the system has no memory to send it".to_owned()));
+            }
+            Err(Errno::FAULT) => {
+                let text = "the memory that is to be sent cannot be read (a mapped file that was cut short?)";
+                return Err(Lost::Untaken(format!("{text}: {}", std::io::Error::from(Errno::FAULT))));
+            }
+            Err(error) => return Err(Lost::Untaken(std::io::Error::from(error).to_string())),
         }
     }
+}
+
+/// Whether an error says that the connection is no more.
+fn is_of_link(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::PIPE
+            | Errno::CONNRESET
+            | Errno::CONNABORTED
+            | Errno::NOTCONN
+            | Errno::TIMEDOUT
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::NETDOWN
+            | Errno::NETRESET
+    )
 }
 
 /// Waits until the socket takes bytes; false if it does not in time.
