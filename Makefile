@@ -39,7 +39,7 @@ test-python: build test-packages
 
 # What tests start beside titin, and nothing else needs.
 test-packages:
-	tools/packages.sh mpirun:openmpi-bin script:bsdutils pgrep:procps unshare:util-linux
+	tools/packages.sh git:git mpirun:openmpi-bin script:bsdutils pgrep:procps unshare:util-linux
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences
 

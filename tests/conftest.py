@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,10 @@ TITIN = TOOLS / "titin"
 
 # As in an activated virtual environment: `titin` and `python3` are those beside the running Python.
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+
+# Whoever is started in the background by a script is deaf to Ctrl-C, and so would be the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def config(*wanted: str) -> list[str]:

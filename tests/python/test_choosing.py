@@ -31,6 +31,8 @@ def coarse(*sends: int) -> Role:
                 if step in sends:
                     instance.send("state", 10 * use + step, timestamp=0.0)
                 for call, answer in [("first", "then"), ("go", "done")]:
+                    # Nobody receives that, so it makes no steps.
+                    instance.send("spare", timestamp=0.0)
                     instance.send(call, timestamp=0.0)
                     instance.receive(answer)
             instance.send("back", timestamp=0.0)
@@ -68,7 +70,7 @@ def nested(*filters: str) -> Model:
     """The driver calls the coarse model, that two others in turn; whom the second of them asks has the state too."""
     model = Model("nested")
     model.component("driver", "driver", o_i="call", s="back")
-    model.component("coarse", "coarse", f_init="call", o_i="first go state", s="then done", o_f="back")
+    model.component("coarse", "coarse", f_init="call", o_i="first go state spare", s="then done", o_f="back")
     model.component("other", "other", f_init="start", o_f="end")
     model.component("fine", "fine", f_init="go", o_i="ask", s="answer", o_f="done")
     model.component("asked", "asked", f_init="ask state", o_f="answer")

@@ -271,3 +271,9 @@ def test_a_library_that_cannot_be_used_is_explained(stage, monkeypatch, text, wo
     raised, _ = stage.fails(sender, receiver, library(stage, text))
     assert isinstance(raised, titin.FilterError)
     assert words.format(folder=stage.folder) in str(raised)
+
+
+@pytest.mark.parametrize("filters", [("zstd", "scale(0.5)@sender"), ("scale(0.5)", "zstd")])
+def test_what_runs_at_the_sender_runs_before_the_data_are_compressed(stage, filters):
+    got, _, _ = stage.play(sender, receiver, pair(*filters))["receiver"]
+    assert got.tolist() == (np.arange(6.0).reshape(2, 3).T * 0.5).tolist()

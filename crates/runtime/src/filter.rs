@@ -115,6 +115,8 @@ impl Chain {
                 }
             }
         }
+        // Whatever is to run here runs on the data, and not on their compressed form, wherever `zstd` stands.
+        chain.steps.sort_by_key(|step| matches!(step, Step::Zstd(_)));
         Ok(chain)
     }
 

@@ -372,6 +372,9 @@ impl Inner {
                     Some(Inlet { end, inbox, limits, state: Mutex::<InletState>::default() });
             }
         }
+        // What leads nowhere does not count the steps of what does.
+        let apart = timelines.len() + 1;
+        ports.iter_mut().filter(|port| !port.connected()).for_each(|port| port.timeline = apart);
         let mut settings = Settings::default();
         welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
         let end = welcome
