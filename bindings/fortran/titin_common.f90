@@ -137,9 +137,10 @@ contains
       integer, intent(in), optional :: slot
       integer(c_int) :: number
       number = titin_no_slot
-      if (present(slot)) number = int(slot - 1, c_int)
+      if (.not. present(slot)) return
       ! What is no slot must not be taken for none.
-      if (present(slot) .and. number < 0) number = -2
+      number = -2
+      if (slot > 0) number = int(slot - 1, c_int)
    end function
 
    ! Index names as C takes them: pointers into `chars`.

@@ -175,7 +175,10 @@ contains
       type(titin_value), intent(in), optional :: settings
       integer, intent(out), optional :: ierr
       type(titin_value) :: value
-      call value%new(data)
+      call value%new(data, ierr)
+      if (present(ierr)) then
+         if (ierr /= 0) return
+      end if
       call self%send(port, value, timestamp, next_timestamp, slot, settings, ierr)
    end subroutine
 

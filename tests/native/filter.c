@@ -13,6 +13,13 @@ int twice(const titin_message *in, titin_output *out) {
     return 0;
 }
 
+/* Does not look at what it is told. */
+int careless(const titin_message *in, titin_output *out) {
+    (void)in;
+    titin_output_array(out, 99, 0, NULL, TITIN_ORDER_C);
+    return 0;
+}
+
 int late(const titin_message *in, titin_output *out) {
     titin_value *text = titin_new_text("late", -1);
     const int failed = titin_output_value(out, text) ||

@@ -84,6 +84,17 @@ def test_a_filter_that_is_not_there_is_named(build: Build, manage: Manage, langu
     assert code == 1, output
 
 
+def test_an_error_that_a_filter_does_not_look_at_is_one(build: Build, manage: Manage) -> None:
+    host, text = model(build, "c", "careless")
+    manager = manage(text)
+    hosted = manager.run(host)
+    assert hosted.returncode != 0
+    assert "filter 'twice' failed" in hosted.stderr
+    assert "99" in hosted.stderr
+    code, output = manager.wait()
+    assert code == 1, output
+
+
 @pytest.mark.parametrize(("language", "how"), list(itertools.product(["c", "cpp", "f90"], ["return", "say"])))
 def test_an_instance_that_fails_says_why(build: Build, manage: Manage, language: str, how: str) -> None:
     host, text = model(build, language)

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use titin_runtime::{Content, Filling, Function, Functions, Mapped, Result, UserFilter};
+use titin_runtime::{Content, Error, Filling, Function, Functions, Mapped, Result, UserFilter};
 
 use crate::array::{filling, layout};
 use crate::error::{last, null, status, usage, value};
@@ -36,6 +36,18 @@ pub struct Output {
     stamps: Option<(f64, Option<f64>)>,
     /// Index names that an array of the same rank keeps.
     names: Vec<String>,
+    /// The first error of a call on it, which the filter may not have looked at.
+    failed: Option<Error>,
+}
+
+impl Output {
+    fn change<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let outcome = body(self);
+        if let Err(error) = &outcome {
+            self.failed.get_or_insert_with(|| error.clone());
+        }
+        outcome
+    }
 }
 
 enum Replacement {
@@ -139,6 +151,9 @@ fn run(
     if failed != 0 {
         return Err(last().map_or_else(|| format!("it returned {failed}"), |error| error.text));
     }
+    if let Some(error) = output.failed {
+        return Err(error.text);
+    }
     let (timestamp, next_timestamp) = output.stamps.unwrap_or((mapped.timestamp, mapped.next_timestamp));
     let (content, body) = match output.data {
         None => (mapped.content.clone(), mapped.body.clone()),
@@ -152,7 +167,7 @@ fn run(
 /// `output` is NULL or the output that a filter was called with.
 unsafe fn on_output(output: *mut Output, body: impl FnOnce(&mut Output) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
-    status(|| body(unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?))
+    status(|| unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?.change(body))
 }
 
 /// # Safety
@@ -168,16 +183,18 @@ unsafe extern "C" fn titin_output_array(
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
         let output = unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?;
-        // SAFETY: as the caller promises.
-        let mut layout = unsafe { layout(dtype, rank, extents, order) }?;
-        let bytes = layout.bytes().ok_or_else(|| usage(format!("an array of {:?}", layout.shape)))?;
-        if output.names.len() == layout.shape.len() {
-            layout.names.clone_from(&output.names);
-        }
-        let mut filling = filling(bytes)?;
-        let place = filling.rest().as_mut_ptr().cast();
-        output.data = Some((Content::Array(layout), Replacement::Filled(filling)));
-        Ok(place)
+        output.change(|output| {
+            // SAFETY: as the caller promises.
+            let mut layout = unsafe { layout(dtype, rank, extents, order) }?;
+            let bytes = layout.bytes().ok_or_else(|| usage(format!("an array of {:?}", layout.shape)))?;
+            if output.names.len() == layout.shape.len() {
+                layout.names.clone_from(&output.names);
+            }
+            let mut filling = filling(bytes)?;
+            let place = filling.rest().as_mut_ptr().cast();
+            output.data = Some((Content::Array(layout), Replacement::Filled(filling)));
+            Ok(place)
+        })
     })
 }
 

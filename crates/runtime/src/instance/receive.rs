@@ -69,10 +69,10 @@ impl Instance {
             return Ok(false);
         }
         inner.end_steps();
-        let Some(use_) = inner.all_or_none(&mut leading)? else { return Ok(false) };
-        inner.leave_groups(&use_.iteration);
+        let Some(begins) = inner.all_or_none(&mut leading)? else { return Ok(false) };
+        inner.leave_groups(&begins.iteration);
         for source in &following {
-            let (slot, message) = inner.await_message(source, Patience::Forever, &use_)?;
+            let (slot, message) = inner.await_message(source, Patience::Forever, &begins)?;
             source.inlet.lock().put_back(slot, message);
         }
         let sources: Vec<_> = following.into_iter().chain(leading).collect();
@@ -84,7 +84,7 @@ impl Instance {
             let slot = s.slot.unwrap_or(0);
             ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
         });
-        inner.cycle().reuse(ends.collect(), use_.iteration);
+        inner.cycle().reuse(ends.collect(), begins.iteration);
         Ok(true)
     }
 
