@@ -177,7 +177,7 @@ contains
       ! Some arrays of no elements have extents of -1 for gfortran.
       call instance%send("end", pack(numbers, numbers > 2), timestamp=2.0_real64)
       call instance%send("end", pack([.true.], [.false.]), timestamp=2.0_real64)
-      call instance%send("end", achar(255), timestamp=2.0_real64, ierr=ierr)
+      call instance%send("end", char(255), timestamp=2.0_real64, ierr=ierr)
       call check(ierr /= 0, "a text that is not UTF-8")
       call instance%send("end", number, timestamp=2.0_real64, slot=-huge(1), ierr=ierr)
       call check(ierr /= 0, "a slot that there cannot be")
