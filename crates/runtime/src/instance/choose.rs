@@ -178,6 +178,10 @@ impl Outlet {
 
     /// Behind `last`: the number of the first message whose place one of this step takes, if there is one.
     pub(super) fn superseded(&self, iteration: &Iteration) -> Option<u64> {
+        // Every message of every conduit comes by here.
+        if self.end.chain.lasts == 0 {
+            return None;
+        }
         let group = iteration.outer(self.end.chain.lasts);
         self.sent().group.as_ref().filter(|(known, _)| *known == group).map(|(_, first)| *first)
     }
