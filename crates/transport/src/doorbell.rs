@@ -5,6 +5,8 @@
 //! call only if somebody sleeps. The words are plain 32-bit integers that could stand in memory shared with other
 //! processes; a futex on them needs no descriptor, so a thousand instances cost none.
 
+use std::fmt;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::Carrier;
@@ -16,11 +18,27 @@ const SPIN: Duration = Duration::from_micros(20);
 /// How long a caller takes in what comes for others as well, if that does not stop.
 const LONGEST: Duration = Duration::from_millis(10);
 
+/// Beside the count of sleepers: somebody who does not sleep is to be told of the next ring.
+const ARMED: u32 = 1 << 31;
+
 /// Rung by whatever an instance may wait for; waited at by the threads that call it.
+///
+/// Whoever must not wait [listens](Doorbell::listen) instead, and [arms](Doorbell::arm) the bell where others would go
+/// to sleep.
 #[derive(Debug, Default)]
 pub struct Doorbell {
     rings: Futex,
+    /// How many sleep, and whether the bell is armed.
     sleepers: AtomicU32,
+    listener: OnceLock<Listener>,
+}
+
+struct Listener(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a listener")
+    }
 }
 
 /// Why a wait came back.
@@ -45,9 +63,39 @@ impl Doorbell {
         // The order of these two, and of the two in `sleep`, is what loses no ring: either we see the sleeper, or it
         // sees the ring.
         self.rings.increment();
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
+        let sleepers = self.sleepers.load(Ordering::SeqCst);
+        if sleepers > 0 {
+            self.wake(sleepers);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, sleepers: u32) {
+        if sleepers & !ARMED > 0 {
             self.rings.wake_all();
         }
+        if sleepers & ARMED > 0
+            && self.sleepers.fetch_and(!ARMED, Ordering::SeqCst) & ARMED > 0
+            && let Some(Listener(listener)) = self.listener.get()
+        {
+            listener();
+        }
+    }
+
+    /// Has `listener` told of rings, each time by the first one after [`Doorbell::arm`]. It is called on the thread that
+    /// rings, and must neither wait nor call the user's code. A bell has one listener; a second one is passed over.
+    pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
+        let _ = self.listener.set(Listener(Box::new(listener)));
+    }
+
+    /// Has the listener told of the next ring. False if the bell has rung since `seen`, so that there is no need.
+    pub fn arm(&self, seen: u32) -> bool {
+        self.sleepers.fetch_or(ARMED, Ordering::SeqCst);
+        let unchanged = self.rings.is_still(seen);
+        if !unchanged {
+            self.sleepers.fetch_and(!ARMED, Ordering::SeqCst);
+        }
+        unchanged
     }
 
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, come back as rung without a ring.
@@ -171,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn a_listener_is_told_once_each_time_that_the_bell_is_armed() {
+        let (bell, told) = (Doorbell::default(), Arc::new(AtomicU32::new(0)));
+        bell.listen({
+            let told = told.clone();
+            move || drop(told.fetch_add(1, Ordering::SeqCst))
+        });
+        bell.ring();
+        assert_eq!(told.load(Ordering::SeqCst), 0, "nobody asked");
+        let seen = bell.rings();
+        for _ in 0..2 {
+            assert!(bell.arm(bell.rings()));
+            bell.ring();
+            bell.ring();
+        }
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+        assert!(!bell.arm(seen), "it has rung since");
+        bell.ring();
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), None), Wake::Timeout);
+    }
+
+    #[test]
     fn every_sleeper_wakes() {
         let bell = Arc::new(Doorbell::default());
         let seen = bell.rings();
@@ -241,6 +311,36 @@ mod loom_tests {
             wait_for(&bell, &thing);
             other.join().unwrap();
             ringer.join().unwrap();
+        });
+    }
+
+    /// Whoever arms the bell instead of sleeping: it sees the thing, or is told.
+    #[test]
+    fn loom_no_ring_is_lost_on_a_listener() {
+        crate::sync::check(|| {
+            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::new(AtomicBool::new(false)));
+            let told = Arc::new(AtomicBool::new(false));
+            bell.listen({
+                let told = told.clone();
+                move || told.store(true, Ordering::SeqCst)
+            });
+            let ringer = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || {
+                    thing.store(true, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+            let mut seen = false;
+            loop {
+                let rings = bell.rings();
+                seen = seen || thing.load(Ordering::SeqCst);
+                if seen || bell.arm(rings) {
+                    break;
+                }
+            }
+            ringer.join().unwrap();
+            assert!(seen || told.load(Ordering::SeqCst));
         });
     }
 }

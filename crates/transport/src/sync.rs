@@ -30,6 +30,11 @@ mod real {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
 
+        /// Whether the word is `seen`, as seen by who has said before that it waits.
+        pub(crate) fn is_still(&self, seen: u32) -> bool {
+            self.load() == seen
+        }
+
         /// Sleeps until woken, if the word is `seen`; may come back without a reason.
         pub(crate) fn wait(&self, seen: u32, limit: Option<Duration>) -> Wake {
             let limit = limit.map(|limit| futex::Timespec {
@@ -77,6 +82,11 @@ mod checked {
         pub(crate) fn increment(&self) {
             self.word.fetch_add(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn is_still(&self, seen: u32) -> bool {
+            fence(Ordering::SeqCst);
+            self.load() == seen
         }
 
         pub(crate) fn wait(&self, seen: u32, _limit: Option<Duration>) -> Wake {
