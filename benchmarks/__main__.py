@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import time
 
-from benchmarks import check, death, harness, python_pair, start
+from benchmarks import check, death, harness, message, python_pair, start
 
 QUESTIONS = {
+    "message": message.main,
     "python_pair": python_pair.main,
     "start": start.main,
     "death": death.main,
@@ -23,9 +25,12 @@ def main() -> None:
     if unknown := set(arguments.names) - set(QUESTIONS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(QUESTIONS)}")
     for name in arguments.names or QUESTIONS:
-        print(name)
-        harness.save(name, QUESTIONS[name](quick=arguments.quick))
-    harness.table()
+        print(name, flush=True)
+        begin = time.monotonic()
+        harness.save(name, QUESTIONS[name](quick=arguments.quick), quick=arguments.quick)
+        print(f"  in {time.monotonic() - begin:.0f} s", flush=True)
+    if not arguments.quick:
+        harness.table()
 
 
 main()

@@ -18,16 +18,26 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+#: Where a quick look leaves its figures, which are no results.
+LOOKS = ROOT / "build" / "benchmarks" / "looks"
 PROGRAMS = ROOT / "benchmarks" / "programs"
 RIVALS = ROOT / "build" / "rivals"
 MUSCLE3 = "muscle3==0.11.0"
+KIB, MIB = 1 << 10, 1 << 20
+
+#: The sizes that the table shows; the others are in the records, and in a picture. A row with a target is always shown.
+SHOWN = {None, 0, KIB, 64 * KIB, MIB, 64 * MIB}
+
+#: What sweeps find: for each contender, for each case, a figure a round.
+Figures = dict[str, dict[Any, list[float]]]
 
 PAIR = """\
 ymmsl_version: v0.2
@@ -134,15 +144,60 @@ def alternate(rounds: int, titin: Callable[[], float], rival: Callable[[], float
             theirs = rival()
             ours = titin()
         pairs.append((ours, theirs))
-        print(f"\r  round {number + 1}/{rounds}", end="", file=sys.stderr, flush=True)
-    print("\r" + " " * 30 + "\r", end="", file=sys.stderr, flush=True)
+        progress(f"round {number + 1}/{rounds}")
+    progress("")
     return pairs
+
+
+def sweep(rounds: int, contenders: Mapping[str, Callable[[], Mapping[Any, float]]]) -> Figures:
+    """Times all contenders in every round, each by a call that finds a figure for every case. Who begins changes."""
+    names = list(contenders)
+    figures: Figures = {name: {} for name in names}
+    for number in range(rounds):
+        begin = number % len(names)
+        for name in names[begin:] + names[:begin]:
+            progress(f"round {number + 1}/{rounds}: {name}")
+            for case, figure in contenders[name]().items():
+                figures[name].setdefault(case, []).append(figure)
+    progress("")
+    return figures
+
+
+def progress(text: str) -> None:
+    """Says what is being done, on a line that the next one takes."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K  {text}" if text else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def pair(program: Path, macro: Sequence[object], micro: Sequence[object]) -> str:
     """The model of a macro and a micro side that are one program with different arguments."""
     arguments = [json.dumps([str(word) for word in words]) for words in (macro, micro)]
     return PAIR.format(program=program, macro=arguments[0], micro=arguments[1])
+
+
+def stepping(programs: Sequence[tuple[str | Path, Sequence[object]]], conduits: Sequence[str] = ()) -> str:
+    """The model of components c0, c1 and so on, an executable with its arguments each, that exchange messages in each
+    step. ``conduits`` are lines "c0.out: c1.in"; without them each sends to the next and the last to the first."""
+    count = len(programs)
+    lines = conduits or [f"c{number}.out: c{(number + 1) % count}.in" for number in range(count)]
+    sending: dict[str, list[str]] = {}
+    receiving: dict[str, list[str]] = {}
+    for line in lines:
+        sender, _, receivers = line.partition(": ")
+        for end, ports in [(sender, sending), *((end, receiving) for end in receivers.strip("[]").split(", "))]:
+            component, _, port = end.partition(".")
+            ports.setdefault(component, []).append(port)
+    text = ["ymmsl_version: v0.2", "description: For timing.", "models:", "  stepping:", "    components:"]
+    for number in range(count):
+        text += [f"      c{number}:", "        description: one of them", f"        implementation: p{number}"]
+        o_i, s = (" ".join(ports.get(f"c{number}", [])) for ports in (sending, receiving))
+        text.append(f"        ports: {{o_i: [{o_i.replace(' ', ', ')}], s: [{s.replace(' ', ', ')}]}}")
+    text += ["    conduits:", *(f"      {line}" for line in lines), "programs:"]
+    for number, (program, words) in enumerate(programs):
+        arguments = json.dumps([str(word) for word in words])
+        text.append(f"  p{number}: {{executable: {program}, args: {arguments}}}")
+    text += ["resources:", *(f"  stepping.c{number}: {{threads: 1}}" for number in range(count))]
+    return "\n".join(text) + "\n"
 
 
 def rival_python() -> Path:
@@ -155,7 +210,7 @@ def rival_python() -> Path:
     return python
 
 
-def run(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
+def run(command: Sequence[object], folder: Path, **environment: str) -> str:
     """Runs a command to its end; its standard output. What it says is shown if it fails."""
     done = subprocess.run(
         [str(word) for word in command],
@@ -171,10 +226,9 @@ def run(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def scratch() -> tempfile.TemporaryDirectory[str]:
+def scratch(place: Path = Path("/dev/shm")) -> tempfile.TemporaryDirectory[str]:
     """A folder for one run, on memory where there is some: a benchmark of messages is none of the disk."""
-    memory = Path("/dev/shm")
-    return tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
+    return tempfile.TemporaryDirectory(dir=place if place.is_dir() else None)
 
 
 def machine() -> str:
@@ -188,17 +242,31 @@ def machine() -> str:
     return f"{model}, {cores} cores, Linux {platform.release()}"
 
 
-def save(name: str, records: Sequence[Record]) -> None:
-    """Writes the records of one question."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
+def save(name: str, records: Sequence[Record], *, quick: bool) -> None:
+    """Writes the records of one question, and shows them."""
+    folder = LOOKS if quick else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
     data = {
         "machine": machine(),
         "date": date.today().isoformat(),
         "records": [asdict(record) for record in records],
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
-    for record in records:
+    (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+    for record in shown(records):
         print("  " + describe(record))
+
+
+def load(name: str) -> list[Record]:
+    """The records of one question, as they were last measured in full; none if they never were."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return []
+    return [Record(**record) for record in json.loads(path.read_text())["records"]]
+
+
+def shown(records: Sequence[Record]) -> list[Record]:
+    """Those that are worth a line."""
+    return [record for record in records if record.size_bytes in SHOWN or aim(record)]
 
 
 def describe(record: Record) -> str:
@@ -226,13 +294,15 @@ def table() -> None:
     lines = []
     for path in sorted(RESULTS.glob("*.json")):
         data = json.loads(path.read_text())
-        records = [Record(**record) for record in data["records"]]
-        lines += [
-            f"\n**{records[0].question}** ({data['machine']}; {data['date']})\n",
-            "| case | titin | rival | | ratio [95 %] | target | rounds |",
-            "| --- | ---: | ---: | --- | ---: | ---: | ---: |",
-        ]
-        for record in records:
+        question = None
+        for record in shown([Record(**record) for record in data["records"]]):
+            if record.question != question:
+                question = record.question
+                lines += [
+                    f"\n**{question}** ({data['machine']}; {data['date']})\n",
+                    "| case | titin | rival | | ratio [95 %] | target | rounds |",
+                    "| --- | ---: | ---: | --- | ---: | ---: | ---: |",
+                ]
             low, high = record.spread["ratio"]
             rounds = str(record.rounds)
             if record.rival_rounds not in (0, record.rounds):
@@ -241,6 +311,8 @@ def table() -> None:
                 f"| {record.case} | {record.titin:.4g} {record.unit} | {record.rival:.4g} {record.unit} "
                 f"| {record.rival_name} | {record.ratio:.3g} [{low:.3g}, {high:.3g}] | {aim(record)} | {rounds} |"
             )
+        if path.with_suffix(".svg").exists():
+            lines.append(f"\n![{question}](results/{path.stem}.svg)")
     before, rest = text.split(begin, 1)
     after = rest.split(end, 1)[1]
     readme.write_text(before + begin + "\n".join(lines) + "\n" + end + after)

@@ -1,0 +1,35 @@
+"""Curves of time over size, where a table of a few sizes says too little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+#: Hues that can be told from each other by everybody, after Okabe and Ito (2008); the first is titin's.
+HUES = ["#0072b2", "#56b4e9", "#009e73", "#d55e00", "#e69f00", "#cc79a7", "#999999", "#000000"]
+
+
+def curves(path: Path, title: str, lines: Mapping[str, Sequence[tuple[int, float]]], unit: str = "µs") -> None:
+    """Draws a line for each name: time over size in bytes, both logarithmic. What is titin's is drawn thick."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "titin", "font.family": "sans-serif"}):
+        figure, axes = pyplot.subplots(figsize=(8, 5))
+        for number, (name, points) in enumerate(lines.items()):
+            ours = name.startswith("titin")
+            # An empty message has no place on a logarithmic axis; it stands to the left of the others.
+            sizes = [size or 256 for size, _ in points]
+            style = {"linewidth": 2.4, "zorder": 3} if ours else {"linewidth": 1.2, "linestyle": "--"}
+            axes.plot(sizes, [time for _, time in points], label=name, color=HUES[number % len(HUES)], **style)
+        axes.set(xscale="log", yscale="log", title=title, ylabel=unit)
+        ticks = [256, 1 << 10, 1 << 13, 1 << 16, 1 << 20, 1 << 23, 1 << 26]
+        axes.set_xticks(ticks, ["0 B", "1 KiB", "8 KiB", "64 KiB", "1 MiB", "8 MiB", "64 MiB"])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize=9)
+        figure.tight_layout()
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+        pyplot.close(figure)

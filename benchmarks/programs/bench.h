@@ -1,0 +1,179 @@
+/* What the message benchmarks in C share, so that titin and its rivals are timed by the same lines: the two sides of a
+ * ping-pong and of a stream, over a medium that each program brings.
+ *
+ * The first side writes lines "BYTES SECONDS": seconds for one message, one way. A round trip halved, as in the MUSCLE 2
+ * paper. Payloads are rewritten for every message, outside the timed part from 8 KiB on: there the other side says by an
+ * empty message that its answer is ready, and each trip is timed by itself. Below that a clock would cost as much as
+ * the message, so all trips are timed at once. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define KIB ((size_t)1024)
+#define LARGEST (64 * KIB * KIB)
+#define TIMED_AT_ONCE (4 * KIB)
+
+/* How messages are moved. */
+struct medium {
+    void *(*payload)(size_t bytes);               /* memory to fill for the next send */
+    void (*send)(void *data, size_t bytes);       /* when it returns, the memory may be changed */
+    const void *(*receive)(size_t bytes);         /* the data, until release */
+    void (*release)(void);
+    int lends;                                    /* payload() is a part of what a message costs */
+};
+
+/* What is asked for: "ping" or "stream", whether the receiver reads every byte, the share of the trips that is made
+ * (1: all, 4: a quarter), largest size, and the file for the times. */
+struct task {
+    int stream, reads, share;
+    size_t largest;
+    const char *result;
+};
+
+static inline void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static inline struct task task_of(char **arguments) {
+    struct task task = {strcmp(arguments[0], "stream") == 0, atoi(arguments[1]), atoi(arguments[2]),
+                        (size_t)atoll(arguments[3]), arguments[4]};
+    return task;
+}
+
+static inline double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Keeps to the side-th of the cores that this process may use. */
+static inline void pin(int side) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0) fail("sched_getaffinity");
+    const int wanted = side % CPU_COUNT(&all);
+    for (int core = 0, seen = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &all) && seen++ == wanted) {
+            CPU_ZERO(&one);
+            CPU_SET(core, &one);
+            if (sched_setaffinity(0, sizeof one, &one) != 0) fail("sched_setaffinity");
+            return;
+        }
+    }
+}
+
+/* Memory for the largest message, written once so that no page is missing later. */
+static inline void *memory(size_t bytes) {
+    void *found = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
+    if (!found) fail("memory");
+    memset(found, 1, bytes);
+    return found;
+}
+
+/* Reads every byte. */
+static inline void read_all(const void *data, size_t bytes) {
+    const uint64_t *words = data;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < bytes / 8; i++) sum += words[i];
+    __asm__ volatile("" : : "r"(sum));
+}
+
+static inline void check(const unsigned char *data, size_t bytes, int stamp) {
+    if (bytes && (data[0] != (unsigned char)stamp || data[bytes - 1] != (unsigned char)stamp)) {
+        fprintf(stderr, "a message of %zu bytes holds %d and %d, not %d\n", bytes, data[0], data[bytes - 1],
+                (unsigned char)stamp);
+        exit(1);
+    }
+}
+
+static inline long trips_of(size_t bytes, int share) {
+    long trips = bytes ? (long)(LARGEST / bytes) : 1000;
+    trips = trips > 1000 ? 1000 : trips < 7 ? 7 : trips;
+    return trips / share > 2 ? trips / share : 2;
+}
+
+static inline void take(const struct medium *m, size_t bytes, int stamp, int reads) {
+    const void *data = m->receive(bytes);
+    if (reads) read_all(data, bytes);
+    check(data, bytes, stamp);
+    m->release();
+}
+
+static inline void give(const struct medium *m, size_t bytes, int stamp) {
+    void *data = m->payload(bytes);
+    memset(data, stamp, bytes);
+    m->send(data, bytes);
+}
+
+static inline void ping(const struct medium *m, const struct task *task, size_t bytes, FILE *out) {
+    const long trips = trips_of(bytes, task->share), warm = trips / 10 + 1;
+    const int at_once = bytes <= TIMED_AT_ONCE;
+    double seconds = 0, begin = 0;
+    for (long trip = -warm; trip < trips; trip++) {
+        if (trip == 0) seconds = 0;
+        if (!at_once || trip == 0) begin = now();
+        void *data = m->payload(bytes);
+        if (!at_once && m->lends) seconds += now() - begin;
+        memset(data, (int)trip, bytes);
+        if (!at_once) {
+            take(m, 0, 0, 0);
+            begin = now();
+        }
+        m->send(data, bytes);
+        take(m, bytes, (int)trip + 1, task->reads);
+        if (!at_once) seconds += now() - begin;
+    }
+    if (at_once) seconds = now() - begin;
+    fprintf(out, "%zu %.9e\n", bytes, seconds / (double)trips / 2);
+}
+
+static inline void pong(const struct medium *m, const struct task *task, size_t bytes) {
+    const long trips = trips_of(bytes, task->share), warm = trips / 10 + 1;
+    for (long trip = -warm; trip < trips; trip++) {
+        void *data = m->payload(bytes);
+        memset(data, (int)trip + 1, bytes);
+        if (bytes > TIMED_AT_ONCE) m->send(m->lends ? m->payload(0) : data, 0);
+        take(m, bytes, (int)trip, task->reads);
+        m->send(data, bytes);
+    }
+}
+
+/* Messages one after the other, one way; the last is answered. */
+static inline void stream(const struct medium *m, const struct task *task, size_t bytes, int first, FILE *out) {
+    const long count = 200000 / task->share, warm = count / 20;
+    double begin = 0;
+    for (long i = -warm; i < count; i++) {
+        if (i == 0) begin = now();
+        if (first) give(m, bytes, (int)i);
+        else take(m, bytes, (int)i, task->reads);
+    }
+    if (first) {
+        take(m, 0, 0, 0);
+        fprintf(out, "%zu %.9e\n", bytes, (now() - begin) / (double)count);
+    } else {
+        give(m, 0, 0);
+    }
+}
+
+/* One side of the task; the first one, 0, writes the times. */
+static inline void play(const struct medium *m, const struct task *task, int side) {
+    FILE *out = side == 0 ? fopen(task->result, "w") : NULL;
+    if (side == 0 && !out) fail(task->result);
+    if (task->stream) {
+        for (size_t bytes = 0; bytes <= task->largest; bytes = bytes ? bytes * 4 : 64) stream(m, task, bytes, side == 0, out);
+    } else {
+        for (size_t bytes = 0; bytes <= task->largest; bytes = bytes ? bytes * 2 : KIB) {
+            if (side == 0) ping(m, task, bytes, out);
+            else pong(m, task, bytes);
+        }
+    }
+    if (out && fclose(out) != 0) fail(task->result);
+}
+
+#endif
