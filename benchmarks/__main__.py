@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 
-from benchmarks import check, death, harness, message, python_pair, start
+from benchmarks import check, conduits, death, harness, message, multicast, python_pair, rate, ring, start
 
 QUESTIONS = {
     "message": message.main,
+    "rate": rate.main,
+    "multicast": multicast.main,
+    "conduits": conduits.main,
+    "ring": ring.main,
     "python_pair": python_pair.main,
     "start": start.main,
     "death": death.main,

@@ -34,7 +34,7 @@ MUSCLE3 = "muscle3==0.11.0"
 KIB, MIB = 1 << 10, 1 << 20
 
 #: The sizes that the table shows; the others are in the records, and in a picture. A row with a target is always shown.
-SHOWN = {None, 0, KIB, 64 * KIB, MIB, 64 * MIB}
+SHOWN = {None, 0, 64, 256, KIB, 64 * KIB, MIB, 64 * MIB}
 
 #: What sweeps find: for each contender, for each case, a figure a round.
 Figures = dict[str, dict[Any, list[float]]]
@@ -240,6 +240,11 @@ def machine() -> str:
             break
     cores = len(os.sched_getaffinity(0))
     return f"{model}, {cores} cores, Linux {platform.release()}"
+
+
+def named(size: int) -> str:
+    """A size as people say it."""
+    return f"{size} B" if size < KIB else f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
 
 
 def save(name: str, records: Sequence[Record], *, quick: bool) -> None:

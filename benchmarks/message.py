@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import KIB, MIB, RESULTS, Figures, Record, compare, run, scratch, stepping, sweep
+from benchmarks.harness import KIB, MIB, RESULTS, Figures, Record, compare, named, run, scratch, stepping, sweep
 from benchmarks.picture import curves
 
 LARGEST = 64 * MIB
@@ -86,11 +86,6 @@ def records(question: str, ours: str, figures: Figures, rivals: Sequence[str]) -
             pairs = list(zip(figures[ours][size], figures[rival][size]))
             found.append(compare(question, f"{ours}, {named(size)}", pairs, rival=rival, unit="µs", size=size))
     return found
-
-
-def named(size: int) -> str:
-    """A size as people say it."""
-    return f"{size} B" if size < KIB else f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
 
 
 def aim(found: Sequence[Record], case: str, target: float, rivals: Sequence[str]) -> None:

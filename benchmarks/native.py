@@ -84,7 +84,15 @@ def times(path: Path) -> dict[int, float]:
     return {int(size): 1e6 * float(seconds) for size, seconds in lines}
 
 
-def titin_run(model: str, folder: Path, *flags: str) -> None:
-    """Runs a model of this text with everything in the folder."""
+def titin_run(model: str, folder: Path, *flags: str, cores: int | None = None) -> None:
+    """Runs a model of this text with everything in the folder, on so many cores if that is said."""
     (folder / "model.ymmsl").write_text(model)
-    run([TITIN, "run", "model.ymmsl", "--run-dir", folder / "run", *flags], folder)
+    run([*on_cores(cores), TITIN, "run", "model.ymmsl", "--run-dir", folder / "run", *flags], folder)
+
+
+def on_cores(count: int | None) -> list[str]:
+    """What goes before a command that may use so many cores."""
+    if count is None:
+        return []
+    first = sorted(os.sched_getaffinity(0))[:count]
+    return ["taskset", "-c", ",".join(str(core) for core in first)]

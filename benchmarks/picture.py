@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 #: Hues that can be told from each other by everybody, after Okabe and Ito (2008); the first is titin's.
-HUES = ["#0072b2", "#56b4e9", "#009e73", "#d55e00", "#e69f00", "#cc79a7", "#999999", "#000000"]
+HUES = ["#0072b2", "#56b4e9", "#009e73", "#d55e00", "#e69f00", "#cc79a7", "#999999", "#000000", "#882255", "#44aa99"]
 
 
 def curves(path: Path, title: str, lines: Mapping[str, Sequence[tuple[int, float]]], unit: str = "µs") -> None:

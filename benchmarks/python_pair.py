@@ -1,51 +1,76 @@
-"""What a message costs between two Python programs over TCP, next to MUSCLE3."""
+"""What a message costs between two Python programs, next to MUSCLE3."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.harness import PROGRAMS, Record, alternate, compare, pair, rival_python, run, scratch
+from benchmarks import native
+from benchmarks.harness import (
+    KIB,
+    MIB,
+    PROGRAMS,
+    RESULTS,
+    Record,
+    compare,
+    named,
+    pair,
+    rival_python,
+    run,
+    scratch,
+    sweep,
+)
+from benchmarks.picture import curves
 
-#: case, elements of float64, steps per round
-CASES = [("0 B", 0, 1000), ("1 KiB", 128, 1000), ("1 MiB", 1 << 17, 50), ("64 MiB", 1 << 23, 4)]
+LARGEST = 64 * MIB
+QUESTION = "One message between two Python programs, one way"
+RIVAL = "MUSCLE3 0.11"
 
 
-def model(library: str, python: Path, elements: int, steps: int, result: Path) -> str:
-    """The pair in Python, with this library; the seconds per message go to ``result``."""
-    macro = [PROGRAMS / "macro.py", library, elements, steps, result]
+def model(library: str, python: Path, share: int, largest: int, result: Path) -> str:
+    """The pair in Python, with this library; the times go to ``result``."""
+    macro = [PROGRAMS / "macro.py", library, share, largest, result]
     return pair(python, macro, [PROGRAMS / "micro.py", library])
 
 
-def once(library: str, elements: int, steps: int) -> float:
-    """Runs a pair; microseconds per message, one way."""
-    python = Path(sys.executable) if library == "titin" else rival_python()
-    with scratch() as name:
-        folder = Path(name)
-        result = folder / "seconds"
-        (folder / "pair.ymmsl").write_text(model(library, python, elements, steps, result))
-        tools = python.parent
-        if library == "titin":
-            command = [tools / "titin", "run", "pair.ymmsl", "--run-dir", folder / "run"]
-        else:
-            command = [tools / "muscle_manager", "--start-all", "--run-dir", folder / "run", "pair.ymmsl"]
-            (folder / "run").mkdir()
-        run(command, folder)
-        return float(result.read_text()) * 1e6
+def once(library: str, share: int) -> Callable[[], dict[int, float]]:
+    """A sweep over all sizes; microseconds per message, one way."""
+
+    def run_it() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            result = folder / "times"
+            if library == "titin":
+                native.titin_run(model(library, Path(sys.executable), share, LARGEST, result), folder)
+            else:
+                muscle3_run(model(library, rival_python(), share, LARGEST, result), folder)
+            return native.times(result)
+
+    return run_it
+
+
+def muscle3_run(text: str, folder: Path) -> None:
+    """Runs a model with MUSCLE3's manager."""
+    (folder / "run").mkdir()
+    (folder / "model.ymmsl").write_text(text)
+    run([rival_python().parent / "muscle_manager", "--start-all", "--run-dir", folder / "run", "model.ymmsl"], folder)
 
 
 def main(quick: bool) -> list[Record]:
-    """All sizes."""
-    records = []
-    for case, elements, steps in CASES:
-        pairs = alternate(
-            3 if quick else 15,
-            lambda e=elements, s=steps: once("titin", e, s),  # type: ignore[misc]
-            lambda e=elements, s=steps: once("muscle3", e, s),  # type: ignore[misc]
-        )
-        question = "One message between two Python programs, one way, TCP"
-        target = {"0 B": 0.02, "64 MiB": 0.04}.get(case)
-        records.append(
-            compare(question, case, pairs, rival="MUSCLE3 0.11", unit="µs", size=8 * elements, target=target)
-        )
-    return records
+    """All sizes, a run of each in every round."""
+    rounds, share = (2, 8) if quick else (15, 1)
+    figures = sweep(rounds, {"titin": once("titin", share), RIVAL: once("muscle3", share)})
+    targets = {0: 0.02, 16 * MIB: 0.04}
+    found = []
+    for size in [0] + [KIB << power for power in range(17)]:
+        pairs = list(zip(figures["titin"][size], figures[RIVAL][size]))
+        found.append(compare(QUESTION, named(size), pairs, rival=RIVAL, unit="µs", size=size, target=targets.get(size)))
+    if not quick:
+        sizes = [record.size_bytes or 0 for record in found]
+        lines = {
+            "titin, Python": list(zip(sizes, [record.titin for record in found])),
+            "MUSCLE3 0.11, Python": list(zip(sizes, [record.rival for record in found])),
+        }
+        curves(RESULTS / "python_pair.svg", QUESTION, lines)
+    return found

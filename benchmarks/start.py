@@ -33,14 +33,10 @@ def bare() -> float:
 
 def muscle3() -> float:
     """Seconds of a whole MUSCLE3 run of two Python programs."""
-    python = rival_python()
+    model = python_pair.model("muscle3", rival_python(), 1, 0, Path("times"))
     with scratch() as name:
-        folder = Path(name)
-        (folder / "run").mkdir()
-        model = python_pair.model("muscle3", python, 0, MESSAGES // 2, folder / "seconds")
-        (folder / "pair.ymmsl").write_text(model)
         begin = time.perf_counter()
-        run([python.parent / "muscle_manager", "--start-all", "--run-dir", folder / "run", "pair.ymmsl"], folder)
+        python_pair.muscle3_run(model, Path(name))
         return time.perf_counter() - begin
 
 

@@ -98,6 +98,12 @@ static inline long trips_of(size_t bytes, int share) {
     return trips / share > 2 ? trips / share : 2;
 }
 
+/* How often a message of this size goes to several receivers. */
+static inline long multicasts(size_t bytes, int share) {
+    const long trips = bytes <= 64 * KIB ? 400 : bytes <= KIB * KIB ? 60 : 10;
+    return trips / share > 2 ? trips / share : 2;
+}
+
 static inline void take(const struct medium *m, size_t bytes, int stamp, int reads) {
     const void *data = m->receive(bytes);
     if (reads) read_all(data, bytes);

@@ -1,0 +1,36 @@
+/* What a message costs where many are told apart: by tags, since MPI has no conduits. The other side takes any tag, and
+ * answers.
+ *
+ * Arguments: number of tags, trips, file for the time. */
+#include <mpi.h>
+
+#include "bench.h"
+
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc != 4) return fprintf(stderr, "%s: three arguments are needed\n", argv[0]), 2;
+    const int count = atoi(argv[1]);
+    const long trips = atol(argv[2]), warm = 2L * count;
+    pin(rank);
+    double begin = 0;
+    for (long trip = -warm; trip < trips; trip++) {
+        if (trip == 0) begin = now();
+        if (rank == 0) {
+            MPI_Send(NULL, 0, MPI_BYTE, 1, (int)((trip + warm) % count), MPI_COMM_WORLD);
+            MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(NULL, 0, MPI_BYTE, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        }
+    }
+    if (rank == 0) {
+        FILE *times = fopen(argv[3], "w");
+        if (!times) fail(argv[3]);
+        fprintf(times, "%d %.9e\n", count, (now() - begin) / (double)trips / 2);
+        if (fclose(times) != 0) fail(argv[3]);
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* What a message costs where many sockets are open: one after the other carries an empty message, the other side polls
+ * them all, and answers. Over ZeroMQ, a PAIR socket for each.
+ *
+ * Arguments: number of sockets, stem of the addresses ("ipc:///path"), trips, file for the time. */
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "bench.h"
+
+static void must(int status, const char *what) {
+    if (status < 0) {
+        fprintf(stderr, "%s: %s\n", what, zmq_strerror(zmq_errno()));
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 5) return fprintf(stderr, "%s: four arguments are needed\n", argv[0]), 2;
+    const int count = atoi(argv[1]);
+    const long trips = atol(argv[3]), warm = 2L * count;
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    const pid_t child = fork();
+    if (child < 0) fail("fork");
+    const int side = child == 0;
+    pin(side);
+    void *context = zmq_ctx_new();
+    zmq_ctx_set(context, ZMQ_MAX_SOCKETS, count + 16);
+    zmq_pollitem_t *items = calloc((size_t)count + 1, sizeof *items);
+    for (int i = 0; i <= count; i++) {
+        char address[256];
+        snprintf(address, sizeof address, "%s%d", argv[2], i);
+        items[i].socket = zmq_socket(context, ZMQ_PAIR);
+        items[i].events = ZMQ_POLLIN;
+        if (side == 0) must(zmq_bind(items[i].socket, address), "zmq_bind");
+        else must(zmq_connect(items[i].socket, address), "zmq_connect");
+    }
+    /* The last one is for the answers. */
+    void *back = items[count].socket;
+    double begin = 0;
+    for (long trip = -warm; trip < trips; trip++) {
+        if (trip == 0) begin = now();
+        if (side == 0) {
+            must(zmq_send(items[(trip + warm) % count].socket, NULL, 0, 0), "zmq_send");
+            must(zmq_recv(back, NULL, 0, 0), "zmq_recv");
+        } else {
+            must(zmq_poll(items, count, -1), "zmq_poll");
+            for (int i = 0; i < count; i++) {
+                if (items[i].revents & ZMQ_POLLIN) must(zmq_recv(items[i].socket, NULL, 0, 0), "zmq_recv");
+            }
+            must(zmq_send(back, NULL, 0, 0), "zmq_send");
+        }
+    }
+    if (side == 0) {
+        FILE *times = fopen(argv[4], "w");
+        if (!times) fail(argv[4]);
+        fprintf(times, "%d %.9e\n", count, (now() - begin) / (double)trips / 2);
+        if (fclose(times) != 0) fail(argv[4]);
+    }
+    for (int i = 0; i <= count; i++) zmq_close(items[i].socket);
+    zmq_ctx_term(context);
+    if (side == 0) wait(NULL);
+    return 0;
+}
