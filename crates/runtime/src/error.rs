@@ -36,6 +36,8 @@ pub enum Kind {
     Filter = 14,
     /// The instance has failed before, or is closed.
     Closed = 15,
+    /// No error: a light instance's call cannot go on yet, and is to be made again.
+    Pending = 16,
 }
 
 /// An error: its kind, and what failed, why, and what to do.
@@ -54,6 +56,16 @@ impl Error {
     /// An error of a kind.
     pub fn new(kind: Kind, text: impl Into<String>) -> Self {
         Error { kind, text: text.into() }
+    }
+
+    /// What a call of a light instance comes to that cannot go on yet.
+    pub(crate) fn pending() -> Self {
+        Error { kind: Kind::Pending, text: String::new() }
+    }
+
+    /// Whether it only says that the call is to be made again.
+    pub fn is_pending(&self) -> bool {
+        self.kind == Kind::Pending
     }
 
     /// Whether it is only the consequence of a failure elsewhere.

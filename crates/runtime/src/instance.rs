@@ -2,30 +2,33 @@
 
 mod choose;
 mod close;
+mod open;
 mod receive;
 mod report;
 mod send;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 
-use titin_model::{Habits, InstanceName, Operator, Settings};
-use titin_transport::{Carrier, Doorbell, InboxOptions, Window};
-use titin_wire::control::{Event, Registration, Scale, ToManager, Welcome};
+use titin_model::{Habits, InstanceName, Settings};
+use titin_transport::{Carrier, Doorbell, InboxOptions};
+use titin_wire::control::{Event, Scale, ToManager};
 use titin_wire::settings::{Overlay, Setting};
 
-use crate::filter::{Chain, inside};
+use crate::filter::inside;
+use crate::light::Light;
 use crate::options::Interrupt;
-use crate::port::{End, Inlet, InletState, Outlet, Port};
-use crate::process::{Process, forked, host, not_forked};
+use crate::port::{End, Inlet, Outlet, Port};
+use crate::process::{Process, forked, not_forked};
 use crate::profile::{Region, Trace};
 use crate::sel::Loop;
-use crate::{Error, Kind, Options, PortInfo, Result, SettingValue};
+use crate::{Error, Kind, PortInfo, Result, SettingValue};
 
+pub use open::Opening;
 pub use receive::Patience;
 pub(crate) use report::event;
+pub(crate) use send::Sending;
 
 /// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
 const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
@@ -77,43 +80,13 @@ pub(crate) struct Inner {
     sending: AtomicU64,
     over: AtomicBool,
     first_error: Mutex<Option<Error>>,
+    /// Of an instance that does not wait.
+    pub(crate) light: Option<Light>,
+    /// How far closing has come.
+    ending: Mutex<close::Ending>,
 }
 
 impl Instance {
-    /// Joins the run as the instance that the options or the environment name, and waits until the manager has
-    /// answered.
-    ///
-    /// # Errors
-    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Filter`] if a filter of the user's cannot be found.
-    pub fn open(options: Options) -> Result<Self> {
-        let (name, run) = (options.find_instance()?, options.find_run()?);
-        let process = Process::join(&run)?;
-        let registration = Registration {
-            instance: name.clone(),
-            endpoint: titin_wire::EndpointId(0),
-            addresses: Vec::new(),
-            pid: std::process::id(),
-            host: host(),
-            ports: options.ports.clone(),
-            language: options.language.clone(),
-            release: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let welcome = process.register(registration, options.interrupt.as_ref())?;
-        let built = Inner::build(&name, &options, &process, &welcome);
-        let inner = Arc::new(built.inspect_err(|error| {
-            process.tell(&ToManager::Failed {
-                instance: name.clone(),
-                text: error.text.clone(),
-                echo: false,
-            });
-        })?);
-        process.admit(&inner, &welcome);
-        if let Some(interrupted) = options.interrupt {
-            let _ = inner.interrupt.set(interrupted);
-        }
-        Ok(Instance { inner })
-    }
-
     /// Its name, as users write it: `macro[3]`.
     pub fn name(&self) -> &str {
         &self.inner.name
@@ -289,8 +262,8 @@ impl Instance {
         let outcome = noted.map_or_else(|| inner.finish(), Err);
         match &outcome {
             Ok(()) => inner.leave(),
-            // An interrupted close may be tried again.
-            Err(error) if error.kind == Kind::Interrupted => {}
+            // One that was interrupted, or does not wait, goes on when it is called again.
+            Err(error) if matches!(error.kind, Kind::Interrupted | Kind::Pending) => {}
             Err(error) => inner.fail(error),
         }
         outcome
@@ -316,103 +289,6 @@ impl Drop for Instance {
 }
 
 impl Inner {
-    fn build(name: &str, options: &Options, process: &Arc<Process>, welcome: &Welcome) -> Result<Self> {
-        let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
-        let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
-        let bell = Arc::new(Doorbell::default());
-        let mut ports = Vec::new();
-        let mut places = HashMap::new();
-        let mut timelines: Vec<String> = Vec::new();
-        for declared in &welcome.ports {
-            let operator = Operator::from_key(&declared.operator)
-                .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
-            places.insert(declared.name.as_str(), ports.len());
-            ports.push(Port::new(declared.name.clone(), operator, declared.vector));
-        }
-        for wire in &welcome.wires {
-            let index =
-                *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
-            let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
-            let port: &mut Port = &mut ports[index];
-            let place = port.place(wire);
-            port.timeline = match &wire.timeline {
-                None => 0,
-                Some(timeline) => {
-                    1 + timelines.iter().position(|known| known == timeline).unwrap_or_else(|| {
-                        timelines.push(timeline.clone());
-                        timelines.len() - 1
-                    })
-                }
-            };
-            if port.resizable && chain.chooses() {
-                let text = format!(
-                    "port '{}' of {name}: its sender counts the slots at run time, so the filters `last`, `repeat` and \
-                     `pad` cannot choose among its messages",
-                    wire.port
-                );
-                return Err(Error::new(Kind::Usage, text));
-            }
-            let uses = chain.lasts > 0;
-            let end = End::new(wire, chain);
-            let limits = (wire.buffer_messages, wire.buffer_bytes);
-            if wire.sends {
-                // What gives way to newer messages may never arrive, so bytes say nothing.
-                let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
-                let window = Arc::new(Window::new(bell.clone(), messages, bytes));
-                process.exchange.open_window(wire.conduit, window.clone());
-                port.outlets[place].push(Outlet {
-                    end,
-                    window,
-                    told: Mutex::default(),
-                    sent: Mutex::default(),
-                });
-            } else {
-                let inbox = process.exchange.inbox(wire.conduit);
-                port.inlets[place] =
-                    Some(Inlet { end, inbox, limits, state: Mutex::<InletState>::default() });
-            }
-        }
-        // What leads nowhere does not count the steps of what does.
-        let apart = timelines.len() + 1;
-        ports.iter_mut().filter(|port| !port.connected()).for_each(|port| port.timeline = apart);
-        let mut settings = Settings::default();
-        welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
-        let end = welcome
-            .end
-            .as_ref()
-            .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
-        let habits = Habits::of(&settings, &path);
-        Ok(Inner {
-            name: name.to_owned(),
-            path,
-            habits,
-            process: process.clone(),
-            bell,
-            ports,
-            cycle: Mutex::new(Loop::new(true)),
-            counts_steps: welcome.counts_steps,
-            beginning: AtomicBool::new(false),
-            settings,
-            overlay: Mutex::default(),
-            numbered: Mutex::default(),
-            scale: welcome.scale.clone(),
-            end,
-            trace: Trace::new(habits.trace.unwrap_or(welcome.trace)),
-            simulated: AtomicU64::new(f64::NAN.to_bits()),
-            progress: Mutex::default(),
-            interrupt: OnceLock::new(),
-            waits: AtomicU64::new(0),
-            waiting: Mutex::default(),
-            caller: OnceLock::new(),
-            threaded: AtomicBool::new(false),
-            sends: AtomicU64::new(0),
-            turn: AtomicUsize::new(0),
-            sending: AtomicU64::new(0),
-            over: AtomicBool::new(false),
-            first_error: Mutex::default(),
-        })
-    }
-
     /// The ports that the program sends and receives on.
     fn own_ports(&self) -> impl Iterator<Item = &Port> {
         self.ports.iter().filter(|port| port.name != SETTINGS_IN)

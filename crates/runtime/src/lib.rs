@@ -27,6 +27,7 @@ mod error;
 mod filter;
 mod instance;
 mod iteration;
+mod light;
 mod message;
 mod options;
 mod port;
@@ -38,7 +39,8 @@ mod wait;
 
 pub use error::{Error, Kind, Result};
 pub use filter::{Function, Functions, Mapped};
-pub use instance::{Instance, Patience, PortId};
+pub use instance::{Instance, Opening, Patience, PortId};
+pub use light::Ready;
 pub use message::{Message, Payload};
 pub use options::Options;
 pub use port::PortInfo;

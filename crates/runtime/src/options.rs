@@ -1,7 +1,7 @@
 //! How a program opens an instance.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
 use titin_wire::Secret;
@@ -10,7 +10,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
 
 use crate::filter::Functions;
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Ready, Result};
 
 /// What a program says when it opens an instance. By default everything comes from the environment.
 #[derive(Default)]
@@ -21,6 +21,7 @@ pub struct Options {
     pub(crate) language: String,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
+    pub(crate) ready: Option<(Arc<Ready>, u64)>,
 }
 
 /// Whether the program wants a call that waits to end.
@@ -107,6 +108,13 @@ impl Options {
     /// and already while the instance is opened. An interrupted opening fails the run if the manager has heard of it.
     pub fn on_interrupt(mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.interrupt = Some(Box::new(interrupted));
+        self
+    }
+
+    /// Makes the instance light: where a call would wait it comes back with [`Kind::Pending`], and the instance is put on
+    /// this list, under this number, once it may go on. Then the same call is made again, with the same arguments.
+    pub fn ready(mut self, list: Arc<Ready>, number: u64) -> Self {
+        self.ready = Some((list, number));
         self
     }
 

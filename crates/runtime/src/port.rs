@@ -12,6 +12,7 @@ use titin_wire::meta::Codec;
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
+use crate::instance::Sending;
 use crate::iteration::Iteration;
 use crate::profile::Meter;
 use crate::{Error, Kind, Message, Result};
@@ -42,6 +43,8 @@ pub(crate) struct Port {
     pub(crate) timeline: usize,
     slots: AtomicU32,
     busy: AtomicBool,
+    /// The send of a light instance that is pending.
+    pub(crate) sending: Mutex<Option<Box<Sending>>>,
     /// Per slot (only one if the slots are counted at run time), the conduits that it sends along.
     pub(crate) outlets: Vec<Vec<Outlet>>,
     /// Per slot (only one if the slots are counted at run time), the conduit that it receives from.
@@ -118,6 +121,7 @@ impl Port {
             timeline: 0,
             slots: AtomicU32::new(1),
             busy: AtomicBool::new(false),
+            sending: Mutex::default(),
             outlets: Vec::new(),
             inlets: Vec::new(),
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Reactor, Wake, descriptors,
+    Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Reactor, descriptors,
 };
 use titin_wire::connection::Connection;
 use titin_wire::control::{
@@ -22,8 +22,6 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, EndpointId, Secret};
 
 use crate::instance::Inner;
-use crate::options::Interrupt;
-use crate::wait::SLICE;
 use crate::{Error, Kind, Result};
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
@@ -33,7 +31,7 @@ const MANAGER: u128 = 0;
 const TICK: Duration = Duration::from_millis(500);
 
 /// How long the manager may take to answer a registration. It answers at once, whoever else has come.
-const ANSWER: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 
 /// How long the manager is given to explain why a link to a peer broke.
 const EXPLANATION: Duration = Duration::from_secs(2);
@@ -75,7 +73,6 @@ pub(crate) struct Process {
     inproc: Arc<Inproc>,
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
-    bell: Doorbell,
     failed: AtomicBool,
     state: Mutex<State>,
 }
@@ -90,7 +87,8 @@ struct State {
     beaten: Option<Instant>,
     outbox: Vec<Vec<u8>>,
     instances: HashMap<String, Arc<Inner>>,
-    answers: HashMap<String, Result<Welcome>>,
+    /// Who has asked to join.
+    asked: HashMap<String, Asked>,
     /// Where instances are that we have a conduit with.
     locations: HashMap<String, EndpointId>,
     residents: HashMap<EndpointId, Vec<String>>,
@@ -99,6 +97,13 @@ struct State {
     unrouted: HashMap<String, Vec<Arc<Inner>>>,
     finished: HashSet<String>,
     failure: Option<Error>,
+}
+
+/// An instance that has asked to join.
+struct Asked {
+    bell: Arc<Doorbell>,
+    since: Instant,
+    answer: Option<Result<Welcome>>,
 }
 
 enum Route {
@@ -141,7 +146,6 @@ impl Process {
             exchange: exchange.clone(),
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
-            bell: Doorbell::default(),
             failed: AtomicBool::new(false),
             state: Mutex::default(),
         });
@@ -162,42 +166,56 @@ impl Process {
         Ok(process)
     }
 
-    /// Registers an instance and waits for the manager's answer; `interrupted` may end the wait.
-    pub(crate) fn register(
-        &self,
-        mut registration: Registration,
-        interrupted: Option<&Interrupt>,
-    ) -> Result<Welcome> {
-        let name = registration.instance.clone();
-        registration.endpoint = self.id;
-        registration.addresses = self.addresses.get().cloned().unwrap_or_default();
-        if self.lock().instances.contains_key(&name) {
+    /// Asks the manager to let an instance in; its answer rings the bell.
+    pub(crate) fn ask(&self, mut registration: Registration, bell: Arc<Doorbell>) -> Result<()> {
+        let name = &registration.instance;
+        let mut state = self.lock();
+        if state.instances.contains_key(name) || state.asked.contains_key(name) {
             let text =
                 format!("instance {name} is open in this process already; close it first, or open another");
             return Err(Error::new(Kind::Usage, text));
         }
+        state.asked.insert(name.clone(), Asked { bell, since: Instant::now(), answer: None });
+        drop(state);
+        registration.endpoint = self.id;
+        registration.addresses = self.addresses.get().cloned().unwrap_or_default();
         self.tell(&ToManager::Register(registration));
-        let asked = Instant::now();
-        loop {
-            let rings = self.bell.rings();
-            if let Some(answer) = self.lock().answers.remove(&name) {
-                return answer;
-            }
-            self.check()?;
-            let Some(left) = ANSWER.checked_sub(asked.elapsed()) else {
-                let text = format!(
-                    "the run's manager has not answered {name} within {ANSWER:?}: it hangs, or is stopped"
-                );
-                return Err(Error::new(Kind::Connection, text));
-            };
-            let wake = self.bell.wait(rings, Some(interrupted.map_or(left, |_| SLICE.min(left))), None);
-            if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
-                // The manager may have let it in meanwhile, or do so yet.
-                let text = "a signal has interrupted it while it joined the run".to_owned();
-                self.tell(&ToManager::Failed { instance: name, text: text.clone(), echo: false });
-                return Err(Error::new(Kind::Interrupted, text));
-            }
+        Ok(())
+    }
+
+    /// The manager's answer to an instance that has asked, if it has come.
+    ///
+    /// # Errors
+    /// If it was refused, the run has failed, or the manager takes too long.
+    pub(crate) fn answer(&self, name: &str) -> Result<Option<Welcome>> {
+        let mut state = self.lock();
+        let asked = state.asked.get_mut(name).expect("it has asked");
+        let (answer, since) = (asked.answer.take(), asked.since);
+        if answer.is_some() {
+            state.asked.remove(name);
         }
+        drop(state);
+        if let Some(answer) = answer {
+            return answer.map(Some);
+        }
+        self.check()?;
+        if since.elapsed() >= ANSWER {
+            let text = format!(
+                "the run's manager has not answered {name} within {ANSWER:?}: it hangs, or is stopped"
+            );
+            return Err(Error::new(Kind::Connection, text));
+        }
+        Ok(None)
+    }
+
+    /// Forgets that an instance has asked. The manager may have let it in meanwhile, or do so yet.
+    pub(crate) fn ask_no_more(&self, name: &str) {
+        self.lock().asked.remove(name);
+    }
+
+    /// Has the background thread look soon for what is due.
+    pub(crate) fn look_soon(&self) {
+        self.reactor().tick();
     }
 
     /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
@@ -349,24 +367,35 @@ impl Process {
     }
 
     fn ring_all(&self) {
-        self.bell.ring();
-        let instances: Vec<Arc<Inner>> = self.lock().instances.values().cloned().collect();
-        instances.iter().for_each(|inner| inner.bell.ring());
+        let state = self.lock();
+        let asked: Vec<Arc<Doorbell>> = state.asked.values().map(|asked| asked.bell.clone()).collect();
+        let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
+        drop(state);
+        asked.iter().chain(instances.iter().map(|inner| &inner.bell)).for_each(|bell| bell.ring());
     }
 
     fn instance(&self, name: &str) -> Option<Arc<Inner>> {
         self.lock().instances.get(name).cloned()
     }
 
+    fn answered(&self, name: &str, answer: Result<Welcome>) {
+        let mut state = self.lock();
+        // Whoever asked may have given up.
+        let Some(asked) = state.asked.get_mut(name) else { return };
+        asked.answer = Some(answer);
+        let bell = asked.bell.clone();
+        drop(state);
+        bell.ring();
+    }
+
     fn told(&self, message: ToProgram) {
         match message {
             ToProgram::Registered(welcome) => {
-                self.lock().answers.insert(welcome.instance.clone(), Ok(welcome));
-                self.bell.ring();
+                let name = welcome.instance.clone();
+                self.answered(&name, Ok(welcome));
             }
             ToProgram::Refused { instance, text } => {
-                self.lock().answers.insert(instance, Err(Error::new(Kind::Connection, text)));
-                self.bell.ring();
+                self.answered(&instance, Err(Error::new(Kind::Connection, text)));
             }
             ToProgram::Peers { peers } => self.found(peers),
             ToProgram::Probe { instance, probe, conduits } => {
@@ -410,14 +439,26 @@ impl Process {
             if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
                 state.heard = state.heard.map(|_| Instant::now());
             }
+            // Whoever must not wait is told when the manager has taken too long.
+            state
+                .asked
+                .values()
+                .filter(|asked| asked.since.elapsed() >= ANSWER)
+                .for_each(|asked| asked.bell.ring());
+            if instances.is_empty() && !state.asked.is_empty() {
+                return Some(TICK);
+            }
             (instances, state.heard, heartbeat, state.told)
         };
         if instances.is_empty() {
             return None;
         }
         instances.iter().for_each(|inner| inner.report_progress());
+        let now = Instant::now();
+        let due = instances.iter().filter_map(|inner| inner.nudge(now)).min();
+        let tick = due.map_or(TICK, |due| TICK.min(due.saturating_duration_since(now)));
         if heartbeat.is_zero() {
-            return Some(TICK);
+            return Some(tick);
         }
         if told.is_none_or(|told| told.elapsed() >= heartbeat) {
             self.tell(&ToManager::Heartbeat {});
@@ -427,7 +468,7 @@ impl Process {
             let text = format!("{SILENT_MANAGER} for {silence:.1} s");
             self.fail(Error::new(Kind::Connection, text));
         }
-        Some(TICK.min(heartbeat))
+        Some(tick.min(heartbeat))
     }
 }
 

@@ -4,9 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_transport::{Carrier, Wake};
+use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
 
 use crate::instance::Inner;
+use crate::light::Light;
 use crate::{Error, Kind, Result};
 
 /// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
@@ -16,17 +18,22 @@ const TELL_AFTER: Duration = Duration::from_millis(100);
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 impl Inner {
-    /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes.
+    /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes; a light instance looks once.
     ///
+    /// `who` is the conduit that the call is about, none for closing.
     /// `on` says what would end the wait, for the manager; waits with a deadline end by themselves and are not
     /// reported. `carrier` is by which it comes, if that is one alone.
     pub(crate) fn wait<T>(
         &self,
+        who: Option<ConduitId>,
         deadline: Option<Instant>,
         carrier: Option<&dyn Carrier>,
         on: impl Fn() -> Vec<WaitOn>,
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
+        if let Some(light) = &self.light {
+            return self.look(light, who, deadline, on, poll);
+        }
         let start = Instant::now();
         // Waits with a deadline end by themselves: nobody needs to hear of them.
         let (mut told, mut silent, mut reported) = (deadline.is_some(), deadline.is_some(), None);
@@ -72,10 +79,95 @@ impl Inner {
             }
         };
         if let Some(wait) = reported {
-            *self.waiting.lock().expect("never poisoned") = None;
-            self.tell(&ToManager::Proceed { instance: self.name.clone(), wait });
+            self.proceed(wait);
         }
         outcome
+    }
+
+    /// Looks whether `poll` finds what it looks for. If not the call is pending, and the bell tells when to make it again.
+    fn look<T>(
+        &self,
+        light: &Light,
+        who: Option<ConduitId>,
+        deadline: Option<Instant>,
+        on: impl Fn() -> Vec<WaitOn>,
+        mut poll: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        let outcome = loop {
+            let rings = self.bell.rings();
+            match poll() {
+                Ok(None) => {}
+                Ok(Some(found)) => break Ok(found),
+                Err(error) => break Err(error),
+            }
+            if let Err(error) = self.check().and_then(|()| self.alive()) {
+                break Err(error);
+            }
+            let (late, tell, report, crowded) = light.call(who, deadline, |call, others| {
+                let so_far = call.since.elapsed();
+                let tell = !call.told && so_far >= TELL_AFTER;
+                call.told |= tell;
+                let patience = self.habits.patience.filter(|_| !call.silent);
+                let report = patience.is_some_and(|patience| so_far >= patience);
+                call.silent |= report;
+                (call.is_late(), tell, report, others > 0)
+            });
+            if late {
+                break Err(Error::new(Kind::Timeout, "the time given to the call is over"));
+            }
+            if tell {
+                self.flush_acknowledgements();
+            }
+            if crowded && !self.threaded.swap(true, Ordering::Relaxed) {
+                // Any of several calls may go on, and what the manager heard was about one.
+                light.take_reports().into_iter().for_each(|wait| self.proceed(wait));
+            }
+            if report {
+                let reported = self.report(on());
+                light.call(who, deadline, |call, _| call.reported = reported);
+            }
+            if self.bell.arm(rings) {
+                if deadline.is_some() {
+                    self.process.look_soon();
+                }
+                return Err(Error::pending());
+            }
+        };
+        if let Some(wait) = light.proceeds(who) {
+            self.proceed(wait);
+        }
+        outcome
+    }
+
+    /// A light instance's call goes on, about this conduit; how long it had been pending, if it was.
+    pub(crate) fn went_on(&self, who: ConduitId) -> Option<Duration> {
+        let light = self.light.as_ref()?;
+        if let Some(wait) = light.proceeds(Some(who)) {
+            self.proceed(wait);
+        }
+        Some(light.lasted()).filter(|lasted| !lasted.is_zero())
+    }
+
+    /// How long a call has waited that began so: a light one may have begun before.
+    pub(crate) fn waited_since(&self, start: Instant) -> Duration {
+        let before = self.light.as_ref().map(Light::lasted).unwrap_or_default();
+        start.elapsed().max(before)
+    }
+
+    /// Has a pending call made again that is due although nothing has come for it; when the next one will be.
+    pub(crate) fn nudge(&self, now: Instant) -> Option<Instant> {
+        let due = self.light.as_ref()?.due(TELL_AFTER, self.habits.patience)?;
+        if due > now {
+            return Some(due);
+        }
+        self.bell.ring();
+        None
+    }
+
+    /// Tells the manager that a wait is over of which it has heard.
+    fn proceed(&self, wait: u64) {
+        *self.waiting.lock().expect("never poisoned") = None;
+        self.tell(&ToManager::Proceed { instance: self.name.clone(), wait });
     }
 
     /// Tells the manager of a wait; its number. `None` if that would tell nothing: the instance is called by several

@@ -1,5 +1,6 @@
 //! How an instance ends: in good order, with a failure of its own, or with the run's.
 
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -23,66 +24,105 @@ struct Untaken<'a> {
     taken: u64,
 }
 
+/// How far the closing of an instance has come: a call that was interrupted, or of an instance that does not wait, goes
+/// on from there.
+#[derive(Default)]
+pub(super) struct Ending {
+    /// How many receivers were told that no more follows.
+    told: usize,
+    /// What the log is to hear of messages that were dropped, once that is known.
+    dropped: Option<Vec<String>>,
+    /// Receiving ends, by their numbers, whose senders have not ended.
+    open: Vec<usize>,
+    /// How many receivers hold all, and its end.
+    settled: usize,
+    /// Whether the manager was told.
+    said: bool,
+}
+
 impl Inner {
     /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
     pub(super) fn finish(&self) -> Result<()> {
-        self.check()?;
+        let mut ending = self.ending.lock().expect("never poisoned");
+        // Once all have said that they are done the manager goes.
+        if !ending.said {
+            self.check()?;
+        }
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
-        for outlet in self.outlets() {
+        for outlet in self.outlets().skip(ending.told) {
             if let Some(carrier) = self.carrier(outlet)? {
                 carrier.end(outlet.end.conduit, outlet.window.sent());
             }
+            ending.told += 1;
         }
-        let untaken = self.take_leave()?;
-        for outlet in self.outlets() {
+        self.take_leave(&mut ending)?;
+        for outlet in self.outlets().skip(ending.settled) {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            self.wait(None, None, on, || match outlet.window.settled() || outlet.window.closed() {
+            self.wait(None, None, None, on, || match outlet.window.settled() || outlet.window.closed() {
                 true => Ok(Some(())),
                 false => self.reachable(&outlet.end).map(|()| None),
             })?;
+            ending.settled += 1;
         }
-        let missed = self.inlets().filter_map(|(port, inlet)| inlet.missed(port));
-        untaken.iter().filter_map(Untaken::warning).chain(missed).for_each(|text| self.log(WARNING, &text));
-        self.report_progress();
-        self.tell(&ToManager::Profile(self.profile()));
-        self.tell(&ToManager::Done { instance: self.name.clone() });
-        self.wait(None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
+        if !std::mem::replace(&mut ending.said, true) {
+            let missed = self.inlets().filter_map(|(port, inlet)| inlet.missed(port));
+            ending
+                .dropped
+                .take()
+                .into_iter()
+                .flatten()
+                .chain(missed)
+                .for_each(|text| self.log(WARNING, &text));
+            self.report_progress();
+            self.tell(&ToManager::Profile(self.profile()));
+            self.tell(&ToManager::Done { instance: self.name.clone() });
+        }
+        self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
     }
 
     /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came
     /// through a filter that chooses among messages is dropped; so is what is sent to a program that is not checked, and
-    /// which conduits have such messages is given.
-    fn take_leave(&self) -> Result<Vec<Untaken<'_>>> {
-        let checked = self.cycle().checked();
-        let chooses = |end: &End| end.chain.chooses();
-        let (dropped, awaited): (Vec<_>, Vec<_>) =
-            self.inlets().partition(|(_, inlet)| !checked || chooses(&inlet.end));
-        let missed = dropped.iter().filter(|(_, inlet)| !chooses(&inlet.end));
-        let untaken = missed.map(|(port, inlet)| Untaken::of(port, inlet)).collect();
-        dropped.iter().for_each(|(_, inlet)| inlet.inbox.discard());
-        let over = |inlet: &Inlet| inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
-        let on = || {
-            let open = awaited.iter().filter(|(_, inlet)| !over(inlet));
-            open.map(|(_, inlet)| self.wait_on(&inlet.end, None, Some(&inlet.inbox))).collect()
-        };
-        let start = Instant::now();
-        self.wait(None, None, on, || {
-            let mut open = false;
-            for (port, inlet) in &awaited {
-                Untaken::of(port, inlet).refuse()?;
-                if !over(inlet) {
-                    open = true;
-                    self.reachable(&inlet.end)?;
-                }
-            }
-            Ok((!open).then_some(()))
-        })?;
-        if let Some((_, inlet)) = awaited.first() {
-            inlet.end.meter.waited(start.elapsed());
+    /// which conduits have such messages is noted.
+    fn take_leave(&self, ending: &mut Ending) -> Result<()> {
+        let inlets: Vec<_> = self.inlets().collect();
+        if ending.dropped.is_none() {
+            let checked = self.cycle().checked();
+            let chooses = |end: &End| end.chain.chooses();
+            let awaited = |(_, inlet): &(&Port, &Inlet)| checked && !chooses(&inlet.end);
+            ending.open = (0..inlets.len()).filter(|&index| awaited(&inlets[index])).collect();
+            let dropped: Vec<_> = inlets.iter().filter(|end| !awaited(end)).collect();
+            let missed = dropped.iter().filter(|(_, inlet)| !chooses(&inlet.end));
+            ending.dropped =
+                Some(missed.filter_map(|(port, inlet)| Untaken::of(port, inlet).warning()).collect());
+            dropped.iter().for_each(|(_, inlet)| inlet.inbox.discard());
         }
-        Ok(untaken)
+        let Some(first) = ending.open.first().map(|&index| inlets[index].1) else { return Ok(()) };
+        let start = Instant::now();
+        let open = RefCell::new(&mut ending.open);
+        let on = || {
+            let inbox = |inlet: &Inlet| self.wait_on(&inlet.end, None, Some(&inlet.inbox));
+            open.borrow().iter().map(|&index| inbox(inlets[index].1)).collect()
+        };
+        self.wait(None, None, None, on, || {
+            let mut problem = Ok(());
+            open.borrow_mut().retain(|&index| {
+                let (port, inlet) = inlets[index];
+                // Asked first: what comes before the end is there once the end is.
+                let over = inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
+                if problem.is_ok() {
+                    problem = Untaken::of(port, inlet).refuse();
+                }
+                if problem.is_ok() && !over {
+                    problem = self.reachable(&inlet.end);
+                }
+                !over
+            });
+            problem.map(|()| open.borrow().is_empty().then_some(()))
+        })?;
+        first.end.meter.waited(self.waited_since(start));
+        Ok(())
     }
 
     pub(super) fn fail(&self, error: &Error) {

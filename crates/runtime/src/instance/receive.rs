@@ -173,8 +173,9 @@ impl Instance {
             Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names())))
         };
         let start = (Instant::now(), inner.trace.now());
+        let who = sources.first().map(|source| source.inlet.end.conduit);
         let (index, slot, message) =
-            inner.wait(patience.deadline(), one_carrier(&sources), on, poll).map_err(|mut error| {
+            inner.wait(who, patience.deadline(), one_carrier(&sources), on, poll).map_err(|mut error| {
                 if error.kind == Kind::Timeout {
                     error.text = format!(
                         "{}: no message on any of the ports {} in the time given",
@@ -363,12 +364,15 @@ impl Inner {
     }
 
     fn await_message(&self, source: &Source<'_>, patience: Patience, here: &Here) -> Result<(u32, Message)> {
-        if let Some(found) = self.poll(source, here)? {
+        if self.light.is_none()
+            && let Some(found) = self.poll(source, here)?
+        {
             return Ok(found);
         }
         let start = (Instant::now(), self.trace.now());
         let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
         let outcome = self.wait(
+            Some(source.inlet.end.conduit),
             patience.deadline(),
             carrier,
             || vec![source.wait_on(self)],
@@ -379,9 +383,10 @@ impl Inner {
                 self.waited(source, slot, start, &message);
                 Ok((slot, message))
             }
+            Err(error) if error.is_pending() => Err(error),
             Err(mut error) => {
                 let end = &source.inlet.end;
-                end.meter.waited(start.0.elapsed());
+                end.meter.waited(self.waited_since(start.0));
                 if error.kind == Kind::Timeout {
                     let (from, port) = (end.other(), &end.label);
                     error.text =
@@ -395,7 +400,7 @@ impl Inner {
     /// Counts a wait that a message has ended.
     fn waited(&self, source: &Source<'_>, slot: u32, start: (Instant, i64), message: &Message) {
         let end = &source.inlet.end;
-        end.meter.waited(start.0.elapsed());
+        end.meter.waited(self.waited_since(start.0));
         if self.trace.on {
             let size = (message.number, message.body.len() as u64);
             let stop = self.trace.now();

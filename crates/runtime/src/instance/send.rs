@@ -62,6 +62,9 @@ impl Instance {
                 format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
+        if let Some(halfway) = inner.light.as_ref().and_then(|_| port.halfway(slot)) {
+            return inner.send_along_all(port, &port.outlets[place], payload, halfway);
+        }
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
         if operator == Operator::OI {
             inner.pass_steps(operator, timeline, end);
@@ -83,41 +86,51 @@ impl Instance {
             None => inner.overlay.lock().expect("never poisoned").clone(),
             Some(overlay) => inner.number(overlay.clone())?,
         };
-        let turn = inner.sends.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
-        let times = match turn {
-            _ if inner.trace.on => Some(1),
-            ..SAMPLE => Some(1),
-            turn if turn.is_multiple_of(SAMPLE) => Some(SAMPLE),
-            _ => None,
+        let sending = Sending {
+            slot,
+            timestamp,
+            next_timestamp,
+            iteration,
+            overlay,
+            copy: None,
+            done: 0,
+            way: Way::default(),
         };
-        let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
-        let clock = times.map(|times| (Instant::now(), inner.trace.now(), waited(), times));
-        let mut message =
-            Message { payload, timestamp, next_timestamp, slot, iteration, overlay, copy: None };
-        for outlet in outlets {
-            let sent = inner.send_along(port, outlet, &mut message)?;
-            if let Some((_, start, ..)) = clock.filter(|_| inner.trace.on) {
-                inner.row(traced("SEND", port, slot, &outlet.end, start, inner.trace.now(), sent, timestamp));
-            }
-        }
-        if let Some((start, _, before, times)) = clock {
-            inner.sent_for(start.elapsed().saturating_sub(waited() - before), times);
-        }
-        Ok(())
+        inner.send_along_all(port, outlets, payload, sending)
     }
 }
 
-/// What goes out by every conduit of a slot.
-struct Message<'a> {
-    payload: &'a Payload<'a>,
+/// What goes out by every conduit of a slot, and how far it has come.
+pub(crate) struct Sending {
+    slot: u32,
     timestamp: f64,
     next_timestamp: Option<f64>,
-    slot: u32,
     iteration: Iteration,
     overlay: (u32, Arc<Overlay>),
     /// The payload as filters and several receivers share it.
     copy: Option<Arc<Buffer>>,
+    /// How many of the conduits have had it.
+    done: usize,
+    way: Way,
+}
+
+/// The timestamp and the next one.
+type Stamps = (f64, Option<f64>);
+
+/// How far a message has come on the conduit that a light instance's call was about when it was pending.
+#[derive(Default)]
+struct Way {
+    /// What the filters before the wire have made of it.
+    mapped: Option<(Arc<Buffer>, Meta, Stamps)>,
+    /// The link is gone, and the reason is not known yet.
+    lost: bool,
+}
+
+impl Port {
+    /// The send by this slot that was pending, and goes on now.
+    fn halfway(&self, slot: u32) -> Option<Sending> {
+        self.sending.lock().expect("never poisoned").take_if(|sending| sending.slot == slot).map(|it| *it)
+    }
 }
 
 impl Inner {
@@ -143,6 +156,44 @@ impl Inner {
         Ok(numbered.clone())
     }
 
+    /// Sends along all conduits that have not had the message yet.
+    fn send_along_all(
+        &self,
+        port: &Port,
+        outlets: &[Outlet],
+        payload: &Payload<'_>,
+        mut message: Sending,
+    ) -> Result<()> {
+        let turn = self.sends.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
+        let times = match turn {
+            _ if self.trace.on => Some(1),
+            ..SAMPLE => Some(1),
+            turn if turn.is_multiple_of(SAMPLE) => Some(SAMPLE),
+            _ => None,
+        };
+        let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
+        let clock = times.map(|times| (Instant::now(), self.trace.now(), waited(), times));
+        while let Some(outlet) = outlets.get(message.done) {
+            let sent = match self.send_along(port, outlet, payload, &mut message) {
+                Err(error) if error.is_pending() => {
+                    *port.sending.lock().expect("never poisoned") = Some(Box::new(message));
+                    return Err(error);
+                }
+                outcome => outcome?,
+            };
+            message.done += 1;
+            if let Some((_, start, ..)) = clock.filter(|_| self.trace.on) {
+                let (slot, timestamp) = (message.slot, message.timestamp);
+                self.row(traced("SEND", port, slot, &outlet.end, start, self.trace.now(), sent, timestamp));
+            }
+        }
+        if let Some((start, _, before, times)) = clock {
+            self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
+        }
+        Ok(())
+    }
+
     /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
     pub(crate) fn carrier(&self, outlet: &Outlet) -> Result<Option<Arc<dyn Carrier>>> {
         if let Some(carrier) = outlet.end.carrier.get() {
@@ -150,7 +201,7 @@ impl Inner {
         }
         let start = Instant::now();
         // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
-        let carrier = self.wait(None, None, Vec::new, || {
+        let carrier = self.wait(Some(outlet.end.conduit), None, None, Vec::new, || {
             if let Some(carrier) = outlet.end.carrier.get() {
                 return Ok(Some(Some(carrier.clone())));
             }
@@ -159,7 +210,7 @@ impl Inner {
             }
             self.reachable(&outlet.end).map(|()| None)
         });
-        outlet.end.meter.waited(start.elapsed());
+        outlet.end.meter.waited(self.waited_since(start));
         carrier
     }
 
@@ -179,10 +230,19 @@ impl Inner {
     }
 
     /// Sends along one conduit; the message's number and size.
-    fn send_along(&self, port: &Port, outlet: &Outlet, message: &mut Message<'_>) -> Result<(u64, u64)> {
+    fn send_along(
+        &self,
+        port: &Port,
+        outlet: &Outlet,
+        payload: &Payload<'_>,
+        message: &mut Sending,
+    ) -> Result<(u64, u64)> {
+        if message.way.lost {
+            return self.explained(outlet, message);
+        }
         let Some(carrier) = self.carrier(outlet)? else { return self.refuse(outlet) };
         let mut meta = Meta {
-            content: message.payload.content.clone(),
+            content: payload.content.clone(),
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.0,
             iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
@@ -191,12 +251,15 @@ impl Inner {
         let mut stamps = (message.timestamp, message.next_timestamp);
         let mapped = if outlet.end.chain.is_empty() {
             None
+        } else if let Some((body, mapped, at)) = message.way.mapped.take() {
+            (meta, stamps) = (mapped, at);
+            Some(body)
         } else {
-            Some(self.map(outlet, message, &mut meta, &mut stamps)?)
+            Some(self.map(outlet, payload, message, &mut meta, &mut stamps)?)
         };
         let whole;
         let parts: &[IoSlice<'_>] = match &mapped {
-            None => &message.payload.parts,
+            None => &payload.parts,
             Some(body) => {
                 whole = [IoSlice::new(body)];
                 &whole
@@ -207,7 +270,11 @@ impl Inner {
         let claimed = match meta.supersedes {
             // It takes another one's place, which had to be there.
             Some(_) => outlet.window.claim_place(),
-            None => self.claim(outlet, length)?,
+            None => self.claim(outlet, length).inspect_err(|error| {
+                if let Some(body) = mapped.clone().filter(|_| error.is_pending()) {
+                    message.way.mapped = Some((body, meta.clone(), stamps));
+                }
+            })?,
         };
         let Some(sequence) = claimed else { return self.refuse(outlet) };
         if outlet.end.chain.chooses() {
@@ -234,15 +301,7 @@ impl Inner {
                 self.fail(&error);
                 return Err(error);
             }
-            Err(_) => {
-                // The link is gone. The manager says why, unless the receiver had finished.
-                let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-                self.wait(None, None, on, || match self.process.finished(&outlet.end.peer) {
-                    true => Ok(Some(())),
-                    false => self.reachable(&outlet.end).map(|()| None),
-                })?;
-                return self.refuse(outlet);
-            }
+            Err(_) => return self.explained(outlet, message),
         }
         if mapped.is_none() {
             message.copy = outgoing.copied();
@@ -250,23 +309,38 @@ impl Inner {
         Ok((sequence, length))
     }
 
+    /// The link is gone. The manager says why, unless the receiver had finished.
+    fn explained(&self, outlet: &Outlet, message: &mut Sending) -> Result<(u64, u64)> {
+        message.way.lost = true;
+        let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
+        self.wait(Some(outlet.end.conduit), None, None, on, || {
+            match self.process.finished(&outlet.end.peer) {
+                true => Ok(Some(())),
+                false => self.reachable(&outlet.end).map(|()| None),
+            }
+        })?;
+        message.way.lost = false;
+        self.refuse(outlet)
+    }
+
     /// Runs the filters before the wire.
     fn map(
         &self,
         outlet: &Outlet,
-        message: &mut Message<'_>,
+        payload: &Payload<'_>,
+        message: &mut Sending,
         meta: &mut Meta,
-        stamps: &mut (f64, Option<f64>),
+        stamps: &mut Stamps,
     ) -> Result<Arc<Buffer>> {
         let body = match &message.copy {
             Some(copy) => copy.clone(),
             None => {
-                let copy = Arc::new(Buffer::gather(&message.payload.parts).map_err(no_memory)?);
+                let copy = Arc::new(Buffer::gather(&payload.parts).map_err(no_memory)?);
                 message.copy.insert(copy).clone()
             }
         };
         let mapped = Mapped {
-            content: message.payload.content.clone(),
+            content: payload.content.clone(),
             body,
             timestamp: message.timestamp,
             next_timestamp: message.next_timestamp,
@@ -281,6 +355,9 @@ impl Inner {
     /// Waits for room in the conduit's buffer; `None` if the receiver has finished.
     fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
         if let Room::Free(sequence) = outlet.window.claim(length) {
+            if let Some(waited) = self.went_on(outlet.end.conduit) {
+                outlet.end.meter.waited(waited);
+            }
             return Ok(Some(sequence));
         }
         let start = Instant::now();
@@ -292,14 +369,14 @@ impl Inner {
             on.ahead_bytes += length;
             vec![on]
         };
-        let claimed = self.wait(None, outlet.end.carrier.get().map(AsRef::as_ref), on, || {
-            match outlet.window.claim(length) {
+        let carrier = outlet.end.carrier.get().map(AsRef::as_ref);
+        let claimed =
+            self.wait(Some(outlet.end.conduit), None, carrier, on, || match outlet.window.claim(length) {
                 Room::Free(sequence) => Ok(Some(Some(sequence))),
                 Room::Full => self.reachable(&outlet.end).map(|()| None),
                 Room::Closed => Ok(Some(None)),
-            }
-        });
-        outlet.end.meter.waited(start.elapsed());
+            });
+        outlet.end.meter.waited(self.waited_since(start));
         claimed
     }
 
@@ -321,7 +398,7 @@ impl Inner {
 }
 
 /// What goes before a message on this conduit.
-pub(super) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): (f64, Option<f64>)) -> Head {
+pub(super) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): Stamps) -> Head {
     let conduit = outlet.end.conduit;
     Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
 }

@@ -2,4 +2,5 @@
 
 mod endings;
 mod exchange;
+mod light;
 mod stage;

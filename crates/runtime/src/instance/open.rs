@@ -1,0 +1,247 @@
+//! How an instance joins the run: it asks the manager, and is built of the answer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use titin_model::{Habits, InstanceName, Operator, Settings};
+use titin_transport::{Doorbell, Wake, Window};
+use titin_wire::control::{Registration, ToManager, Welcome};
+
+use super::{Inner, Instance};
+use crate::filter::Chain;
+use crate::light::Light;
+use crate::port::{End, Inlet, InletState, Outlet, Port};
+use crate::process::{ANSWER, Process, forked, host};
+use crate::profile::Trace;
+use crate::sel::Loop;
+use crate::wait::SLICE;
+use crate::{Error, Kind, Options, Result, SettingValue};
+
+/// An instance that has asked to join the run.
+///
+/// Many may ask before the first of them is waited for. Dropping one that has not joined fails the run.
+pub struct Opening {
+    name: String,
+    options: Options,
+    process: Arc<Process>,
+    bell: Arc<Doorbell>,
+    over: bool,
+}
+
+impl Instance {
+    /// Joins the run as the instance that the options or the environment name, and waits until the manager has
+    /// answered.
+    ///
+    /// # Errors
+    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Filter`] if a filter of the user's cannot be found.
+    pub fn open(options: Options) -> Result<Self> {
+        Opening::begin(options)?.wait()
+    }
+}
+
+impl Opening {
+    /// Asks to join the run, and does not wait.
+    ///
+    /// # Errors
+    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
+    pub fn begin(options: Options) -> Result<Self> {
+        let (name, run) = (options.find_instance()?, options.find_run()?);
+        let process = Process::join(&run)?;
+        let bell = Arc::new(Doorbell::default());
+        if let Some((list, number)) = options.ready.clone() {
+            bell.listen(move || list.push(number));
+        }
+        let registration = Registration {
+            instance: name.clone(),
+            endpoint: titin_wire::EndpointId(0),
+            addresses: Vec::new(),
+            pid: std::process::id(),
+            host: host(),
+            ports: options.ports.clone(),
+            language: options.language.clone(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        process.ask(registration, bell.clone())?;
+        Ok(Opening { name, options, process, bell, over: false })
+    }
+
+    /// The instance, once the manager has answered; until then `None`. A light one is told by its list when to ask again.
+    ///
+    /// # Errors
+    /// As [`Instance::open`].
+    pub fn poll(&mut self) -> Result<Option<Instance>> {
+        loop {
+            let rings = self.bell.rings();
+            let answer = self.process.answer(&self.name).inspect_err(|_| self.give_up())?;
+            if let Some(welcome) = answer {
+                return self.enter(&welcome).map(Some);
+            }
+            if self.options.ready.is_none() || self.bell.arm(rings) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for the instance.
+    ///
+    /// # Errors
+    /// As [`Instance::open`].
+    pub fn wait(mut self) -> Result<Instance> {
+        loop {
+            let rings = self.bell.rings();
+            if let Some(instance) = self.poll()? {
+                return Ok(instance);
+            }
+            let slice = self.options.interrupt.as_ref().map_or(ANSWER, |_| SLICE);
+            let wake = self.bell.wait(rings, Some(slice), None);
+            let interrupted = self.options.interrupt.as_ref();
+            if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
+                let text = "a signal has interrupted it while it joined the run";
+                self.fail(text);
+                return Err(Error::new(Kind::Interrupted, text));
+            }
+        }
+    }
+
+    fn enter(&mut self, welcome: &Welcome) -> Result<Instance> {
+        self.over = true;
+        let built = Inner::build(&self.name, &self.options, &self.process, &self.bell, welcome);
+        let inner = Arc::new(built.inspect_err(|error| self.tell(&error.text))?);
+        self.process.admit(&inner, welcome);
+        if let Some(interrupted) = self.options.interrupt.take() {
+            let _ = inner.interrupt.set(interrupted);
+        }
+        Ok(Instance { inner })
+    }
+
+    fn give_up(&mut self) {
+        self.over = true;
+        self.process.ask_no_more(&self.name);
+    }
+
+    /// The manager may have let it in meanwhile, or do so yet.
+    fn fail(&mut self, text: &str) {
+        self.give_up();
+        self.tell(text);
+    }
+
+    fn tell(&self, text: &str) {
+        let (instance, text) = (self.name.clone(), text.to_owned());
+        self.process.tell(&ToManager::Failed { instance, text, echo: false });
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if !self.over && !forked() {
+            self.fail("the program let go of the instance before it had joined the run");
+        }
+    }
+}
+
+impl Inner {
+    fn build(
+        name: &str,
+        options: &Options,
+        process: &Arc<Process>,
+        bell: &Arc<Doorbell>,
+        welcome: &Welcome,
+    ) -> Result<Self> {
+        let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
+        let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
+        let mut ports = Vec::new();
+        let mut places = HashMap::new();
+        let mut timelines: Vec<String> = Vec::new();
+        for declared in &welcome.ports {
+            let operator = Operator::from_key(&declared.operator)
+                .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
+            places.insert(declared.name.as_str(), ports.len());
+            ports.push(Port::new(declared.name.clone(), operator, declared.vector));
+        }
+        for wire in &welcome.wires {
+            let index =
+                *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
+            let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
+            let port: &mut Port = &mut ports[index];
+            let place = port.place(wire);
+            port.timeline = match &wire.timeline {
+                None => 0,
+                Some(timeline) => {
+                    1 + timelines.iter().position(|known| known == timeline).unwrap_or_else(|| {
+                        timelines.push(timeline.clone());
+                        timelines.len() - 1
+                    })
+                }
+            };
+            if port.resizable && chain.chooses() {
+                let text = format!(
+                    "port '{}' of {name}: its sender counts the slots at run time, so the filters `last`, `repeat` and \
+                     `pad` cannot choose among its messages",
+                    wire.port
+                );
+                return Err(Error::new(Kind::Usage, text));
+            }
+            let uses = chain.lasts > 0;
+            let end = End::new(wire, chain);
+            let limits = (wire.buffer_messages, wire.buffer_bytes);
+            if wire.sends {
+                // What gives way to newer messages may never arrive, so bytes say nothing.
+                let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
+                let window = Arc::new(Window::new(bell.clone(), messages, bytes));
+                process.exchange.open_window(wire.conduit, window.clone());
+                port.outlets[place].push(Outlet {
+                    end,
+                    window,
+                    told: Mutex::default(),
+                    sent: Mutex::default(),
+                });
+            } else {
+                let inbox = process.exchange.inbox(wire.conduit);
+                port.inlets[place] =
+                    Some(Inlet { end, inbox, limits, state: Mutex::<InletState>::default() });
+            }
+        }
+        // What leads nowhere does not count the steps of what does.
+        let apart = timelines.len() + 1;
+        ports.iter_mut().filter(|port| !port.connected()).for_each(|port| port.timeline = apart);
+        let mut settings = Settings::default();
+        welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
+        let end = welcome
+            .end
+            .as_ref()
+            .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
+        let habits = Habits::of(&settings, &path);
+        Ok(Inner {
+            name: name.to_owned(),
+            path,
+            habits,
+            process: process.clone(),
+            bell: bell.clone(),
+            ports,
+            cycle: Mutex::new(Loop::new(true)),
+            counts_steps: welcome.counts_steps,
+            beginning: AtomicBool::new(false),
+            settings,
+            overlay: Mutex::default(),
+            numbered: Mutex::default(),
+            scale: welcome.scale.clone(),
+            end,
+            trace: Trace::new(habits.trace.unwrap_or(welcome.trace)),
+            simulated: AtomicU64::new(f64::NAN.to_bits()),
+            progress: Mutex::default(),
+            interrupt: OnceLock::new(),
+            waits: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            caller: OnceLock::new(),
+            threaded: AtomicBool::new(false),
+            sends: AtomicU64::new(0),
+            turn: AtomicUsize::new(0),
+            sending: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            first_error: Mutex::default(),
+            light: options.ready.is_some().then(Light::default),
+            ending: Mutex::default(),
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! Instances that do not wait: where another one's call would sleep, theirs comes back as pending.
+//!
+//! The same call is made again once the instance can go on, which its [`Ready`] list tells. So thousands of instances
+//! need few threads, and what a call does is written once: [`crate::wait`] is the one place that differs. A call that is
+//! made again finds what it has done already, and goes on from there.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use titin_transport::{Doorbell, descriptors::Held};
+use titin_wire::ConduitId;
+
+use crate::{Error, Kind, Result};
+
+/// Instances that can go on, by the numbers that they were given. One thread takes them.
+#[derive(Default)]
+pub struct Ready {
+    queue: Mutex<VecDeque<u64>>,
+    bell: Doorbell,
+    /// Readable while somebody is on the list, for those who wait for descriptors.
+    event: OnceLock<Held>,
+}
+
+impl Ready {
+    /// An empty list.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The next instance that can go on; waits for one, at most so long.
+    pub fn next(&self, limit: Option<Duration>) -> Option<u64> {
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            let rings = self.bell.rings();
+            if let Some(number) = self.take() {
+                return Some(number);
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            self.bell.wait(rings, left, None);
+        }
+    }
+
+    /// A descriptor that can be read, and must not be, while somebody is on the list.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn descriptor(&self) -> Result<RawFd> {
+        let queue = self.lock();
+        if self.event.get().is_none() {
+            let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
+                Error::new(Kind::Connection, format!("no descriptor to wait for: {error}"))
+            })?;
+            let _ = self.event.set(made.into());
+            if !queue.is_empty() {
+                self.signal();
+            }
+        }
+        Ok(self.event.get().expect("it was just made").as_raw_fd())
+    }
+
+    /// Puts an instance on the list.
+    pub fn push(&self, number: u64) {
+        let mut queue = self.lock();
+        queue.push_back(number);
+        if queue.len() == 1 {
+            self.signal();
+        }
+        drop(queue);
+        self.bell.ring();
+    }
+
+    /// Takes an instance that is closed off the list.
+    pub fn forget(&self, number: u64) {
+        let mut queue = self.lock();
+        let before = queue.len();
+        queue.retain(|other| *other != number);
+        if before > 0 && queue.is_empty() {
+            self.settle();
+        }
+    }
+
+    fn take(&self) -> Option<u64> {
+        let mut queue = self.lock();
+        let number = queue.pop_front()?;
+        if queue.is_empty() {
+            self.settle();
+        }
+        Some(number)
+    }
+
+    /// Makes the descriptor readable; called under the lock, so that it says what the list does.
+    fn signal(&self) {
+        if let Some(event) = self.event.get() {
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn settle(&self) {
+        if let Some(event) = self.event.get() {
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.queue.lock().expect("nothing panics while the list is locked")
+    }
+}
+
+/// The calls of a light instance that are pending.
+#[derive(Default)]
+pub(crate) struct Light {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<Call>,
+    /// How long the last call that went on had been pending.
+    lasted: Duration,
+}
+
+/// A call that is pending, by the conduit that it is about; that of closing has none.
+pub(crate) struct Call {
+    who: Option<ConduitId>,
+    pub(crate) since: Instant,
+    deadline: Option<Instant>,
+    /// Whether senders were told what was taken.
+    pub(crate) told: bool,
+    /// Whether the manager need not, or not any more, hear of it.
+    pub(crate) silent: bool,
+    pub(crate) reported: Option<u64>,
+}
+
+impl Call {
+    fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
+        let tell = (!self.told).then(|| self.since + tell_after);
+        let report = patience.filter(|_| !self.silent).map(|patience| self.since + patience);
+        [self.deadline, tell, report].into_iter().flatten().min()
+    }
+
+    /// Whether the time that it was given is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+}
+
+impl Light {
+    /// The call that is about this, from its first time on; and how many others are pending.
+    pub(crate) fn call<T>(
+        &self,
+        who: Option<ConduitId>,
+        deadline: Option<Instant>,
+        look: impl FnOnce(&mut Call, usize) -> T,
+    ) -> T {
+        let mut state = self.lock();
+        let index = state.calls.iter().position(|call| call.who == who).unwrap_or_else(|| {
+            let silent = deadline.is_some();
+            let since = Instant::now();
+            state.calls.push(Call { who, since, deadline, told: silent, silent, reported: None });
+            state.calls.len() - 1
+        });
+        let others = state.calls.len() - 1;
+        look(&mut state.calls[index], others)
+    }
+
+    /// The call goes on; under which number the manager knows that it was pending.
+    pub(crate) fn proceeds(&self, who: Option<ConduitId>) -> Option<u64> {
+        let mut state = self.lock();
+        let index = state.calls.iter().position(|call| call.who == who)?;
+        let call = state.calls.swap_remove(index);
+        state.lasted = call.since.elapsed();
+        call.reported
+    }
+
+    /// What the manager was told of calls that are pending still.
+    pub(crate) fn take_reports(&self) -> Vec<u64> {
+        let mut state = self.lock();
+        state.calls.iter_mut().filter_map(|call| call.reported.take()).collect()
+    }
+
+    /// How long the call had been pending that has just gone on.
+    pub(crate) fn lasted(&self) -> Duration {
+        std::mem::take(&mut self.lock().lasted)
+    }
+
+    /// When a pending call should be made again although nothing has come for it, as its time is over, or somebody is to
+    /// hear of it.
+    pub(crate) fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
+        self.lock().calls.iter().filter_map(|call| call.due(tell_after, patience)).min()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while the calls are locked")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    fn readable(ready: &Ready) -> bool {
+        let event = ready.event.get().unwrap();
+        let mut fds = [PollFd::new(event, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+    }
+
+    #[test]
+    fn the_descriptor_says_whether_somebody_is_on_the_list() {
+        let ready = Ready::new();
+        ready.push(7);
+        ready.descriptor().unwrap();
+        assert!(readable(&ready));
+        ready.push(8);
+        ready.push(9);
+        assert_eq!((ready.next(None), ready.next(None)), (Some(7), Some(8)));
+        assert!(readable(&ready));
+        ready.forget(9);
+        assert!(!readable(&ready));
+        assert_eq!(ready.next(Some(Duration::ZERO)), None);
+    }
+
+    #[test]
+    fn whoever_waits_is_woken() {
+        let ready = Ready::new();
+        let taker = std::thread::spawn({
+            let ready = ready.clone();
+            move || ready.next(None)
+        });
+        ready.push(1);
+        assert_eq!(taker.join().unwrap(), Some(1));
+    }
+
+    #[test]
+    fn a_call_made_again_keeps_its_time() {
+        let light = Light::default();
+        let (who, later) = (Some(ConduitId(1)), Instant::now() + Duration::from_secs(3600));
+        let first = light.call(who, Some(later), |call, others| (call.since, others));
+        let again = light.call(who, None, |call, others| (call.since, others));
+        assert_eq!(first, again);
+        assert_eq!(light.call(None, None, |_, others| others), 1);
+        assert_eq!(light.due(Duration::from_secs(7200), None), Some(later));
+        light.proceeds(who);
+        assert!(light.due(Duration::from_secs(1), None).is_some());
+        light.proceeds(None);
+        assert_eq!(light.due(Duration::ZERO, Some(Duration::ZERO)), None);
+    }
+}
