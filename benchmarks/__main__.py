@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from benchmarks import check, conduits, death, harness, message, multicast, python_pair, rate, ring, start
+from benchmarks import check, conduits, death, harness, message, multicast, profiling, python_pair, rate, ring, start
 
 QUESTIONS = {
     "message": message.main,
@@ -13,6 +13,7 @@ QUESTIONS = {
     "multicast": multicast.main,
     "conduits": conduits.main,
     "ring": ring.main,
+    "profiling": profiling.main,
     "python_pair": python_pair.main,
     "start": start.main,
     "death": death.main,
