@@ -1,5 +1,6 @@
 //! What the command can do.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod component;
 pub(crate) mod config;

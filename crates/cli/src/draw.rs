@@ -5,4 +5,5 @@ pub(crate) mod coupling;
 pub(crate) mod graph;
 mod layout;
 pub(crate) mod scales;
+pub(crate) mod speed;
 mod svg;

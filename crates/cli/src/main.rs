@@ -5,6 +5,7 @@
 mod commands;
 mod draw;
 mod sources;
+mod speed;
 mod table;
 mod terminal;
 mod timeline;
@@ -34,8 +35,11 @@ enum Command {
     Check(commands::check::Check),
     Plot(commands::plot::Plot),
     Profile(commands::profile::ProfileOf),
+    Bench(commands::bench::Bench),
     Config(commands::config::Config),
     Manager(commands::run::Manager),
+    #[command(hide = true)]
+    Echo(commands::bench::Echo),
     #[command(hide = true)]
     Component(commands::component::Component),
     #[command(hide = true)]
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Plot(plot) => plot.run(),
         Command::Profile(profile) => profile.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Echo(echo) => echo.run(),
         Command::Config(config) => config.run(),
         Command::Manager(manager) => manager.run(),
         Command::Component(component) => component.run(),

@@ -157,7 +157,8 @@ impl Process {
         let Address::Tcp(_, port) = reactor.listen(IpAddr::V4(ip)).map_err(system)? else {
             unreachable!("a tcp listener has a tcp address")
         };
-        let hosts = if connection.spans_hosts { interfaces() } else { vec![ip.to_string()] };
+        let hosts =
+            if connection.spans_hosts { interfaces(&connection.addresses) } else { vec![ip.to_string()] };
         let addresses = hosts.into_iter().map(|host| Address::Tcp(host, port)).collect();
         process.addresses.set(addresses).expect("set once");
         reactor
@@ -609,21 +610,46 @@ fn mark() -> Result<()> {
     Ok(())
 }
 
-/// Addresses under which other hosts may reach this one.
-fn interfaces() -> Vec<String> {
-    let mut found: Vec<String> = std::net::ToSocketAddrs::to_socket_addrs(&(host().as_str(), 0))
-        .into_iter()
-        .flatten()
-        .map(|address| address.ip())
-        .filter(IpAddr::is_ipv4)
-        .map(|ip| ip.to_string())
-        .collect();
+/// Addresses under which other hosts may reach this one. First comes the one that the way to the run's manager begins at; a
+/// host's own name often leads no further than itself.
+fn interfaces(manager: &[Address]) -> Vec<String> {
+    let mut found: Vec<String> = manager.iter().filter_map(near_end).collect();
+    found.extend(
+        std::net::ToSocketAddrs::to_socket_addrs(&(host().as_str(), 0))
+            .into_iter()
+            .flatten()
+            .map(|address| address.ip())
+            .filter(IpAddr::is_ipv4)
+            .map(|ip| ip.to_string()),
+    );
     found.push(Ipv4Addr::LOCALHOST.to_string());
     found.dedup();
     found
 }
 
+/// The address of this host from which that one is reached. Nothing is sent: the system looks for the way when a socket
+/// for datagrams is connected.
+fn near_end(address: &Address) -> Option<String> {
+    let Address::Tcp(host, port) = address else { return None };
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((host.as_str(), *port)).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
+}
+
 /// The host's name.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_get_the_address_that_the_way_to_the_manager_begins_at() {
+        let manager = [Address::Tcp("127.0.0.1".into(), 9), Address::Other("ucx:1".into())];
+        let found = interfaces(&manager);
+        assert_eq!(found[0], "127.0.0.1", "{found:?}");
+        assert_eq!(found.last().map(String::as_str), Some("127.0.0.1"), "{found:?}");
+    }
 }

@@ -114,11 +114,19 @@ impl Common {
             .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
             .flatten();
         let configuration = anchored(description, &folders).to_ymmsl();
-        let setup = Setup { plan, configuration, folders, run_directory: self.run_dir.clone(), titin, host };
+        let setup = Setup {
+            plan,
+            configuration,
+            folders,
+            run_directory: self.run_dir.clone(),
+            titin,
+            host,
+            reach: None,
+        };
         // What comes while the run is opened waits until it can be ended in order.
-        let signals = match Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ]) {
+        let signals = match signals() {
             Ok(signals) => signals,
-            Err(error) => return complain(&format!("cannot listen to signals: {error}")),
+            Err(text) => return complain(&text),
         };
         let session = match Session::open(setup) {
             Ok(session) => session,
@@ -172,8 +180,14 @@ fn refused(why: &impl serde::Serialize) -> ExitCode {
     }
 }
 
+/// The signals that a run answers to. What comes from here on waits until they are forwarded.
+pub(crate) fn signals() -> Result<Signals, String> {
+    Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ])
+        .map_err(|error| format!("cannot listen to signals: {error}"))
+}
+
 /// Hands Ctrl-C and requests to end to the run, and Ctrl-Z.
-fn forward_signals(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<()> {
+pub(crate) fn forward_signals(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<()> {
     let listen = move || {
         for signal in signals.forever() {
             match signal {

@@ -1,5 +1,6 @@
 //! The `titin` command as a user meets it: words in, text and an exit code out.
 
+mod bench;
 mod check;
 mod plot;
 mod profile;

@@ -40,6 +40,8 @@ pub struct Setup {
     pub titin: PathBuf,
     /// The process that runs the hosted instances.
     pub host: Option<u32>,
+    /// The address at which programs on other hosts reach this one, if some are to run there.
+    pub reach: Option<IpAddr>,
 }
 
 /// Why a run could not begin.
@@ -65,7 +67,7 @@ impl Session {
     /// [`SetupError`] if the run cannot begin.
     pub fn open(setup: Setup) -> Result<Self, SetupError> {
         let begun = Instant::now();
-        let Setup { plan, configuration, folders, run_directory, titin, host: hosting } = setup;
+        let Setup { plan, configuration, folders, run_directory, titin, host: hosting, reach } = setup;
         let plan = Arc::new(plan);
         let directory = RunDirectory::create(run_directory.as_deref(), &plan.model, &stamp())?;
         directory.write_configuration(&configuration)?;
@@ -76,10 +78,11 @@ impl Session {
         let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender.clone())))
             .map_err(system("start the thread for sockets"))?;
         let address = reactor
-            .listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
-            .map_err(system("listen on the loopback network"))?;
+            .listen(reach.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+            .map_err(system("listen for programs"))?;
         let addresses = vec![address];
-        let connection = directory.write_connection(&Connection { addresses, secret, spans_hosts: false })?;
+        let connection =
+            directory.write_connection(&Connection { addresses, secret, spans_hosts: reach.is_some() })?;
 
         // Should the guard be killed, its programs become children of this process.
         set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;

@@ -1,0 +1,230 @@
+//! `titin bench`: how fast this machine, or a pair of hosts, can couple.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use titin_model::Medium;
+use titin_runtime::{Instance, Options};
+
+use crate::draw;
+use crate::speed::{self, Effort, Ended, Peer, SIZES, Speed};
+use crate::table::{Column, bytes, seconds, table};
+use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, answer, complain, harmless, warn};
+
+/// The exit code of a benchmark that the user ended.
+const INTERRUPTED: u8 = 130;
+
+/// Measures how fast messages are here, or between two hosts
+///
+/// Two instances send arrays to and fro, by each medium that there is; half a round trip is the time of a message. On two
+/// hosts, run it with --listen on one and with --connect on the other.
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// Measure to another host, which reaches this one at this address
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "connect")]
+    listen: Option<String>,
+    /// Be the other host; TITIN_SECRET holds what --listen has printed
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["json", "plot", "seconds"])]
+    connect: Option<String>,
+    /// About how long to take for each medium
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    seconds: f64,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// Draw time over size
+    #[arg(long, value_name = "SVG")]
+    plot: Option<PathBuf>,
+}
+
+/// The other side of `titin bench`
+#[derive(Args)]
+pub(crate) struct Echo {}
+
+/// All that was found.
+#[derive(Serialize)]
+struct Found {
+    host: String,
+    release: &'static str,
+    media: Vec<Speed>,
+}
+
+impl Bench {
+    pub(crate) fn run(&self) -> ExitCode {
+        if let Some(address) = &self.connect {
+            return join(Options::default().manager(format!("tcp:{address}")).instance("there"));
+        }
+        if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
+            return complain("--seconds is more than 0 and at most 3600");
+        }
+        let peers = match &self.listen {
+            None => Medium::ALL.map(Peer::Here).into(),
+            Some(address) => match resolved(address) {
+                Ok(address) => vec![Peer::Elsewhere(address)],
+                Err(text) => return complain(&text),
+            },
+        };
+        let bar = bar(peers.len() * SIZES.len());
+        let mut media = Vec::new();
+        for (number, peer) in peers.iter().enumerate() {
+            let key = peer.medium().key();
+            let progress = |size: u64| {
+                let done = SIZES.iter().position(|known| *known == size).unwrap_or(0);
+                bar.set_position((number * SIZES.len() + done) as u64);
+                bar.set_message(format!("{key}, {}", named(size)));
+            };
+            let time = Duration::from_secs_f64(self.seconds / SIZES.len() as f64);
+            match speed::measure(peer, &Effort { time, progress: &progress }, &invite) {
+                Ok(speed) => media.push(speed),
+                Err(Ended::Absent) => {}
+                Err(Ended::Interrupted) => return ExitCode::from(INTERRUPTED),
+                Err(Ended::Failed(text)) => {
+                    bar.finish_and_clear();
+                    return complain(&format!("{key} cannot be measured: {text}"));
+                }
+            }
+        }
+        bar.finish_and_clear();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.tell(&Found { host, release: env!("CARGO_PKG_VERSION"), media })
+    }
+
+    fn tell(&self, found: &Found) -> ExitCode {
+        if let Some(path) = &self.plot
+            && let Err(error) = std::fs::write(path, draw::speed::draw(&found.host, &found.media))
+        {
+            return complain(&format!("{} cannot be written: {error}", path.display()));
+        }
+        if self.json {
+            return match serde_json::to_string_pretty(found) {
+                Ok(text) => answer(&(text + "\n")),
+                Err(error) => complain(&format!("the figures cannot be written as JSON: {error}")),
+            };
+        }
+        answer(&text(found, terminal::width()))
+    }
+}
+
+impl Echo {
+    pub(crate) fn run(&self) -> ExitCode {
+        join(Options::default())
+    }
+}
+
+/// Is the other side, until the first one has enough.
+fn join(options: Options) -> ExitCode {
+    let side = || {
+        let instance = Instance::open(options.language("Rust").ports("o_i: out; s: in")?)?;
+        speed::echo(&instance)?;
+        instance.close()
+    };
+    match side() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error.text),
+    }
+}
+
+/// The address to listen at.
+fn resolved(address: &str) -> Result<IpAddr, String> {
+    let hint = "give a name or an address of this host, as the other one knows it";
+    let mut found =
+        (address, 0).to_socket_addrs().map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
+    match found.next().map(|address| address.ip()) {
+        Some(ip) if ip.is_unspecified() => {
+            Err(format!("--listen {address} is no address that others can connect to; {hint}"))
+        }
+        Some(ip) => Ok(ip),
+        None => Err(format!("--listen {address} is not known; {hint}")),
+    }
+}
+
+/// Says what to type on the other host.
+fn invite(address: &str, secret: &str) {
+    warn(&format!(
+        "On the other host:\n\n  {PLACE}export TITIN_SECRET={secret}\n  titin bench --connect {address}{PLACE:#}\n\n"
+    ));
+}
+
+fn bar(steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan} {msg}") {
+        bar.set_style(style.progress_chars("━╸ "));
+    }
+    bar
+}
+
+/// A size as people say it: `64 KiB`.
+pub(crate) fn named(size: u64) -> String {
+    match size {
+        0..1024 => format!("{size} B"),
+        1024..1_048_576 => format!("{} KiB", size >> 10),
+        _ => format!("{} MiB", size >> 20),
+    }
+}
+
+fn text(found: &Found, width: Option<usize>) -> String {
+    let mut columns = vec![Column::name("message")];
+    for speed in &found.media {
+        columns.push(Column::figure(speed.medium));
+        columns.push(Column::spare("per second"));
+    }
+    let rows: Vec<Vec<String>> = SIZES
+        .iter()
+        .map(|size| {
+            let cells = found.media.iter().flat_map(|speed| {
+                let figure = speed.sizes.iter().find(|figure| figure.bytes == *size);
+                let time = figure.map_or_else(String::new, |figure| seconds(figure.seconds));
+                let rate = figure.filter(|_| *size > 0).map(|figure| bytes(figure.bandwidth() as u64));
+                [time, rate.unwrap_or_default()]
+            });
+            std::iter::once(named(*size)).chain(cells).collect()
+        })
+        .collect();
+    let mut out = format!("{BOLD}{}{BOLD:#}: the time of a message, one way\n\n", harmless(&found.host));
+    out += &table(&columns, &rows, width);
+    out.push('\n');
+    for speed in &found.media {
+        let (latency, bandwidth) = (seconds(speed.latency), bytes(speed.bandwidth as u64));
+        out += &format!(
+            "{BOLD}{:<6}{BOLD:#}  {GOOD}{latency}{GOOD:#} for a small message, {GOOD}{bandwidth}{GOOD:#} per second for the largest  {FAINT}{}{FAINT:#}\n",
+            speed.medium,
+            between(speed.medium)
+        );
+    }
+    out
+}
+
+/// Where a medium serves.
+fn between(medium: &str) -> &'static str {
+    match medium {
+        "inproc" => "between instances in one process",
+        "shm" => "between processes on one host",
+        _ => "between hosts, or where there is nothing better",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::speed::Figure;
+
+    #[test]
+    fn a_medium_that_was_too_slow_for_large_messages_leaves_cells_empty() {
+        let figure = |bytes, seconds| Figure { bytes, seconds, trips: 3 };
+        let full = SIZES.iter().map(|size| figure(*size, 1e-6 + *size as f64 * 1e-9)).collect();
+        let slow = vec![figure(0, 2e-3), figure(1 << 10, 0.25)];
+        let speed = |medium, sizes: Vec<Figure>| Speed { medium, latency: 1e-6, bandwidth: 1e9, sizes };
+        let media = vec![speed("inproc", full), speed("tcp", slow)];
+        let text = text(&Found { host: "h".into(), release: "0", media }, None);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        let row = |name: &str| plain.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        assert!(row("1 KiB ").ends_with("250 ms     4.10 kB"), "{plain}");
+        assert_eq!(row("64 MiB").split_whitespace().count(), 6, "{plain}");
+        assert!(plain.contains("between instances in one process"), "{plain}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The two sides. The first sends an array and gets one of the same size back; a round trip, halved, is what a message
+//! costs one way. Both rewrite their arrays before they send them, which is not counted.
+
+use std::time::Instant;
+
+use titin_runtime::{Content, Dtype, Instance, Layout, Order, Patience, Payload, PortId, Result};
+
+use super::{Effort, Figure, SIZES};
+
+/// Messages this small are timed many at once, since a clock takes as long as they do.
+const SMALL: u64 = 1 << 12;
+/// How many at once.
+const AT_ONCE: u32 = 50;
+/// The least number of times that are taken of a size.
+const LEAST: usize = 3;
+
+/// The ports of either side.
+pub(super) const PORTS: &str = "o_i: out; s: in";
+
+/// One side, with its array and its place in simulated time.
+struct Side<'a> {
+    instance: &'a Instance,
+    incoming: PortId,
+    outgoing: PortId,
+    array: Vec<u8>,
+    moment: f64,
+}
+
+impl<'a> Side<'a> {
+    fn new(instance: &'a Instance) -> Result<Self> {
+        instance.reuse()?;
+        let (incoming, outgoing) = (instance.port("in")?, instance.port("out")?);
+        let array = vec![0; *SIZES.last().expect("there are sizes") as usize];
+        Ok(Side { instance, incoming, outgoing, array, moment: 0.0 })
+    }
+
+    fn rewrite(&mut self, bytes: u64) {
+        let stamp = self.array[0].wrapping_add(1);
+        self.array[..bytes as usize].fill(stamp);
+    }
+
+    fn send(&mut self, bytes: u64) -> Result<()> {
+        let layout = Layout::new(Dtype::UInt8, Order::C, vec![bytes]);
+        self.pass(&Payload::array(&layout, &self.array[..bytes as usize]))?;
+        self.moment += 1.0;
+        Ok(())
+    }
+
+    fn pass(&self, payload: &Payload<'_>) -> Result<()> {
+        self.instance.send(self.outgoing, None, payload, self.moment, None, None)
+    }
+
+    /// Takes what comes; its size, or `None` if that was all.
+    fn take(&self) -> Result<Option<u64>> {
+        let message = self.instance.receive(self.incoming, None, Patience::Forever)?;
+        Ok((message.content != Content::Nil).then_some(message.bytes().len() as u64))
+    }
+}
+
+/// The first side: all sizes, up to one that takes too long.
+pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<Figure>> {
+    let mut side = Side::new(instance)?;
+    let mut found = Vec::new();
+    for bytes in SIZES {
+        (effort.progress)(bytes);
+        let figure = size(&mut side, bytes, effort)?;
+        let slow = figure.seconds * 2.0 > effort.time.as_secs_f64();
+        found.push(figure);
+        if slow {
+            break;
+        }
+    }
+    side.pass(&Payload::nil())?;
+    Ok(found)
+}
+
+fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<Figure> {
+    let at_once = if bytes <= SMALL { AT_ONCE } else { 1 };
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    // The first ones touch memory that nobody has used yet, and are left out.
+    let mut warm = 2;
+    while times.len() < LEAST || begin.elapsed() < effort.time {
+        side.rewrite(bytes);
+        let start = Instant::now();
+        for _ in 0..at_once {
+            side.send(bytes)?;
+            side.take()?;
+        }
+        let time = start.elapsed().as_secs_f64() / f64::from(at_once) / 2.0;
+        if warm > 0 {
+            warm -= 1;
+        } else {
+            times.push(time);
+        }
+        if times.is_empty() && begin.elapsed() > effort.time {
+            // Slow enough that one of them says it.
+            times = vec![time; LEAST];
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let trips = times.len() as u64 * u64::from(at_once);
+    Ok(Figure { bytes, seconds: times[times.len() / 2], trips })
+}
+
+/// The other side: sends back as much as comes, until nothing does.
+pub(crate) fn echo(instance: &Instance) -> Result<()> {
+    let mut side = Side::new(instance)?;
+    while let Some(bytes) = side.take()? {
+        let bytes = bytes.min(side.array.len() as u64);
+        side.send(bytes)?;
+        side.rewrite(bytes);
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! The run around the two sides: an ordinary one, of a model that is made up for it, with this process as its manager and
+//! as the first side.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use titin_manager::compile::{Choices, compile, folders};
+use titin_manager::directory::RunDirectory;
+use titin_manager::event::Level;
+use titin_manager::plan::Plan;
+use titin_manager::session::{Ending, Session, Setup, View};
+use titin_manager::state::Standing;
+use titin_model::{LoadOptions, Medium, Start, load};
+use titin_runtime::{Instance, Options};
+
+use super::pingpong::{PORTS, echo, measure as ping};
+use super::{Effort, Figure, Peer, Speed};
+use crate::commands::run::forward_signals;
+
+/// The two components.
+const HERE: &str = "here";
+const THERE: &str = "there";
+
+/// Why there is no speed.
+pub(crate) enum Ended {
+    /// This release, or this host, has no such medium.
+    Absent,
+    /// The user has ended it.
+    Interrupted,
+    /// Something went wrong.
+    Failed(String),
+}
+
+/// Measures by a run of its own. `invite` is told how the other host can join, if there is to be one.
+pub(crate) fn measure(peer: &Peer, effort: &Effort<'_>, invite: &dyn Fn(&str, &str)) -> Result<Speed, Ended> {
+    let scratch = Scratch::new().map_err(|error| {
+        let place = std::env::temp_dir();
+        Ended::Failed(format!(
+            "cannot make a folder in {}: {error}; set TMPDIR to a place that you may write to",
+            place.display()
+        ))
+    })?;
+    let session = open(peer, &scratch.0)?;
+    let connection = scratch.0.join("run/connection.json");
+    if matches!(peer, Peer::Elsewhere(_)) {
+        let (address, secret) = invitation(&connection).map_err(Ended::Failed)?;
+        invite(&address, &secret);
+    }
+    let interrupter = session.interrupter();
+    let signals = crate::commands::run::signals().map_err(Ended::Failed)?;
+    forward_signals(signals, interrupter.clone())
+        .map_err(|error| Ended::Failed(format!("cannot listen to signals: {error}")))?;
+    let join = |name: &str| {
+        let options = Options::default().manager(connection.to_string_lossy()).instance(name);
+        Instance::open(options.language("Rust").ports(PORTS)?)
+    };
+    let first = || {
+        let side = || {
+            let instance = join(HERE)?;
+            let found = ping(&instance, effort)?;
+            instance.close()?;
+            Ok::<Vec<Figure>, titin_runtime::Error>(found)
+        };
+        // A side that never joined would be waited for.
+        side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
+    };
+    let second = || {
+        let side = || {
+            let instance = join(THERE)?;
+            echo(&instance)?;
+            instance.close()
+        };
+        side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
+    };
+    let (found, ending) = thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = (peer.medium() == Medium::Inproc).then(|| scope.spawn(second));
+        let ending = session.run(&mut Silent);
+        let found = first.join();
+        if let Some(second) = second {
+            let _ = second.join();
+        }
+        (found, ending)
+    });
+    let found =
+        found.map_err(|_| Ended::Failed("internal error: a side of the benchmark panicked".into()))?;
+    told(peer, &ending, found)
+}
+
+fn told(
+    peer: &Peer,
+    ending: &Ending,
+    found: Result<Vec<Figure>, titin_runtime::Error>,
+) -> Result<Speed, Ended> {
+    match found {
+        Ok(sizes) if ending.outcome == "done" => Ok(Speed::new(peer.medium(), sizes)),
+        _ if ending
+            .story
+            .as_ref()
+            .is_some_and(|story| story.page(false).contains("an error of the benchmark")) =>
+        {
+            Err(Ended::Failed(found.err().map_or_else(|| "it was interrupted".into(), |error| error.text)))
+        }
+        _ if ending.outcome == "interrupted" => Err(Ended::Interrupted),
+        Err(error) if ending.story.is_none() => Err(Ended::Failed(error.text)),
+        _ => Err(Ended::Failed(ending.story.as_ref().map_or_else(String::new, |story| story.page(false)))),
+    }
+}
+
+/// Opens the run.
+fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
+    let titin = std::env::current_exe()
+        .map_err(|error| Ended::Failed(format!("cannot find this command's own file: {error}")))?;
+    let file = folder.join("bench.ymmsl");
+    fs::write(&file, description(peer.medium(), &titin))
+        .map_err(|error| Ended::Failed(format!("cannot write {}: {error}", file.display())))?;
+    let mut hosted = vec![HERE.to_owned()];
+    let mut by_hand = Vec::new();
+    match peer {
+        Peer::Here(Medium::Inproc) => hosted.push(THERE.to_owned()),
+        Peer::Here(_) => {}
+        Peer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
+    }
+    let start = Start::Except { hosted: hosted.clone(), by_hand: by_hand.clone() };
+    let description =
+        load(&[file], &LoadOptions { start, ..LoadOptions::default() }).map_err(|_| Ended::Absent)?;
+    let network = description.network(None).map_err(|_| Ended::Absent)?;
+    let folders = folders(&description);
+    let choices = Choices { hosted, by_hand, ..Choices::default() };
+    let plan = compile(&network, &folders, &choices).map_err(Ended::Failed)?;
+    let reach = match peer {
+        Peer::Here(_) => None,
+        Peer::Elsewhere(address) => Some(*address),
+    };
+    let setup = Setup {
+        plan,
+        configuration: description.to_ymmsl(),
+        folders,
+        run_directory: Some(folder.join("run")),
+        titin,
+        host: Some(std::process::id()),
+        reach,
+    };
+    Session::open(setup).map_err(|error| Ended::Failed(error.to_string()))
+}
+
+/// Two instances that send and receive in each step; the pin is left out where there is but one medium.
+fn description(medium: Medium, titin: &Path) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    // In `executable` a dollar begins the name of a variable.
+    let titin = quoted(&titin.to_string_lossy().replace('$', "$$"));
+    let pins = match medium {
+        Medium::Inproc => String::new(),
+        medium => format!(
+            "titin:\n  medium: {{{HERE}.in: {medium}, {THERE}.in: {medium}}}\n",
+            medium = medium.key()
+        ),
+    };
+    format!(
+        "ymmsl_version: v0.2
+description: Messages to and fro, to see how fast they are.
+models:
+  bench:
+    components:
+      {HERE}: {{description: sends and takes the time, ports: {{o_i: out, s: in}}, implementation: {HERE}}}
+      {THERE}: {{description: sends back, ports: {{o_i: out, s: in}}, implementation: {THERE}}}
+    conduits:
+      {HERE}.out: {THERE}.in
+      {THERE}.out: {HERE}.in
+programs:
+  {HERE}: {{executable: {titin}}}
+  {THERE}: {{executable: {titin}, args: [echo]}}
+resources:
+  bench.{HERE}: {{threads: 1}}
+  bench.{THERE}: {{threads: 1}}
+{pins}"
+    )
+}
+
+/// Address and secret, for the other host.
+fn invitation(connection: &Path) -> Result<(String, String), String> {
+    let wrong = |why: String| format!("{}: {why}", connection.display());
+    let text = fs::read_to_string(connection).map_err(|error| wrong(error.to_string()))?;
+    let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match (found["addresses"][0].as_str(), found["secret"].as_str()) {
+        (Some(address), Some(secret)) => {
+            Ok((address.trim_start_matches("tcp:").to_owned(), secret.to_owned()))
+        }
+        _ => Err(wrong("it lacks an address or the secret".to_owned())),
+    }
+}
+
+/// Nothing of these runs is shown but their result.
+struct Silent;
+
+impl View for Silent {
+    fn begun(&mut self, _: &RunDirectory, _: &Plan) {}
+    fn by_hand(&mut self, _: &str) {}
+    fn said(&mut self, _: Level, _: &str) {}
+    fn look(&mut self, _: Duration, _: &[Standing]) {}
+    fn pace(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// A folder of one's own, which goes with this.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Scratch> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let mut tried = 0;
+        loop {
+            let path = std::env::temp_dir().join(format!("titin-bench-{}-{tried}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
+                made => return made.map(|()| Scratch(path)),
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is in a place for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,133 @@
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::titin;
+
+/// A child that is ended with the test, should that fail.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `titin bench`, with all that it makes for itself in this folder.
+fn bench(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_titin"));
+    command.arg("bench").args(arguments).current_dir(folder).env("TMPDIR", folder);
+    command.env_remove("TITIN_SECRET").env_remove("CLICOLOR_FORCE");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// One that listens, the address to connect to, and the secret.
+fn listening(folder: &Path, arguments: &[&str]) -> (Running, String, String) {
+    let command =
+        bench(folder, &[&["--listen", "127.0.0.1", "--seconds", "0.05"], arguments].concat()).spawn();
+    let mut running = Running(command.expect("titin starts"));
+    let lines = BufReader::new(running.0.stderr.take().expect("it is piped")).lines();
+    let (mut address, mut secret) = (None, None);
+    for line in lines {
+        let line = line.expect("text");
+        if let Some((_, found)) = line.split_once("TITIN_SECRET=") {
+            secret = Some(found.trim().to_owned());
+        }
+        if let Some((_, found)) = line.split_once("--connect ") {
+            address = Some(found.trim().to_owned());
+            break;
+        }
+    }
+    (running, address.expect("an address is printed"), secret.expect("a secret is printed"))
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[test]
+fn every_medium_is_measured_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = bench(folder.path(), &["--seconds", "0.05", "--json"]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let found: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let media: Vec<&str> =
+        found["media"].as_array().unwrap().iter().map(|m| m["medium"].as_str().unwrap()).collect();
+    assert!(media.first() == Some(&"inproc") && media.last() == Some(&"tcp"), "{media:?}");
+    for medium in found["media"].as_array().unwrap() {
+        let sizes = medium["sizes"].as_array().unwrap();
+        assert_eq!(sizes[0]["bytes"], 0, "{medium}");
+        assert!(
+            sizes.windows(2).all(|pair| pair[0]["bytes"].as_u64() < pair[1]["bytes"].as_u64()),
+            "{medium}"
+        );
+        assert!(sizes.iter().all(|size| size["seconds"].as_f64() > Some(0.0)), "{medium}");
+        assert!(
+            medium["latency"].as_f64() > Some(0.0) && medium["bandwidth"].as_f64() > Some(0.0),
+            "{medium}"
+        );
+    }
+    assert!(is_empty(folder.path()), "it leaves nothing where temporary files go");
+}
+
+#[test]
+fn two_hosts_are_measured_with_the_secret_that_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, address, secret) = listening(folder.path(), &["--plot", "speed.svg"]);
+    let second = bench(folder.path(), &["--connect", &address]).env("TITIN_SECRET", secret).output().unwrap();
+    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stderr));
+    let mut table = String::new();
+    first.0.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    assert!(first.0.wait().unwrap().success(), "{table}");
+    let heading = table.lines().nth(2).unwrap_or_default();
+    assert_eq!(
+        heading.split_whitespace().collect::<Vec<_>>(),
+        ["message", "tcp", "per", "second"],
+        "{table}"
+    );
+    assert!(table.contains("\n0 B ") && table.contains("\ntcp  "), "{table}");
+    let picture = std::fs::read_to_string(folder.path().join("speed.svg")).unwrap();
+    assert!(picture.contains("<path class=\"tcp\""), "{picture}");
+}
+
+#[test]
+fn who_does_not_know_the_secret_is_not_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, address, secret) = listening(folder.path(), &[]);
+    let wrong = secret.chars().map(|c| if c == '0' { '1' } else { '0' }).collect::<String>();
+    for secret in [None, Some(wrong)] {
+        let mut command = bench(folder.path(), &["--connect", &address]);
+        if let Some(secret) = &secret {
+            command.env("TITIN_SECRET", secret);
+        }
+        let done = command.output().unwrap();
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{text}");
+        assert!(text.contains("secret") || text.contains("SECRET"), "{text}");
+    }
+    // It goes on waiting, until the user has enough.
+    assert!(first.0.try_wait().unwrap().is_none());
+    let pid = rustix::process::Pid::from_child(&first.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(first.0.wait().unwrap().code(), Some(130));
+    assert!(is_empty(folder.path()), "it leaves nothing where temporary files go");
+}
+
+#[test]
+fn an_address_that_cannot_be_connected_to_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["0.0.0.0", "no.such.host.invalid"] {
+        let done = titin(folder.path(), &["bench", "--listen", address]);
+        assert_eq!(done.code, Some(2), "{}", done.err);
+        assert!(done.err.contains(address) && done.err.contains("give a name or an address"), "{}", done.err);
+    }
+    for seconds in ["0", "-1", "nan"] {
+        let done = titin(folder.path(), &["bench", &format!("--seconds={seconds}")]);
+        assert_eq!(done.code, Some(2), "{}", done.err);
+        assert!(done.err.contains("--seconds"), "{}", done.err);
+    }
+}
