@@ -36,7 +36,8 @@
  *     two of titin_reuse, are an error that is detected. titin_close must be the last call on its instance and ports. Messages and values may
  *     be read by many threads at once; a value must not be read while it is built.
  * Waiting. Only titin_open, titin_reuse, titin_receive and its kin, titin_send and its kin, titin_close and titin_host
- *     wait. They wait without using a core, and return with an error as soon as the run fails.
+ *     wait. They wait without using a core, and return with an error as soon as the run fails. Light instances (see
+ *     "Many instances") do not wait: there these calls return TITIN_PENDING instead, and are made again.
  * Forks. In a forked child every instance of the parent is dead: calls say so (TITIN_ERROR_FORKED), frees are safe.
  * Text is UTF-8 and ends with a NUL, unless a length goes with it.
  */
@@ -69,6 +70,10 @@ typedef struct titin_options titin_options;
 typedef struct titin_region titin_region;
 /* What a filter makes of a message. */
 typedef struct titin_output titin_output;
+/* An instance that has asked to join the run. */
+typedef struct titin_opening titin_opening;
+/* A list of light instances that can go on. */
+typedef struct titin_ready titin_ready;
 
 /* Errors. docs/errors.md says more about each. */
 enum {
@@ -87,7 +92,8 @@ enum {
     TITIN_ERROR_INTERNAL = 12,      /* an error inside titin; please report it */
     TITIN_ERROR_INTERRUPTED = 13,   /* the interrupt callback wants to deal with a signal (does not stick) */
     TITIN_ERROR_FILTER = 14,        /* a filter has failed */
-    TITIN_ERROR_CLOSED = 15         /* the instance has failed before, or is closed */
+    TITIN_ERROR_CLOSED = 15,        /* the instance has failed before, or is closed */
+    TITIN_PENDING = 16              /* no error: a light instance's call is to be made again (does not stick) */
 };
 
 /* Operators of the submodel execution loop. */
@@ -200,10 +206,16 @@ int titin_options_interrupt(titin_options *options, int (*interrupted)(void *dat
  * the description. `options` may be NULL. End the instance with titin_close. */
 int titin_open(const char *ports, const titin_options *options, titin_instance **instance);
 
+/* The two halves of titin_open, for a process with many instances: the first asks to join the run, the second waits for
+ * the answer, or is TITIN_PENDING for a light instance. But then `opening` is gone after the second. One that is never
+ * ended has the run fail. */
+int titin_open_begin(const char *ports, const titin_options *options, titin_opening **opening);
+int titin_open_end(titin_opening *opening, titin_instance **instance);
+
 /* Ends the instance's part in the run, waits until the receivers hold all that was sent, and frees the instance and its
  * ports; messages live on. Returns the first error that stuck, or what went wrong at the end (messages never taken, a
  * failed run); then the run fails.
- * Only with TITIN_ERROR_INTERRUPTED the instance is still there: call it again, or titin_fail first. */
+ * Only with TITIN_ERROR_INTERRUPTED or TITIN_PENDING the instance is still there: call it again, or titin_fail first. */
 int titin_close(titin_instance *instance);
 
 /* Fails the run, with this instance as the culprit and this text as the reason. Still call titin_close, which then
@@ -247,6 +259,47 @@ int titin_on_interrupt(titin_instance *instance, int (*interrupted)(void *data),
 typedef int (*titin_entry)(titin_instance *instance, void *data);
 int titin_host(int count, const char *const *names, const char *const *ports, const titin_entry *entries,
                void *const *data, const titin_options *options);
+
+
+/* ---- Many instances -------------------------------------------------------------------------------------------- */
+
+/* A light instance takes no thread to wait in. Where another's call would wait, its call returns TITIN_PENDING at once;
+ * when the instance can go on it is put on a list, and the program makes the same call again, with the same arguments.
+ * What a call has done it does not do twice: a message for several receivers goes to each once, a timeout counts from the
+ * first time. What was handed in may not change until the call has come to something else than TITIN_PENDING. All
+ * else, errors and the search for deadlocks too, is as for other instances. One thread at a time may call. */
+
+/* Runs many light instances on few threads, the calling one among them: steps[i](instance, data[i]) is called when
+ * instance i can go on, always on the same thread. It goes on as far as it can, and returns TITIN_PENDING where a call of
+ * its does (or of its own accord: then others have their turn first); 0 when all is done, and the instance is closed; or
+ * anything else to fail the run. The rest is as for titin_host.
+ *
+ *     int step(titin_instance *instance, void *data) {
+ *         struct cell *cell = data;
+ *         int again, failed;
+ *         for (;;) switch (cell->next) {
+ *         case REUSE:
+ *             if ((failed = titin_reuse(instance, &again)) || !again) return failed;
+ *             cell->next = SEND;
+ *             break;
+ *         case SEND:
+ *             if ((failed = titin_send_nil(cell->out, TITIN_NO_SLOT, cell->t, TITIN_NO_NEXT, NULL))) return failed;
+ *             ...
+ */
+int titin_host_steps(int count, const char *const *names, const char *const *ports, const titin_entry *steps,
+                     void *const *data, int threads, const titin_options *options);
+
+/* The same in one's own event loop. Makes the instances light that are opened with these options (by titin_open_begin):
+ * `data`, which should be another one for each, is on the list when the instance can go on. */
+int titin_options_ready(titin_options *options, titin_ready *ready, void *data);
+titin_ready *titin_ready_new(void);
+/* Only when its instances are closed. */
+void titin_ready_free(titin_ready *ready);
+/* Takes the next one that can go on; waits for it, at most `timeout` seconds (then TITIN_ERROR_TIMEOUT). One thread at a
+ * time may call. */
+int titin_ready_next(titin_ready *ready, double timeout, void **data);
+/* A descriptor to poll, that is readable while somebody is on the list; -1 if there is none. Belongs to the list. */
+int titin_ready_descriptor(const titin_ready *ready);
 
 
 /* ---- Settings -------------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use titin_runtime::{Error, Instance, Kind, PortId, Result};
+use titin_runtime::{Error, Instance, Kind, PortId, Ready, Result};
 
 use crate::error::{OK, c_text, caught, keep, null};
 use crate::text::Text;
@@ -34,13 +34,15 @@ pub struct Port {
 /// An instance, and the first error that a program may not have looked at.
 pub(crate) struct Shared {
     pub(crate) instance: Instance,
+    /// The list of an instance that does not wait, and its number there.
+    pub(crate) ready: Option<(Arc<Ready>, u64)>,
     sticky: bool,
     stuck: Mutex<Option<Error>>,
 }
 
 impl Shared {
-    pub(crate) fn new(instance: Instance, sticky: bool) -> Self {
-        Shared { instance, sticky, stuck: Mutex::default() }
+    fn new(instance: Instance, ready: Option<(Arc<Ready>, u64)>, sticky: bool) -> Self {
+        Shared { instance, ready, sticky, stuck: Mutex::default() }
     }
 
     pub(crate) fn stuck(&self) -> MutexGuard<'_, Option<Error>> {
@@ -60,7 +62,7 @@ impl Shared {
     }
 
     pub(crate) fn stick(&self, error: Error) -> c_int {
-        if !matches!(error.kind, Kind::Timeout | Kind::PortClosed | Kind::Interrupted) {
+        if !matches!(error.kind, Kind::Timeout | Kind::PortClosed | Kind::Interrupted | Kind::Pending) {
             self.hold(&error);
         }
         keep(error)
@@ -75,7 +77,7 @@ impl Shared {
 }
 
 impl Handle {
-    pub(crate) fn new(instance: Instance, sticky: bool) -> Result<Self> {
+    pub(crate) fn new(instance: Instance, ready: Option<(Arc<Ready>, u64)>, sticky: bool) -> Self {
         let scale = Value::map(instance.scale().into_iter().flat_map(|scale| {
             let number =
                 |name, value: Option<f64>| value.map(|value| (name, Value(crate::value::Node::Float(value))));
@@ -89,20 +91,21 @@ impl Handle {
             all.into_iter().flatten()
         }));
         let workdir = std::env::current_dir().unwrap_or_default();
-        let shared = Arc::new(Shared::new(instance, sticky));
-        let ports = shared.instance.ports().into_iter().map(|port| {
-            let id = shared.instance.port(&port.name)?;
-            Ok(Port { shared: shared.clone(), id, name: Arc::new(Text::new(port.name)) })
-        });
-        Ok(Handle {
-            ports: ports.collect::<Result<_>>()?,
+        let shared = Arc::new(Shared::new(instance, ready, sticky));
+        let named = |(id, name): (PortId, &str)| Port {
+            shared: shared.clone(),
+            id,
+            name: Arc::new(Text::new(name.to_owned())),
+        };
+        Handle {
+            ports: shared.instance.port_ids().map(named).collect(),
             name: c_text(shared.instance.name()),
             workdir: c_text(&workdir.to_string_lossy()),
             scale,
             hosted: false,
             texts: Mutex::default(),
             shared,
-        })
+        }
     }
 
     /// The same, to be freed by `titin_host`.

@@ -1,14 +1,19 @@
-//! Several instances in one process, each in a thread of its own.
+//! Several instances in one process: each in a thread of its own, or many light ones on a few threads.
 
+use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Result};
+use titin_runtime::{Error, Kind, Ready, Result};
 
 use crate::error::{caught, last, set_aside, status, usage};
 use crate::handle::Handle;
 use crate::input;
-use crate::instance::{Pointer, close, open};
+use crate::instance::{Asked, Pointer, begin, close};
 use crate::options::Options;
+
+/// What a step returns that is to be called again.
+const PENDING: c_int = Kind::Pending as c_int;
 
 /// `titin_entry` of the header.
 type Entry = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
@@ -33,42 +38,88 @@ unsafe extern "C" fn titin_host(
     options: *const Options,
 ) -> c_int {
     status(|| {
-        let mut guests = Vec::new();
         // SAFETY: as the caller promises.
-        let (names, entries) =
-            unsafe { (input::list(names, count, "names")?, input::list(entries, count, "entries")?) };
-        for (index, (name, entry)) in names.iter().zip(entries).enumerate() {
-            // SAFETY: as the caller promises.
-            let name = unsafe { input::text(*name, "name of an instance") }?;
-            let entry = entry.ok_or_else(|| usage(format!("NULL was given for the entry of {name}")))?;
-            let ports = if ports.is_null() {
-                None
-            } else {
-                // SAFETY: as the caller promises.
-                unsafe { input::optional_text(*ports.add(index), "ports") }?
-            };
-            // SAFETY: as the caller promises.
-            let data = if data.is_null() { std::ptr::null_mut() } else { unsafe { *data.add(index) } };
-            guests.push(Guest { name, ports, entry, data: Pointer(data) });
-        }
+        let guests = unsafe { guests(count, names, ports, entries, data) }?;
         let standard = Options::default();
         // SAFETY: as the caller promises.
-        let options = unsafe { options.as_ref() }.unwrap_or(&standard);
-        host(&guests, options)
+        host(&guests, unsafe { options.as_ref() }.unwrap_or(&standard))
     })
 }
 
-/// Opens all, then runs them, the first in this thread; the first error that is not the consequence of another.
+/// # Safety
+/// As [`titin_host`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_host_steps(
+    count: c_int,
+    names: *const *const c_char,
+    ports: *const *const c_char,
+    steps: *const Option<Entry>,
+    data: *const *mut c_void,
+    threads: c_int,
+    options: *const Options,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let guests = unsafe { guests(count, names, ports, steps, data) }?;
+        let threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
+        let threads =
+            threads.ok_or_else(|| usage("instances run on one thread at least; give 1, or more"))?;
+        let standard = Options::default();
+        // SAFETY: as the caller promises.
+        host_steps(&guests, threads, unsafe { options.as_ref() }.unwrap_or(&standard))
+    })
+}
+
+/// # Safety
+/// As [`titin_host`].
+unsafe fn guests<'a>(
+    count: c_int,
+    names: *const *const c_char,
+    ports: *const *const c_char,
+    entries: *const Option<Entry>,
+    data: *const *mut c_void,
+) -> Result<Vec<Guest<'a>>> {
+    // SAFETY: as the caller promises.
+    let (names, entries) =
+        unsafe { (input::list(names, count, "names")?, input::list(entries, count, "entries")?) };
+    let guest = |(index, (name, entry)): (usize, (&*const c_char, &Option<Entry>))| {
+        // SAFETY: as the caller promises.
+        let name = unsafe { input::text(*name, "name of an instance") }?;
+        let entry = entry.ok_or_else(|| usage(format!("NULL was given for the entry of {name}")))?;
+        let ports = if ports.is_null() {
+            None
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { input::optional_text(*ports.add(index), "ports") }?
+        };
+        // SAFETY: as the caller promises.
+        let data = if data.is_null() { std::ptr::null_mut() } else { unsafe { *data.add(index) } };
+        Ok(Guest { name, ports, entry, data: Pointer(data) })
+    };
+    names.iter().zip(entries).enumerate().map(guest).collect()
+}
+
+/// Opens all, then runs them, the first in this thread.
 fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
-    let mut handles = Vec::new();
+    // All ask before the first answer is waited for.
+    let mut asked: VecDeque<Asked> = VecDeque::new();
+    let mut handles: Vec<Box<Handle>> = Vec::new();
+    // The others need not wait for one that cannot be opened until it is late.
+    let give_up = |asked: VecDeque<Asked>, handles: Vec<Box<Handle>>, error: Error| {
+        handles.iter().for_each(|handle| handle.shared.instance.fail(&error.text));
+        asked.into_iter().for_each(|asked| asked.fail(&error.text));
+        Err(error)
+    };
     for guest in guests {
-        match open(guest.ports, options, Some(guest.name)) {
-            Ok(handle) => handles.push(Box::new(handle.hosted())),
-            Err(error) => {
-                // The others need not wait for it until it is late.
-                handles.iter().for_each(|handle| handle.shared.instance.fail(&error.text));
-                return Err(error);
-            }
+        match begin(guest.ports, options, Some(guest.name)) {
+            Ok(one) => asked.push_back(one),
+            Err(error) => return give_up(asked, handles, error),
+        }
+    }
+    while let Some(mut one) = asked.pop_front() {
+        match one.end() {
+            Ok(handle) => handles.push(Box::new(handle.expect("it was waited for").hosted())),
+            Err(error) => return give_up(asked, handles, error),
         }
     }
     let mut all = guests.iter().zip(handles);
@@ -86,32 +137,175 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
         outcomes.extend(threads.into_iter().map(|thread| thread?.join().expect("panics are caught inside")));
         outcomes
     });
+    first_error(outcomes)
+}
+
+/// Deals light instances out to so many threads, this one among them.
+fn host_steps(guests: &[Guest<'_>], threads: usize, options: &Options) -> Result<()> {
+    let mut shares: Vec<Vec<&Guest<'_>>> = vec![Vec::new(); threads.clamp(1, guests.len().max(1))];
+    let count = shares.len();
+    guests.iter().enumerate().for_each(|(index, guest)| shares[index % count].push(guest));
+    let mut shares = shares.into_iter();
+    let first = shares.next().unwrap_or_default();
+    let outcomes: Vec<Vec<Result<()>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = shares
+            .map(|share| {
+                std::thread::Builder::new()
+                    .spawn_scoped(scope, move || Share::of(&share, options).run())
+                    .map_err(|error| usage(format!("no thread for instances: {error}")))
+            })
+            .collect();
+        let mut outcomes = vec![Share::of(&first, options).run()];
+        outcomes.extend(threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().expect("panics are caught inside"),
+            Err(error) => vec![Err(error)],
+        }));
+        outcomes
+    });
+    first_error(outcomes.into_iter().flatten().collect())
+}
+
+/// The first error that is not the consequence of another.
+fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
     let mut errors: Vec<Error> = outcomes.into_iter().filter_map(Result::err).collect();
     // Who comes late to a run that has failed finds its manager gone, which says least of all.
     errors.sort_by_key(|error| (error.kind == Kind::Connection, error.is_echo()));
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
+/// The light instances of one thread.
+struct Share<'a> {
+    ready: Arc<Ready>,
+    places: Vec<Place<'a>>,
+    /// Those that have given way to others, without a call that is pending.
+    again: VecDeque<usize>,
+}
+
+struct Place<'a> {
+    guest: &'a Guest<'a>,
+    stage: Stage,
+}
+
+/// How far a light instance has come.
+enum Stage {
+    Asked(Asked),
+    Open(Box<Handle>),
+    /// Its step has come to an end, with this.
+    Closing(Box<Handle>, Result<()>),
+    Over(Result<()>),
+}
+
+impl<'a> Share<'a> {
+    fn of(guests: &[&'a Guest<'a>], options: &Options) -> Self {
+        let ready = Ready::new();
+        let place = |(number, &guest): (usize, &&'a Guest<'a>)| {
+            let options = Options { ready: Some((ready.clone(), number as u64)), ..options.clone() };
+            let asked = caught(|| begin(guest.ports, &options, Some(guest.name)));
+            ready.push(number as u64);
+            Place { guest, stage: asked.map_or_else(|error| Stage::Over(Err(error)), Stage::Asked) }
+        };
+        let places = guests.iter().enumerate().map(place).collect();
+        Share { ready, places, again: VecDeque::new() }
+    }
+
+    /// Calls each whenever it can go on, until all have ended.
+    fn run(mut self) -> Vec<Result<()>> {
+        let mut left = self.places.iter().filter(|place| !matches!(place.stage, Stage::Over(_))).count();
+        while left > 0 {
+            let index = match self.again.pop_front() {
+                Some(index) => index,
+                None => self.ready.next(None).expect("it waits as long as it takes") as usize,
+            };
+            let place = &mut self.places[index];
+            if let Stage::Over(_) = place.stage {
+                continue;
+            }
+            let goes_on = caught(|| Ok(place.go_on())).unwrap_or_else(|error| {
+                place.stage = Stage::Over(Err(error));
+                false
+            });
+            left -= usize::from(matches!(place.stage, Stage::Over(_)));
+            if goes_on {
+                // Whoever can go on at once takes turns with those that others have rung for.
+                self.again.push_back(index);
+                if let Some(next) = self.ready.next(Some(std::time::Duration::ZERO)) {
+                    self.again.push_front(next as usize);
+                }
+            }
+        }
+        let outcome = |place: Place<'_>| match place.stage {
+            Stage::Over(outcome) => outcome,
+            _ => Ok(()),
+        };
+        self.places.into_iter().map(outcome).collect()
+    }
+}
+
+impl Place<'_> {
+    /// Goes on as far as it can; true if it could go on now, and has only given way to others.
+    fn go_on(&mut self) -> bool {
+        loop {
+            self.stage = match std::mem::replace(&mut self.stage, Stage::Over(Ok(()))) {
+                Stage::Asked(mut asked) => match asked.end() {
+                    Ok(None) => {
+                        self.stage = Stage::Asked(asked);
+                        return false;
+                    }
+                    Ok(Some(handle)) => Stage::Open(Box::new(handle.hosted())),
+                    Err(error) => Stage::Over(Err(error)),
+                },
+                Stage::Open(handle) => match self.guest.call(&handle) {
+                    Err(error) if error.is_pending() => {
+                        let pending = handle.shared.instance.is_pending();
+                        self.stage = Stage::Open(handle);
+                        return !pending;
+                    }
+                    outcome => Stage::Closing(handle, outcome),
+                },
+                Stage::Closing(handle, outcome) => match close(&handle) {
+                    Err(error) if error.is_pending() => {
+                        self.stage = Stage::Closing(handle, outcome);
+                        return false;
+                    }
+                    closed => Stage::Over(outcome.and(closed)),
+                },
+                Stage::Over(outcome) => {
+                    self.stage = Stage::Over(outcome);
+                    return false;
+                }
+            };
+        }
+    }
+}
+
 impl Guest<'_> {
     fn run(&self, handle: &Handle) -> Result<()> {
+        let outcome = self.call(handle);
+        let closed = close(handle);
+        outcome.and(closed)
+    }
+
+    /// Calls the entry; what it returned as an error, which the instance has then failed with.
+    fn call(&self, handle: &Handle) -> Result<()> {
         let _before = set_aside();
         let place = std::ptr::from_ref(handle).cast_mut();
         // SAFETY: the caller of `titin_host` promises that the entry may be called with its data.
         let returned = unsafe { (self.entry)(place, self.data.raw()) };
-        if returned != 0 {
-            // What sticks with the instance is the reason; else what the entry said last.
-            let stuck = handle.shared.stuck().clone();
-            let error = stuck.or_else(last).unwrap_or_else(|| {
-                Error::new(Kind::Closed, format!("the entry of {} returned {returned}", self.name))
-            });
-            if error.is_echo() {
-                handle.shared.instance.note(&error);
-            } else {
-                handle.shared.instance.fail(&error.text);
-            }
-            let _ = close(handle);
-            return Err(error);
+        match returned {
+            0 => return Ok(()),
+            PENDING => return Err(Error::pending()),
+            _ => {}
         }
-        close(handle)
+        // What sticks with the instance is the reason; else what the entry said last.
+        let stuck = handle.shared.stuck().clone();
+        let error = stuck.or_else(last).unwrap_or_else(|| {
+            Error::new(Kind::Closed, format!("the entry of {} returned {returned}", self.name))
+        });
+        if error.is_echo() {
+            handle.shared.instance.note(&error);
+        } else {
+            handle.shared.instance.fail(&error.text);
+        }
+        Err(error)
     }
 }

@@ -1,10 +1,11 @@
 //! Opening, using and closing an instance.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
 
-use titin_runtime::{Instance, Kind, Result};
+use titin_runtime::{Error, Kind, Opening, Ready, Result};
 
-use crate::error::{OK, caught, keep, status, usage, value};
+use crate::error::{OK, caught, keep, null, status, usage, value};
 use crate::filter::functions;
 use crate::fork;
 use crate::handle::{Handle, instance, on_instance};
@@ -12,8 +13,16 @@ use crate::input;
 use crate::options::{Options, Question};
 use crate::value::Value;
 
-/// Opens an instance by these options, under this name if one is given.
-pub(crate) fn open(ports: Option<&str>, options: &Options, name: Option<&str>) -> Result<Handle> {
+/// An instance that has asked to join the run: what `titin_opening` points to.
+pub struct Asked {
+    opening: Option<Opening>,
+    light: Option<(Arc<Ready>, u64)>,
+    unchecked: Option<String>,
+    sticky: bool,
+}
+
+/// Asks to join by these options, under this name if one is given.
+pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) -> Result<Asked> {
     fork::prepare();
     let mut wanted = titin_runtime::Options::default()
         .language(options.language.as_deref().unwrap_or("C"))
@@ -27,19 +36,54 @@ pub(crate) fn open(ports: Option<&str>, options: &Options, name: Option<&str>) -
     if let Some(interrupted) = options.interrupt {
         wanted = wanted.on_interrupt(move || interrupted.is_yes());
     }
+    if let Some((list, number)) = &options.ready {
+        wanted = wanted.ready(list.clone(), *number);
+    }
     for (name, operator) in &options.ports {
         wanted = wanted.port(name, *operator)?;
     }
     if let Some(ports) = ports {
         wanted = wanted.ports(ports)?;
     }
-    let instance = Instance::open(wanted)?;
+    let opening = Opening::begin(wanted)?;
     // Programs that this one starts have no business with it. SAFETY: the name ends with a NUL.
     unsafe { libc::unsetenv(c"TITIN_SECRET".as_ptr()) };
-    if let Some(reason) = &options.unchecked {
-        instance.skip_checks(reason);
+    Ok(Asked {
+        opening: Some(opening),
+        light: options.ready.clone(),
+        unchecked: options.unchecked.clone(),
+        sticky: !options.exceptions,
+    })
+}
+
+impl Asked {
+    /// The instance; waits for it, but where it is light: then `None` until it is there.
+    pub(crate) fn end(&mut self) -> Result<Option<Handle>> {
+        let Some(mut opening) = self.opening.take() else {
+            return Err(usage("the instance was opened already"));
+        };
+        let instance = match &self.light {
+            None => opening.wait()?,
+            Some(_) => match opening.poll()? {
+                Some(instance) => instance,
+                None => {
+                    self.opening = Some(opening);
+                    return Ok(None);
+                }
+            },
+        };
+        if let Some(reason) = &self.unchecked {
+            instance.skip_checks(reason);
+        }
+        Ok(Some(Handle::new(instance, self.light.clone(), self.sticky)))
     }
-    Handle::new(instance, !options.exceptions)
+
+    /// Fails the run, since what the instance belongs to cannot begin.
+    pub(crate) fn fail(self, text: &str) {
+        if let Some(opening) = self.opening {
+            opening.fail(text);
+        }
+    }
 }
 
 /// Closes an instance; the first error that stuck counts.
@@ -65,18 +109,64 @@ unsafe extern "C" fn titin_open(
         *handle = std::ptr::null_mut();
         // SAFETY: as the caller promises.
         let (ports, options) = unsafe { (input::optional_text(ports, "ports")?, options.as_ref()) };
-        let opened = match options {
-            Some(options) => open(ports, options, None),
-            None => open(ports, &Options::default(), None),
-        }?;
-        *handle = Box::into_raw(Box::new(opened));
+        let standard = Options::default();
+        let options = options.unwrap_or(&standard);
+        if options.ready.is_some() {
+            let text =
+                "titin_open waits, and these options are for instances that do not: call titin_open_begin";
+            return Err(usage(text));
+        }
+        let opened = begin(ports, options, None)?.end()?;
+        *handle = opened.map_or(std::ptr::null_mut(), |opened| Box::into_raw(Box::new(opened)));
         Ok(())
     })
 }
 
 /// # Safety
-/// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted or
-/// the instance is hosted.
+/// `ports` is NULL or ends with a NUL, `options` is NULL or options, `opening` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_open_begin(
+    ports: *const c_char,
+    options: *const Options,
+    opening: *mut *mut Asked,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let opening = unsafe { input::out(opening, "the opening") }?;
+        *opening = std::ptr::null_mut();
+        // SAFETY: as the caller promises.
+        let (ports, options) = unsafe { (input::optional_text(ports, "ports")?, options.as_ref()) };
+        let standard = Options::default();
+        *opening = Box::into_raw(Box::new(begin(ports, options.unwrap_or(&standard), None)?));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `opening` is NULL or one that `titin_open_begin` gave, which is gone afterwards, but if it is pending; `handle` is NULL
+/// or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_open_end(opening: *mut Asked, handle: *mut *mut Handle) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { input::out(handle, "the instance") }?;
+        *handle = std::ptr::null_mut();
+        // SAFETY: as the caller promises.
+        let asked = unsafe { opening.as_mut() }.ok_or_else(|| null("opening", "titin_open_begin"))?;
+        let outcome = caught(|| asked.end());
+        if let Ok(None) = outcome {
+            return Err(Error::pending());
+        }
+        // SAFETY: made by `titin_open_begin`, and this was its last use.
+        drop(unsafe { Box::from_raw(opening) });
+        *handle = Box::into_raw(Box::new(outcome?.expect("it is there")));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted or is
+/// pending, or the instance is hosted.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     // SAFETY: as the caller promises.
@@ -85,8 +175,9 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
         Err(error) => return keep(error),
     };
     let outcome = caught(|| close(open));
-    let interrupted = outcome.as_ref().is_err_and(|error| error.kind == Kind::Interrupted);
-    if !interrupted && !open.hosted {
+    let lasts = |error: &Error| matches!(error.kind, Kind::Interrupted | Kind::Pending);
+    let lasts = outcome.as_ref().is_err_and(lasts);
+    if !lasts && !open.hosted {
         let _ = caught(|| {
             // SAFETY: made by `titin_open`, and nobody uses it any more. A panic in here must not unwind either.
             drop(unsafe { Box::from_raw(handle) });

@@ -15,6 +15,7 @@ mod instance;
 mod message;
 mod options;
 mod port;
+mod ready;
 mod receive;
 mod region;
 mod send;

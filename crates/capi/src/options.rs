@@ -1,8 +1,9 @@
 //! How a program opens an instance.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
 
-use titin_runtime::{Operator, Result};
+use titin_runtime::{Operator, Ready, Result};
 
 use crate::error::{null, status, usage, value};
 use crate::filter::Callbacks;
@@ -10,7 +11,7 @@ use crate::input;
 use crate::instance::Pointer;
 
 /// What `titin_options` points to.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Options {
     pub(crate) instance: Option<String>,
     pub(crate) manager: Option<String>,
@@ -20,6 +21,7 @@ pub struct Options {
     pub(crate) exceptions: bool,
     pub(crate) filters: Option<Callbacks>,
     pub(crate) interrupt: Option<Question>,
+    pub(crate) ready: Option<(Arc<Ready>, u64)>,
 }
 
 /// What is asked while a call waits: a function of the caller's, and its data.

@@ -59,7 +59,7 @@ impl Error {
     }
 
     /// What a call of a light instance comes to that cannot go on yet.
-    pub(crate) fn pending() -> Self {
+    pub fn pending() -> Self {
         Error { kind: Kind::Pending, text: String::new() }
     }
 

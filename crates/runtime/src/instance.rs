@@ -97,6 +97,17 @@ impl Instance {
         self.inner.own_ports().map(Port::info).collect()
     }
 
+    /// The numbers and names of these ports.
+    pub fn port_ids(&self) -> impl Iterator<Item = (PortId, &str)> {
+        let ports = self.inner.ports.iter().enumerate().filter(|(_, port)| port.name != SETTINGS_IN);
+        ports.map(|(number, port)| (PortId(number), port.name.as_str()))
+    }
+
+    /// Whether a call of this light instance is to be made again.
+    pub fn is_pending(&self) -> bool {
+        self.inner.light.as_ref().is_some_and(Light::is_pending)
+    }
+
     /// The port of this name.
     ///
     /// # Errors

@@ -178,6 +178,10 @@ impl Light {
         call.reported
     }
 
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.lock().calls.is_empty()
+    }
+
     /// What the manager was told of calls that are pending still.
     pub(crate) fn take_reports(&self) -> Vec<u64> {
         let mut state = self.lock();

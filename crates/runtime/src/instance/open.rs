@@ -120,8 +120,8 @@ impl Opening {
         self.process.ask_no_more(&self.name);
     }
 
-    /// The manager may have let it in meanwhile, or do so yet.
-    fn fail(&mut self, text: &str) {
+    /// Fails the run, with this instance as the culprit. The manager may have let it in meanwhile, or do so yet.
+    pub fn fail(mut self, text: &str) {
         self.give_up();
         self.tell(text);
     }
@@ -135,7 +135,8 @@ impl Opening {
 impl Drop for Opening {
     fn drop(&mut self) {
         if !self.over && !forked() {
-            self.fail("the program let go of the instance before it had joined the run");
+            self.give_up();
+            self.tell("the program let go of the instance before it had joined the run");
         }
     }
 }

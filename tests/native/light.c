@@ -1,0 +1,87 @@
+/* Many instances on a few threads: a ring of cells, each of which sends to the next one, to two ports at once, and
+ * receives from the one before. light.cpp and light.f90 follow the same script. */
+#include <string.h>
+
+#include "check.h"
+
+enum { COUNT = 40, LAPS = 6 };
+enum stage { REUSE, SEND, RECEIVE, PROBE };
+
+struct cell {
+    int number, lap;
+    enum stage next;
+    titin_port *out, *in, *spare;
+    double value;
+};
+
+/* How it is to end: "fail", or NULL: well. */
+static const char *how;
+
+static int step(titin_instance *instance, void *data) {
+    struct cell *cell = data;
+    titin_message *message;
+    const int64_t one = 1;
+    int again, failed;
+    if (cell->next == REUSE && !cell->out) {
+        cell->out = titin_port_find(instance, "out");
+        cell->in = titin_port_find(instance, "in");
+        cell->spare = titin_port_find(instance, "spare");
+    }
+    for (;;) switch (cell->next) {
+    case REUSE:
+        if ((failed = titin_reuse(instance, &again))) return failed;
+        if (!again) {
+            CHECK(cell->lap == LAPS);
+            return 0;
+        }
+        cell->next = SEND;
+        break;
+    case SEND:
+        /* Two conduits leave this port, and hold one message each: it waits now and then. */
+        cell->value = cell->number + cell->lap;
+        failed = titin_send(cell->out, TITIN_NO_SLOT, TITIN_F64, 1, &one, &cell->value, cell->lap, TITIN_NO_NEXT);
+        if (failed) return failed;
+        if (how && cell->number == 3 && cell->lap == 1) {
+            titin_set_error("the ice is too thin");
+            return 1;
+        }
+        cell->next = RECEIVE;
+        break;
+    case RECEIVE:
+        failed = titin_receive(cell->in, TITIN_NO_SLOT, TITIN_WAIT, &message);
+        if (failed) return failed;
+        CHECK(*(const double *)titin_message_data(message) ==
+              (cell->number ? cell->number : COUNT) - 1 + titin_message_timestamp(message));
+        titin_message_free(message);
+        cell->next = PROBE;
+        break;
+    case PROBE:
+        failed = titin_receive(cell->spare, TITIN_NO_SLOT, TITIN_WAIT, &message);
+        if (failed) return failed;
+        titin_message_free(message);
+        cell->next = ++cell->lap < LAPS ? SEND : REUSE;
+        /* Others have their turn. */
+        if (cell->next == SEND && cell->lap == 3) return TITIN_PENDING;
+        break;
+    }
+}
+
+int main(int argc, char **argv) {
+    static struct cell cells[COUNT];
+    static char texts[COUNT][16];
+    const char *names[COUNT], *ports[COUNT];
+    titin_entry steps[COUNT];
+    void *data[COUNT];
+    how = argc > 1 ? argv[1] : NULL;
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(texts[i], sizeof texts[i], "cell_%d", i);
+        cells[i].number = i;
+        names[i] = texts[i];
+        ports[i] = "o_i: out; s: in spare";
+        steps[i] = step;
+        data[i] = &cells[i];
+    }
+    if (titin_host_steps(COUNT, names, ports, steps, data, 3, NULL)) return titin_explain(stderr);
+    puts("all are done");
+    return 0;
+}
