@@ -25,17 +25,17 @@ module titin
    use titin_c
    use titin_common, only: text
    use titin_data, only: titin_message, titin_value
-   use titin_hosting, only: titin_entry, titin_guest, titin_host_guests
+   use titin_hosting, only: titin_entry, titin_guest, titin_host_guests, titin_run_steps, titin_step
    use titin_instances, only: titin_instance, titin_interrupted, titin_region
    implicit none
    private
 
    public :: titin_instance, titin_message, titin_value, titin_region, titin_release, titin_error_text
-   public :: titin_guest, titin_host_guests, titin_entry, titin_interrupted
+   public :: titin_guest, titin_host_guests, titin_entry, titin_run_steps, titin_step, titin_interrupted
    public :: titin_ok, titin_error_usage, titin_error_call_order, titin_error_setting, titin_error_type_mismatch, &
       titin_error_timeout, titin_error_port_closed, titin_error_peer_lost, titin_error_deadlock, titin_error_connection, &
       titin_error_no_memory, titin_error_forked, titin_error_internal, titin_error_interrupted, titin_error_filter, &
-      titin_error_closed
+      titin_error_closed, titin_pending
    public :: titin_f_init, titin_o_i, titin_s, titin_o_f
    public :: titin_bool, titin_i8, titin_i16, titin_i32, titin_i64, titin_u8, titin_u16, titin_u32, titin_u64, titin_f16, &
       titin_f32, titin_f64, titin_c64, titin_c128, titin_order_c, titin_order_fortran

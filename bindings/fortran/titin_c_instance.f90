@@ -173,6 +173,55 @@ module titin_c_instance
          type(c_ptr), value :: options
       end function
 
+      integer(c_int) function titin_open_begin(ports, options, opening) bind(C)
+         import
+         character(kind=c_char), intent(in), optional :: ports(*)
+         type(c_ptr), value :: options
+         type(c_ptr), intent(out) :: opening
+      end function
+
+      integer(c_int) function titin_open_end(opening, instance) bind(C)
+         import
+         type(c_ptr), value :: opening
+         type(c_ptr), intent(out) :: instance
+      end function
+
+      integer(c_int) function titin_host_steps(count, names, ports, steps, data, threads, options) bind(C)
+         import
+         type(c_ptr), intent(in) :: names(*)
+         type(c_ptr), intent(in), optional :: ports(*)
+         type(c_funptr), intent(in) :: steps(*)
+         type(c_ptr), intent(in), optional :: data(*)
+         integer(c_int), value :: count, threads
+         type(c_ptr), value :: options
+      end function
+
+      integer(c_int) function titin_options_ready(options, ready, data) bind(C)
+         import
+         type(c_ptr), value :: options, ready, data
+      end function
+
+      type(c_ptr) function titin_ready_new() bind(C)
+         import
+      end function
+
+      subroutine titin_ready_free(ready) bind(C)
+         import
+         type(c_ptr), value :: ready
+      end subroutine
+
+      integer(c_int) function titin_ready_next(ready, timeout, data) bind(C)
+         import
+         type(c_ptr), value :: ready
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: data
+      end function
+
+      integer(c_int) function titin_ready_descriptor(ready) bind(C)
+         import
+         type(c_ptr), value :: ready
+      end function
+
       integer(c_int) function titin_setting_type(instance, name) bind(C)
          import
          character(kind=c_char), intent(in) :: name(*)

@@ -1,4 +1,4 @@
-! Several instances in one process, each in a thread of its own.
+! Several instances in one process, each in a thread of its own, or many light ones on a few threads.
 module titin_hosting
    use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_funloc, c_funptr, c_int, c_loc, c_null_ptr, c_ptr
    use titin_c
@@ -7,13 +7,23 @@ module titin_hosting
    implicit none
    private
 
-   public :: titin_guest, titin_entry, titin_host_guests
+   public :: titin_guest, titin_entry, titin_host_guests, titin_step, titin_run_steps
 
    abstract interface
       !> What an instance does that shares a process with others.
       subroutine titin_entry(instance)
          import :: titin_instance
          type(titin_instance), intent(inout) :: instance
+      end subroutine
+
+      !> What a light instance does from one time that it can go on to the next; `number` is its place among the names. It
+      !> ends with ierr = titin_pending where a call of it does, which comes first the next time, with the same data; with
+      !> titin_ok when all is done; with another error to fail the run.
+      subroutine titin_step(instance, number, ierr)
+         import :: titin_instance
+         type(titin_instance), intent(inout) :: instance
+         integer, intent(in) :: number
+         integer, intent(out) :: ierr
       end subroutine
    end interface
 
@@ -24,7 +34,66 @@ module titin_hosting
       procedure(titin_entry), pointer, nopass :: entry => null()
    end type
 
+   ! Which step is whose.
+   type :: share
+      procedure(titin_step), pointer, nopass :: step => null()
+      integer :: number = 0
+   end type
+
 contains
+
+   !> Runs many light instances on a few threads, this one among them: step is called for each when it can go on, always on
+   !> the same thread. What an instance has done must stand in a place of its own, found by its number. `ports` ("o_i: out;
+   !> s: in", or "" for those of the description) are those of all. Compile with -frecursive if there are several threads.
+   subroutine titin_run_steps(names, step, threads, ports, ierr)
+      character(len=*), intent(in) :: names(:)
+      procedure(titin_step) :: step
+      integer, intent(in) :: threads
+      character(len=*), intent(in), optional :: ports
+      integer, intent(out), optional :: ierr
+      character(kind=c_char), allocatable, target :: chars(:), port_chars(:)
+      type(share), allocatable, target :: shares(:)
+      type(c_ptr), allocatable :: name_list(:), port_list(:), data(:)
+      type(c_funptr), allocatable :: steps(:)
+      type(c_ptr) :: options, port_text(1)
+      integer(c_int) :: status
+      integer :: i
+
+      allocate (shares(size(names)), data(size(names)), steps(size(names)), port_list(size(names)))
+      name_list = index_names(names, chars)
+      port_list = c_null_ptr
+      if (present(ports)) then
+         port_text = index_names([ports], port_chars)
+         if (len_trim(ports) > 0) port_list = port_text(1)
+      end if
+      do i = 1, size(names)
+         shares(i)%step => step
+         shares(i)%number = i
+         data(i) = c_loc(shares(i))
+         steps(i) = c_funloc(go_on)
+      end do
+      options = titin_options_new()
+      status = titin_options_language(options, c("Fortran"))
+      if (status == titin_ok) status = titin_options_exceptions(options)
+      if (status == titin_ok) then
+         status = titin_host_steps(int(size(names), c_int), name_list, port_list, steps, data, int(threads, c_int), &
+            options)
+      end if
+      call titin_options_free(options)
+      call finish(status, ierr)
+   end subroutine
+
+   recursive function go_on(raw, data) result(status) bind(C)
+      type(c_ptr), value :: raw, data
+      integer(c_int) :: status
+      type(share), pointer :: mine
+      type(titin_instance) :: instance
+      integer :: ierr
+      call c_f_pointer(data, mine)
+      call instance%borrow(raw)
+      call mine%step(instance, mine%number, ierr)
+      status = int(ierr, c_int)
+   end function
 
    !> Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. The first one runs in the
    !> calling thread. Compile programs that do this with -frecursive, so that threads do not share local arrays.

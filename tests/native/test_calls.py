@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Manage
-from . import test_exchange, test_hosted, test_process, test_solo
+from . import test_exchange, test_hosted, test_light, test_process, test_solo
 from .conftest import HERE, Build, config, run
 
 #: For tests alone, behind TITIN_TESTING.
@@ -23,6 +23,9 @@ LEFT_TO_C = {
     "titin_options_port",
     # std::function filters have no use here: C++ functions have C linkage if they want
     "titin_options_filters",
+    # an event loop of one's own calls C
+    "titin_open_begin", "titin_open_end",
+    "titin_options_ready", "titin_ready_descriptor", "titin_ready_free", "titin_ready_new", "titin_ready_next",
     # titin_send_array does more
     "titin_send",
     # titin_setting_value does more
@@ -104,6 +107,11 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
         manager = manage(text, f"hosted{how}")
         manager.run(host, *how.split(), **environment)
         assert manager.wait()[0] == (1 if how else 0)
+    for program, text in (("light", test_light.ring()), ("polled", test_light.PAIR)):
+        if (program, language) != ("polled", "cpp"):
+            manager = manage(text, program)
+            manager.run(build(program, language), **environment)
+            assert manager.wait()[0] == 0
     if language == "c":
         subprocess.run([build("alone", "c")], env=environment, check=True)
     called = set(notes.read_text().split())

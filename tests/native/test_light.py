@@ -44,7 +44,7 @@ programs:
 """
 
 
-@pytest.mark.parametrize("language", ["c"])
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 def test_many_instances_on_three_threads(build: Build, manage: Manage, language: str) -> None:
     host = build("light", language)
     manager = manage(ring())
@@ -55,7 +55,7 @@ def test_many_instances_on_three_threads(build: Build, manage: Manage, language:
     assert code == 0, output
 
 
-@pytest.mark.parametrize("language", ["c"])
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 def test_one_that_fails_ends_all(build: Build, manage: Manage, language: str) -> None:
     host = build("light", language)
     manager = manage(ring())
@@ -67,8 +67,9 @@ def test_one_that_fails_ends_all(build: Build, manage: Manage, language: str) ->
     assert "First:    cell_3" in output, output
 
 
-def test_an_event_loop_polls_a_descriptor(build: Build, manage: Manage) -> None:
-    host = build("polled", "c")
+@pytest.mark.parametrize("language", ["c", "f90"])
+def test_an_event_loop_polls_a_descriptor(build: Build, manage: Manage, language: str) -> None:
+    host = build("polled", language)
     manager = manage(PAIR)
     polled = manager.run(host)
     assert polled.returncode == 0, polled.stderr

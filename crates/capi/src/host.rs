@@ -297,7 +297,7 @@ impl Guest<'_> {
             _ => {}
         }
         // What sticks with the instance is the reason; else what the entry said last.
-        let stuck = handle.shared.stuck().clone();
+        let stuck = handle.shared.stuck().clone().or_else(|| handle.shared.instance.failure());
         let error = stuck.or_else(last).unwrap_or_else(|| {
             Error::new(Kind::Closed, format!("the entry of {} returned {returned}", self.name))
         });

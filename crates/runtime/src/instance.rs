@@ -253,6 +253,11 @@ impl Instance {
         self.inner.fail(&Error::new(Kind::Closed, text));
     }
 
+    /// The error that the instance has failed with, if it has.
+    pub fn failure(&self) -> Option<Error> {
+        self.inner.first_error().clone()
+    }
+
     /// Keeps the first error of a program that may not look at what calls return: [`Instance::close`] fails with it.
     pub fn note(&self, error: &Error) {
         self.inner.first_error().get_or_insert_with(|| error.clone());

@@ -46,6 +46,9 @@ struct Interrupted : detail::Kinded<TITIN_ERROR_INTERRUPTED> { using Kinded::Kin
 struct FilterError : detail::Kinded<TITIN_ERROR_FILTER> { using Kinded::Kinded; };
 struct Closed : detail::Kinded<TITIN_ERROR_CLOSED> { using Kinded::Kinded; };
 
+/// No error: thrown by a call of a light instance that cannot go on yet, for titin::host_steps to catch.
+struct Pending {};
+
 namespace detail {
 
 /// Throws this thread's last error.
@@ -72,6 +75,7 @@ namespace detail {
 }
 
 inline void check(int status) {
+    if (status == TITIN_PENDING) throw Pending();
     if (status != TITIN_OK) raise();
 }
 

@@ -18,17 +18,25 @@ struct Guest {
     std::function<void(Instance &)> entry;
 };
 
-/// Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. An exception in an entry
-/// fails the run with its text; the first error is thrown. The options are for all of them.
-inline void host(const std::vector<Guest> &guests, const Options &options = Options()) {
-    std::vector<const char *> names, ports;
-    std::vector<titin_entry> entries;
-    std::vector<void *> data;
-    const titin_entry entry = [](titin_instance *raw, void *guest) {
+namespace detail {
+
+/// What the calls of C that host instances take.
+struct Guests {
+    explicit Guests(const std::vector<Guest> &guests) : count(int(guests.size())), entries(guests.size(), enter) {
+        for (const Guest &guest : guests) {
+            names.push_back(guest.name.c_str());
+            ports.push_back(guest.ports.empty() ? nullptr : guest.ports.c_str());
+            data.push_back(const_cast<Guest *>(&guest));
+        }
+    }
+
+    static int enter(titin_instance *raw, void *guest) {
         try {
             Instance instance = Instance::borrow(raw);
             static_cast<const Guest *>(guest)->entry(instance);
             return 0;
+        } catch (const Pending &) {
+            return TITIN_PENDING;
         } catch (const std::exception &error) {
             // An error of titin is known already, with its kind.
             if (std::strcmp(titin_error(), error.what()) != 0) titin_set_error(error.what());
@@ -36,15 +44,31 @@ inline void host(const std::vector<Guest> &guests, const Options &options = Opti
             titin_set_error("an exception of a type that is not known");
         }
         return 1;
-    };
-    for (const Guest &guest : guests) {
-        names.push_back(guest.name.c_str());
-        ports.push_back(guest.ports.empty() ? nullptr : guest.ports.c_str());
-        entries.push_back(entry);
-        data.push_back(const_cast<Guest *>(&guest));
     }
-    detail::check(titin_host(int(guests.size()), names.data(), ports.data(), entries.data(), data.data(),
+
+    int count;
+    std::vector<const char *> names, ports;
+    std::vector<titin_entry> entries;
+    std::vector<void *> data;
+};
+
+} // namespace detail
+
+/// Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. An exception in an entry
+/// fails the run with its text; the first error is thrown. The options are for all of them.
+inline void host(const std::vector<Guest> &guests, const Options &options = Options()) {
+    detail::Guests all(guests);
+    detail::check(titin_host(all.count, all.names.data(), all.ports.data(), all.entries.data(), all.data.data(),
                              options.raw()));
+}
+
+/// Runs many light instances on a few threads, this one among them. An entry is called when its instance can go on, each
+/// time from its beginning, so what it has done must stand in what it captures. A call that cannot go on throws Pending,
+/// which it lets pass; the same call comes first the next time, with the same data. When it returns the instance is closed.
+inline void host_steps(const std::vector<Guest> &guests, int threads, const Options &options = Options()) {
+    detail::Guests all(guests);
+    detail::check(titin_host_steps(all.count, all.names.data(), all.ports.data(), all.entries.data(),
+                                   all.data.data(), threads, options.raw()));
 }
 
 } // namespace titin
