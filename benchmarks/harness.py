@@ -175,6 +175,10 @@ def pair(program: Path, macro: Sequence[object], micro: Sequence[object]) -> str
     return PAIR.format(program=program, macro=arguments[0], micro=arguments[1])
 
 
+#: Stands for a program where the one before it runs the instance too.
+HOSTED: tuple[str, Sequence[object]] = ("", ())
+
+
 def stepping(programs: Sequence[tuple[str | Path, Sequence[object]]], conduits: Sequence[str] = ()) -> str:
     """The model of components c0, c1 and so on, an executable with its arguments each, that exchange messages in each
     step. ``conduits`` are lines "c0.out: c1.in"; without them each sends to the next and the last to the first."""
@@ -194,6 +198,9 @@ def stepping(programs: Sequence[tuple[str | Path, Sequence[object]]], conduits: 
         text.append(f"        ports: {{o_i: [{o_i.replace(' ', ', ')}], s: [{s.replace(' ', ', ')}]}}")
     text += ["    conduits:", *(f"      {line}" for line in lines), "programs:"]
     for number, (program, words) in enumerate(programs):
+        if not program:
+            text.append(f"  p{number}: {{execution_model: manual}}")
+            continue
         arguments = json.dumps([str(word) for word in words])
         text.append(f"  p{number}: {{executable: {program}, args: {arguments}}}")
     text += ["resources:", *(f"  stepping.c{number}: {{threads: 1}}" for number in range(count))]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import KIB, MIB, RESULTS, Figures, Record, compare, named, run, scratch, stepping, sweep
+from benchmarks.harness import HOSTED, KIB, MIB, RESULTS, Figures, Record, compare, named, run, scratch, stepping, sweep
 from benchmarks.picture import curves
 
 LARGEST = 64 * MIB
@@ -19,6 +19,7 @@ Sweep = Callable[[], dict[int, float]]
 
 UNREAD = "One message between two programs in C, one way"
 READ = "One message between two programs in C, one way, every byte read by the receiver"
+WITHIN = "One message between two instances in one program in C, one way, beside two processes with MPI"
 TCP = "One message between two programs in C, one way, TCP on the loopback interface"
 
 
@@ -30,8 +31,11 @@ def titin(way: str, *, reads: bool = False, medium: str | None = None, share: in
         with scratch() as name:
             folder = Path(name)
             task = [way, "ping", int(reads), share, LARGEST, folder / "times"]
-            text = stepping([(program, [0, *task]), (program, [1, *task])])
-            if medium:
+            if medium == "inproc":
+                text = stepping([(program, ["both", *task]), HOSTED])
+            else:
+                text = stepping([(program, [0, *task]), (program, [1, *task])])
+            if medium == "tcp":
                 text += f"titin:\n  medium: {{c0.in: {medium}, c1.in: {medium}}}\n"
             native.titin_run(text, folder)
             return native.times(folder / "times")
@@ -116,6 +120,7 @@ def main(quick: bool) -> list[Record]:
             "send and receive_into": titin("into", share=share),
             "send and view, read": titin("view", reads=True, share=share),
             "send and view by tcp": titin("view", medium="tcp", share=share),
+            "send and view by inproc": titin("view", medium="inproc", share=share),
             **{name: other(command, share=share) for name, command in (mpis | others).items()},
             **read,
             "file copy": file_copy(share),
@@ -129,7 +134,8 @@ def main(quick: bool) -> list[Record]:
     aim(all_read, "send and view, read, 64 MiB", 0.75, list(read))
     tcp = records(TCP, "send and view by tcp", figures, ["raw socket", "ZeroMQ tcp"])
     aim(tcp, "send and view by tcp, 64 MiB", 1.05, ["raw socket"])
-    found = unread + all_read + tcp
+    within = records(WITHIN, "send and view by inproc", figures, list(mpis))
+    found = unread + all_read + tcp + within
     if not quick:
         draw(found)
     return found

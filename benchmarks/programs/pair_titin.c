@@ -1,15 +1,17 @@
 /* The two sides of a ping-pong or a stream over titin: macro.out to micro.in, and back.
  *
- * Arguments: side (0 or 1), way ("view": send and a view of what comes; "into": send and receive_into; "loan": lent
+ * Arguments: side (0, 1, or "both" in one process), way ("view": send and a view of what comes; "into": send and receive_into; "loan": lent
  * memory and a view), and the task. */
 #include "bench.h"
 #include "titin.h"
 
-static titin_instance *instance;
-static titin_port *in, *out;
-static titin_message *message;
-static void *outgoing, *incoming;
-static double moment;
+/* Of this side; in one process each has a thread. */
+static _Thread_local titin_port *in, *out;
+static _Thread_local titin_message *message;
+static _Thread_local void *outgoing, *incoming;
+static _Thread_local double moment;
+
+static char **arguments;
 
 static void must(int status) {
     if (status != 0) exit(titin_explain(stderr));
@@ -41,24 +43,45 @@ static const void *into(size_t bytes) {
 
 static void nothing(void) {}
 
-int main(int argc, char **argv) {
-    if (argc != 8) return fprintf(stderr, "%s: seven arguments are needed\n", argv[0]), 2;
-    const int side = atoi(argv[1]);
+static void play_side(titin_instance *instance, int side) {
     struct medium medium = {reused, send_it, view, let_go, 0};
-    const struct task task = task_of(argv + 3);
-    pin(side);
+    const struct task task = task_of(arguments + 3);
     outgoing = memory(task.largest);
-    if (strcmp(argv[2], "into") == 0) {
+    if (strcmp(arguments[2], "into") == 0) {
         incoming = memory(task.largest);
         medium.receive = into;
         medium.release = nothing;
     }
-    must(titin_open("o_i: out; s: in", NULL, &instance));
     in = titin_port_find(instance, "in");
     out = titin_port_find(instance, "out");
     int again;
     must(titin_reuse(instance, &again));
     play(&medium, &task, side);
+}
+
+static int hosted(titin_instance *instance, void *data) {
+    const int side = *(const int *)data;
+    pin(side);
+    play_side(instance, side);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 8) return fprintf(stderr, "%s: seven arguments are needed\n", argv[0]), 2;
+    arguments = argv;
+    if (strcmp(argv[1], "both") == 0) {
+        static int sides[] = {0, 1};
+        const char *const names[] = {"c0", "c1"}, *const ports[] = {"o_i: out; s: in", "o_i: out; s: in"};
+        const titin_entry entries[] = {hosted, hosted};
+        void *const data[] = {&sides[0], &sides[1]};
+        must(titin_host(2, names, ports, entries, data, NULL));
+        return 0;
+    }
+    const int side = atoi(argv[1]);
+    titin_instance *instance;
+    pin(side);
+    must(titin_open("o_i: out; s: in", NULL, &instance));
+    play_side(instance, side);
     must(titin_close(instance));
     return 0;
 }
