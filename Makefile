@@ -65,6 +65,10 @@ bench: setup  ## the benchmarks, each beside its rival
 	$(MAKE) PROFILE=release build
 	$(PYTHON) -m benchmarks $(if $(QUICK),--quick)
 
+papers: setup  ## the experiments of the papers, repeated, in docs/papers.md
+	$(MAKE) PROFILE=release build
+	$(PYTHON) -m benchmarks.papers
+
 fuzz: setup  ## the decoders against random bytes, 60 seconds each
 	tools/fuzz.sh
 
@@ -80,4 +84,4 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench fuzz clean clean-stage
+.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench papers fuzz clean clean-stage

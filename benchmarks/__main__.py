@@ -38,4 +38,5 @@ def main() -> None:
         harness.table()
 
 
-main()
+if __name__ == "__main__":
+    main()

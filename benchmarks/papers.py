@@ -1,0 +1,139 @@
+"""Writes docs/papers.md: the experiments of the papers that titin follows, repeated. ``python -m benchmarks.papers``
+
+A row needs the figures of a question in benchmarks/results; what was never measured is measured first. What the papers
+say is cited by figure, table and number; none of their sentences is copied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks import harness, message
+from benchmarks.harness import RESULTS, ROOT, Record
+
+PAGE = ROOT / "docs" / "papers.md"
+
+HEAD = """\
+# The papers that titin follows, repeated
+
+`make papers` writes this page from [benchmarks/results](../benchmarks/README.md). Each row repeats an experiment of a
+paper by its own protocol, on one machine, named below. The paper's figures are from its own machines, years ago: what
+can be compared is how a system stands to its rivals in the same run, and how its cost grows. Where a figure "here" is
+given for a system of the paper, it was built from its sources and run on a machine like the one below, on another day.
+
+- **MUSCLE 2**: J. Borgdorff et al., Distributed multiscale computing with MUSCLE 2, the Multiscale Coupling Library and
+  Environment, J. Comput. Sci. 5 (2014) 719–731,
+  [doi:10.1016/j.jocs.2014.04.004](https://doi.org/10.1016/j.jocs.2014.04.004)
+
+Not repeated yet: MPWide's streams (figure 2 of its paper), which wait for several streams on one link; what runs
+between sites; fields that are redistributed between parallel programs (XpressSpace); the coupled applications.
+"""
+
+
+@dataclass
+class Row:
+    """An experiment: what the paper did and found, what titin did and found, and whether that can be compared."""
+
+    experiment: str
+    paper: str
+    here: str
+    alike: str
+
+
+def message_time(found: list[Record]) -> list[Row]:
+    """MUSCLE 2, section 3.2.1 and figure 4."""
+
+    def line(name: str, case: str, rival: str | None = None, question: str = message.UNREAD) -> str:
+        latency, rate = message.fitted([record for record in found if record.question == question], case, rival)
+        return f"{name}: {microseconds(latency)}, {rate / 1000:.3g} GB/s"
+
+    rivals = [
+        line("Open MPI", "send and view", "Open MPI"),
+        line("MPICH", "send and view", "MPICH"),
+        line("file copy", "send and view", "file copy"),
+    ]
+    protocol = (
+        "0 kB and 1 kB to 64 MB by powers of two, 100 round trips halved; latency is the least time, throughput the "
+        "slope of a linear fit"
+    )
+    conditions = "105 round trips or more of each size, in 15 runs; the rest as there. Payloads are rewritten each time"
+    return [
+        Row(
+            "Message time within a machine, native to native (fig. 4)",
+            f"{protocol}. C++ submodels by way of the Java runtime: half of MPI's throughput and up to 30 µs more "
+            "latency, but faster than a file copy (sections 3.2.1 and 5). MUSCLE 2 here: 19 to 30 µs, 64 MiB in 71 ms",
+            f"{conditions}. C to C. {line('titin', 'send and view')}; {'; '.join(rivals)}",
+            "Yes: protocol, sizes, rivals. The receiver looks at a view; MPI copies into its buffer",
+        ),
+        Row(
+            "The same, two managers over TCP (fig. 4)",
+            "Two Local Managers on a machine. MUSCLE 2 here: 60 to 75 µs, 64 MiB in 34 to 37 ms",
+            f"C to C, pinned to TCP. {line('titin', 'send and view by tcp', question=message.TCP)}; "
+            f"{line('one raw socket', 'send and view by tcp', 'raw socket', message.TCP)}",
+            "Nearly: there both ends are Java, and doubles are serialized",
+        ),
+        Row(
+            "The same, within one process (fig. 4)",
+            "All instances in one Java machine; a message is copied once. MUSCLE 2 here: about 5 µs, 64 MiB in 21 to "
+            "24 ms",
+            f"Two instances in one program in C. {line('titin', 'send and view by inproc', question=message.WITHIN)}",
+            "Yes, but for the language",
+        ),
+    ]
+
+
+def instances(found: list[Record]) -> list[Row]:
+    """MUSCLE 2, section 3.1 and table 3."""
+    ours = "; ".join(f"{record.case}: {record.titin:.3g} {record.unit}" for record in found)
+    return [
+        Row(
+            "What instances and conduits cost (table 3)",
+            "1 to 1,000 submodels and 0 to 50,000 conduits in one Java machine, an empty message sent and received on "
+            "each; run time fitted as a + b n + c m. iMac: a 0.77 s, b 1.6 ms a submodel, c 0.11 ms a conduit, 24 ms a "
+            "native submodel, 7.1 s for the largest; SuperMUC: 1.2 s, 1.6 ms, 0.10 ms, 6.6 s. Memory: 73 MB, 168 kB a "
+            "submodel, 3.4 kB a conduit, 1.1 MB a port whose peer is elsewhere, 1.7 MB a native submodel. MUSCLE 2 "
+            "here: 7.7 s for the largest",
+            f"The same numbers and the same fit. {ours}",
+            "Yes: a process with all instances, each active at the same time",
+        )
+    ]
+
+
+#: The question whose results each part is made of, and the part.
+PARTS: list[tuple[str, str, Callable[[list[Record]], list[Row]]]] = [
+    ("MUSCLE 2", "message", message_time),
+    ("MUSCLE 2", "instances", instances),
+]
+
+
+def microseconds(time: float) -> str:
+    """A time in the unit that suits it."""
+    return f"{time:.3g} µs" if time < 1000 else f"{time / 1000:.3g} ms"
+
+
+def main() -> None:
+    """Measures what is missing, and writes the page."""
+    from benchmarks.__main__ import QUESTIONS
+
+    text = [HEAD]
+    for paper in dict.fromkeys(paper for paper, _, _ in PARTS):
+        text.append(f"\n## {paper}\n")
+        for name, make in [(name, make) for owner, name, make in PARTS if owner == paper and name in QUESTIONS]:
+            if not harness.load(name):
+                print(f"{name} was not measured yet", flush=True)
+                harness.save(name, QUESTIONS[name](quick=False), quick=False)
+            data = json.loads((RESULTS / f"{name}.json").read_text())
+            text.append(f"Measured on {data['machine']}, {data['date']}:\n")
+            text += ["| experiment | the paper | titin | like for like |", "| --- | --- | --- | --- |"]
+            text += [
+                f"| {row.experiment} | {row.paper} | {row.here} | {row.alike} |" for row in make(harness.load(name))
+            ]
+            text.append("")
+    PAGE.write_text("\n".join(text).rstrip() + "\n")
+    print(f"{PAGE.relative_to(ROOT)} is written")
+
+
+if __name__ == "__main__":
+    main()
