@@ -5,59 +5,60 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import HOSTED, KIB, MIB, RESULTS, Figures, Record, compare, named, run, scratch, stepping, sweep
+from benchmarks.harness import KIB, MIB, RESULTS, Figures, Record, compare, named, scratch, sweep
+from benchmarks.pairs import Task, Times, mpis, other, raw_socket, titin, zeromq
 from benchmarks.picture import curves
 
-LARGEST = 64 * MIB
 SIZES = [0] + [KIB << power for power in range(17)]
-
-Sweep = Callable[[], dict[int, float]]
 
 UNREAD = "One message between two programs in C, one way"
 READ = "One message between two programs in C, one way, every byte read by the receiver"
-WITHIN = "One message between two instances in one program in C, one way, beside two processes with MPI"
 TCP = "One message between two programs in C, one way, TCP on the loopback interface"
+WITHIN = "One message between two instances in one program in C, one way, beside two processes with MPI"
 
 
-def titin(way: str, *, reads: bool = False, medium: str | None = None, share: int = 1) -> Sweep:
-    """A sweep over all sizes with titin; ``way`` as in programs/pair_titin.c."""
-    program = native.build("pair_titin")
+def main(quick: bool) -> list[Record]:
+    """All ways of titin's and all rivals, a run of each in every round."""
+    rounds, share = (2, 8) if quick else (15, 1)
+    unread, read = Task(share=share), Task(share=share, reads=True)
+    both = mpis()
+    others = both | {"ZeroMQ ipc": zeromq("ipc"), "ZeroMQ tcp": zeromq("tcp"), "raw socket": raw_socket()}
+    figures = sweep(
+        rounds,
+        {
+            "send and view": titin(unread),
+            "send and receive_into": titin(unread, "into"),
+            "send and view, read": titin(read),
+            "send and view by tcp": titin(unread, medium="tcp"),
+            "send and view by inproc": titin(unread, medium="inproc"),
+            **{name: other(unread, command) for name, command in others.items()},
+            **{f"{name}, read": other(read, command) for name, command in both.items()},
+            "file copy": file_copy(share),
+        },
+    )
+    found = records(UNREAD, "send and view", figures, [*both, "ZeroMQ ipc", "ZeroMQ tcp", "file copy"])
+    found += records(UNREAD, "send and receive_into", figures, list(both))
+    found += records(READ, "send and view, read", figures, [f"{name}, read" for name in both])
+    found += records(TCP, "send and view by tcp", figures, ["raw socket", "ZeroMQ tcp"])
+    found += records(WITHIN, "send and view by inproc", figures, list(both))
+    for case, target in [
+        ("send and view, 0 B", 1.0),
+        ("send and view, 1 KiB", 1.0),
+        ("send and view, 64 MiB", 0.55),
+        ("send and view, read, 64 MiB", 0.75),
+        ("send and view by tcp, 64 MiB", 1.05),
+    ]:
+        aim(found, case, target)
+    if not quick:
+        draw(found)
+    return found
 
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            task = [way, "ping", int(reads), share, LARGEST, folder / "times"]
-            if medium == "inproc":
-                text = stepping([(program, ["both", *task]), HOSTED])
-            else:
-                text = stepping([(program, [0, *task]), (program, [1, *task])])
-            if medium == "tcp":
-                text += f"titin:\n  medium: {{c0.in: {medium}, c1.in: {medium}}}\n"
-            native.titin_run(text, folder)
-            return native.times(folder / "times")
 
-    return once
-
-
-def other(command: Sequence[object], *, reads: bool = False, share: int = 1) -> Sweep:
-    """A sweep with a rival that starts both sides itself; ``{folder}`` in a word stands for the folder of the round."""
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            words = [str(word).format(folder=folder) for word in command]
-            task = ["ping", int(reads), share, LARGEST, folder / "times"]
-            run([*words, *(str(word) for word in task)], folder)
-            return native.times(folder / "times")
-
-    return once
-
-
-def file_copy(share: int) -> Sweep:
+def file_copy(share: int) -> Times:
     """The same with files on the disk, which the system caches: a round trip is a copy of a file, and a copy back."""
 
     def copy(source: Path, target: Path) -> None:
@@ -92,53 +93,9 @@ def records(question: str, ours: str, figures: Figures, rivals: Sequence[str]) -
     return found
 
 
-def aim(found: Sequence[Record], case: str, target: float, rivals: Sequence[str]) -> None:
-    """Sets the target of a case beside the faster of these rivals."""
-    rows = [record for record in found if record.case == case and record.rival_name in rivals]
-    min(rows, key=lambda record: record.rival).target = target
-
-
-def main(quick: bool) -> list[Record]:
-    """All ways of titin's and all rivals, a sweep each in every round."""
-    rounds, share = (2, 8) if quick else (15, 1)
-    openmpi, mpich = native.rival("pair_mpi", "openmpi"), native.rival("pair_mpi", "mpich")
-    zmq, plain = native.rival("pair_zmq", "zmq"), native.rival("pair_tcp", "plain")
-    mpis: dict[str, Sequence[object]] = {
-        "Open MPI": [*native.OPEN_MPI, "-np", "2", openmpi],
-        "MPICH": [*native.MPICH, "-np", "2", mpich],
-    }
-    others: dict[str, Sequence[object]] = {
-        "ZeroMQ ipc": [zmq, "ipc://{folder}/socket"],
-        "ZeroMQ tcp": [zmq, "tcp://127.0.0.1:*"],
-        "raw socket": [plain],
-    }
-    read = {f"{name}, read": other(command, reads=True, share=share) for name, command in mpis.items()}
-    figures = sweep(
-        rounds,
-        {
-            "send and view": titin("view", share=share),
-            "send and receive_into": titin("into", share=share),
-            "send and view, read": titin("view", reads=True, share=share),
-            "send and view by tcp": titin("view", medium="tcp", share=share),
-            "send and view by inproc": titin("view", medium="inproc", share=share),
-            **{name: other(command, share=share) for name, command in (mpis | others).items()},
-            **read,
-            "file copy": file_copy(share),
-        },
-    )
-    unread = records(UNREAD, "send and view", figures, [*mpis, "ZeroMQ ipc", "ZeroMQ tcp", "file copy"])
-    unread += records(UNREAD, "send and receive_into", figures, list(mpis))
-    for case, target in [("0 B", 1.0), ("1 KiB", 1.0), ("64 MiB", 0.55)]:
-        aim(unread, f"send and view, {case}", target, list(mpis))
-    all_read = records(READ, "send and view, read", figures, list(read))
-    aim(all_read, "send and view, read, 64 MiB", 0.75, list(read))
-    tcp = records(TCP, "send and view by tcp", figures, ["raw socket", "ZeroMQ tcp"])
-    aim(tcp, "send and view by tcp, 64 MiB", 1.05, ["raw socket"])
-    within = records(WITHIN, "send and view by inproc", figures, list(mpis))
-    found = unread + all_read + tcp + within
-    if not quick:
-        draw(found)
-    return found
+def aim(found: Sequence[Record], case: str, target: float) -> None:
+    """Sets the target of a case, beside the faster of its rivals."""
+    min((record for record in found if record.case == case), key=lambda record: record.rival).target = target
 
 
 def draw(found: Sequence[Record]) -> None:

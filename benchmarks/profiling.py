@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-from benchmarks import native
-from benchmarks.harness import KIB, Record, compare, named, scratch, stepping, sweep
+from benchmarks.harness import KIB, Record, compare, named, sweep
+from benchmarks.pairs import Task, titin
 
 QUESTION = "One message between two programs in C, one way, of a run with `--trace`"
 RIVAL = "titin without it"
@@ -14,20 +11,8 @@ RIVAL = "titin without it"
 
 def main(quick: bool) -> list[Record]:
     """Small messages, which pay most."""
-    rounds = 3 if quick else 21
-    program = native.build("pair_titin")
-
-    def once(*flags: str) -> Callable[[], dict[int, float]]:
-        def run_it() -> dict[int, float]:
-            with scratch() as name:
-                folder = Path(name)
-                task = ["view", "ping", 0, 1, KIB, folder / "times"]
-                native.titin_run(stepping([(program, [0, *task]), (program, [1, *task])]), folder, *flags)
-                return native.times(folder / "times")
-
-        return run_it
-
-    figures = sweep(rounds, {"titin": once("--trace"), RIVAL: once()})
+    task = Task(largest=KIB)
+    figures = sweep(3 if quick else 21, {"titin": titin(task, flags=["--trace"]), RIVAL: titin(task)})
     found = []
     for size in [0, KIB]:
         pairs = list(zip(figures["titin"][size], figures[RIVAL][size]))
