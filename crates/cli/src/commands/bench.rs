@@ -14,7 +14,7 @@ use titin_runtime::{Instance, Options};
 use crate::draw;
 use crate::speed::{self, Effort, Ended, Peer, SIZES, Speed};
 use crate::table::{Column, bytes, seconds, table};
-use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, answer, complain, harmless, warn};
+use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, complain, harmless, print, warn};
 
 /// The exit code of a benchmark that the user ended.
 const INTERRUPTED: u8 = 130;
@@ -71,6 +71,7 @@ impl Bench {
         };
         let bar = bar(peers.len() * SIZES.len());
         let mut media = Vec::new();
+        let mut worst = ExitCode::SUCCESS;
         for (number, peer) in peers.iter().enumerate() {
             let key = peer.medium().key();
             let progress = |size: u64| {
@@ -82,31 +83,38 @@ impl Bench {
             match speed::measure(peer, &Effort { time, progress: &progress }, &invite) {
                 Ok(speed) => media.push(speed),
                 Err(Ended::Absent) => {}
-                Err(Ended::Interrupted) => return ExitCode::from(INTERRUPTED),
-                Err(Ended::Failed(text)) => {
+                Err(Ended::Interrupted) => {
                     bar.finish_and_clear();
-                    return complain(&format!("{key} cannot be measured: {text}"));
+                    return ExitCode::from(INTERRUPTED);
+                }
+                // The others may still be.
+                Err(Ended::Failed(text)) => {
+                    worst = bar.suspend(|| complain(&format!("{key} cannot be measured: {text}")));
                 }
             }
         }
         bar.finish_and_clear();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        self.tell(&Found { host, release: env!("CARGO_PKG_VERSION"), media })
+        if media.is_empty() {
+            return worst;
+        }
+        match self.tell(&Found { host, release: env!("CARGO_PKG_VERSION"), media }) {
+            Ok(()) => worst,
+            Err(code) => code,
+        }
     }
 
-    fn tell(&self, found: &Found) -> ExitCode {
-        if let Some(path) = &self.plot
-            && let Err(error) = std::fs::write(path, draw::speed::draw(&found.host, &found.media))
-        {
-            return complain(&format!("{} cannot be written: {error}", path.display()));
+    fn tell(&self, found: &Found) -> Result<(), ExitCode> {
+        if let Some(path) = &self.plot {
+            std::fs::write(path, draw::speed::draw(&found.host, &found.media))
+                .map_err(|error| complain(&format!("{} cannot be written: {error}", path.display())))?;
         }
         if self.json {
-            return match serde_json::to_string_pretty(found) {
-                Ok(text) => answer(&(text + "\n")),
-                Err(error) => complain(&format!("the figures cannot be written as JSON: {error}")),
-            };
+            let text = serde_json::to_string_pretty(found)
+                .map_err(|error| complain(&format!("the figures cannot be written as JSON: {error}")))?;
+            return print(&(text + "\n"));
         }
-        answer(&text(found, terminal::width()))
+        print(&text(found, terminal::width()))
     }
 }
 
