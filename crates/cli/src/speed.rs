@@ -9,7 +9,7 @@ use serde::Serialize;
 use titin_model::Medium;
 
 pub(crate) use pingpong::echo;
-pub(crate) use run::{Ended, measure};
+pub(crate) use run::{Ended, Scratch, measure};
 
 /// The sizes that are tried, in bytes, up to the one that takes too long.
 pub(crate) const SIZES: [u64; 10] =

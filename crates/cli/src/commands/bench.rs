@@ -12,7 +12,7 @@ use titin_model::Medium;
 use titin_runtime::{Instance, Options};
 
 use crate::draw;
-use crate::speed::{self, Effort, Ended, Peer, SIZES, Speed};
+use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch, Speed};
 use crate::table::{Column, bytes, seconds, table};
 use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, complain, harmless, print, warn};
 
@@ -69,6 +69,10 @@ impl Bench {
                 Err(text) => return complain(&text),
             },
         };
+        let scratch = match Scratch::new() {
+            Ok(scratch) => scratch,
+            Err(text) => return complain(&text),
+        };
         let bar = bar(peers.len() * SIZES.len());
         let mut media = Vec::new();
         let mut worst = ExitCode::SUCCESS;
@@ -80,7 +84,7 @@ impl Bench {
                 bar.set_message(format!("{key}, {}", named(size)));
             };
             let time = Duration::from_secs_f64(self.seconds / SIZES.len() as f64);
-            match speed::measure(peer, &Effort { time, progress: &progress }, &invite) {
+            match speed::measure(peer, &scratch, &Effort { time, progress: &progress }, &invite) {
                 Ok(speed) => media.push(speed),
                 Err(Ended::Absent) => {}
                 Err(Ended::Interrupted) => {

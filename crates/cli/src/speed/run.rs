@@ -34,17 +34,16 @@ pub(crate) enum Ended {
     Failed(String),
 }
 
-/// Measures by a run of its own. `invite` is told how the other host can join, if there is to be one.
-pub(crate) fn measure(peer: &Peer, effort: &Effort<'_>, invite: &dyn Fn(&str, &str)) -> Result<Speed, Ended> {
-    let scratch = Scratch::new().map_err(|error| {
-        let place = std::env::temp_dir();
-        Ended::Failed(format!(
-            "cannot make a folder in {}: {error}; set TMPDIR to a place that you may write to",
-            place.display()
-        ))
-    })?;
-    let session = open(peer, &scratch.0)?;
-    let connection = scratch.0.join("run/connection.json");
+/// Measures by a run of its own in this folder. `invite` is told how the other host can join, if there is to be one.
+pub(crate) fn measure(
+    peer: &Peer,
+    scratch: &Scratch,
+    effort: &Effort<'_>,
+    invite: &dyn Fn(&str, &str),
+) -> Result<Speed, Ended> {
+    let folder = scratch.0.join(peer.medium().key());
+    let session = open(peer, &folder)?;
+    let connection = folder.join("run/connection.json");
     if matches!(peer, Peer::Elsewhere(_)) {
         let (address, secret) = invitation(&connection).map_err(Ended::Failed)?;
         invite(&address, &secret);
@@ -115,7 +114,8 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
     let titin = std::env::current_exe()
         .map_err(|error| Ended::Failed(format!("cannot find this command's own file: {error}")))?;
     let file = folder.join("bench.ymmsl");
-    fs::write(&file, description(peer.medium(), &titin))
+    fs::create_dir(folder)
+        .and_then(|()| fs::write(&file, description(peer.medium(), &titin)))
         .map_err(|error| Ended::Failed(format!("cannot write {}: {error}", file.display())))?;
     let mut hosted = vec![HERE.to_owned()];
     let mut by_hand = Vec::new();
@@ -207,17 +207,24 @@ impl View for Silent {
 }
 
 /// A folder of one's own, which goes with this.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> io::Result<Scratch> {
+    pub(crate) fn new() -> Result<Scratch, String> {
         use std::os::unix::fs::DirBuilderExt as _;
+        let place = std::env::temp_dir();
         let mut tried = 0;
         loop {
-            let path = std::env::temp_dir().join(format!("titin-bench-{}-{tried}", std::process::id()));
+            let path = place.join(format!("titin-bench-{}-{tried}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Scratch(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
-                made => return made.map(|()| Scratch(path)),
+                Err(error) => {
+                    return Err(format!(
+                        "cannot make a folder in {}: {error}; set TMPDIR to a place that you may write to",
+                        place.display()
+                    ));
+                }
             }
         }
     }

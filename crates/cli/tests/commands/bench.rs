@@ -131,3 +131,12 @@ fn an_address_that_cannot_be_connected_to_is_refused() {
         assert!(done.err.contains("--seconds"), "{}", done.err);
     }
 }
+
+#[test]
+fn a_place_for_files_that_is_not_there_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = bench(folder.path(), &["--seconds", "0.05"]).env("TMPDIR", "/no/such/place").output().unwrap();
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{text}");
+    assert!(text.matches("/no/such/place").count() == 1 && text.contains("set TMPDIR"), "{text}");
+}
