@@ -48,6 +48,6 @@ def main(quick: bool) -> list[Record]:
     spawned = alternate(rounds, lambda: native(program), bare)
     coupled = alternate(rounds, lambda: native(program), muscle3)
     return [
-        compare(question, "against two bare processes", spawned, rival="spawn of /bin/true", unit="s"),
+        compare(question, "against two bare processes", spawned, rival="spawn of /bin/true", unit="s", limit=0.05),
         compare(question, "against a coupler", coupled, rival="MUSCLE3 0.11, Python", unit="s"),
     ]

@@ -1,0 +1,68 @@
+"""The benchmarks count right, say what they measured, and their programs still run."""
+
+import json
+import subprocess
+
+import pytest
+
+from benchmarks import harness, native, pairs
+from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
+
+from ..conftest import ROOT, TITIN
+
+
+def test_the_interval_leaves_out_what_is_rare():
+    samples = [1.0] * 7 + [2.0] * 7 + [1000.0]
+    assert interval(samples) == (1.0, 2.0)
+    # Too few for an order statistic: all of them.
+    assert interval([3.0, 1.0, 2.0]) == (1.0, 3.0)
+
+
+def test_the_ratio_is_that_of_each_round():
+    # The machine is ten times slower in the last round, for both.
+    record = compare("?", "case", [(1.0, 2.0), (1.0, 2.0), (10.0, 20.0)], rival="other", unit="s")
+    assert (record.ratio, record.spread["ratio"]) == (0.5, [0.5, 0.5])
+    assert (record.titin, record.rival, record.rounds) == (1.0, 2.0, 3)
+    # With rounds of titin's alone it is that of the medians.
+    record = compare("?", "case", [(1.0, 2.0)], alone=[3.0, 3.0], rival="other", unit="s")
+    assert (record.ratio, record.rounds, record.rival_rounds) == (1.5, 3, 1)
+
+
+def test_each_contender_begins_in_turn():
+    order = []
+
+    def contender(name):
+        return lambda: order.append(name) or {"case": len(order)}
+
+    figures = sweep(3, {name: contender(name) for name in "abc"})
+    assert "".join(order) == "abc" + "bca" + "cab"
+    assert figures["b"]["case"] == [2, 4, 9]
+
+
+@pytest.mark.parametrize("conduits", [(), ("c0.out: [c1.in, c2.in]", "c1.back: c0.a", "c2.back: c0.b")])
+def test_the_models_that_are_made_up_are_right(conduits, tmp_path):
+    model = tmp_path / "model.ymmsl"
+    model.write_text(stepping([("/bin/true", [number, "a b"]) for number in range(3)], conduits))
+    done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("way", ["view", "into"])
+@pytest.mark.parametrize("medium", ["tcp", "inproc", None])
+def test_a_pair_finds_a_time_for_each_size(way, medium, tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    native.build.cache_clear()
+    task = pairs.Task(reads=True, share=500, largest=16 * KIB)
+    found = pairs.titin(task, way, medium=medium)()
+    native.build.cache_clear()
+    assert list(found) == [0, KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB]
+    assert all(time > 0 for time in found.values())
+
+
+def test_the_table_has_the_results_that_are_kept():
+    readme = (ROOT / "benchmarks" / "README.md").read_text()
+    for path in sorted(harness.RESULTS.glob("*.json")):
+        records = [Record(**record) for record in json.loads(path.read_text())["records"]]
+        assert records, path
+        for record in harness.shown(records):
+            assert f"| {record.case} | {record.titin:.4g} {record.unit} |" in readme, (path.name, record.case)
