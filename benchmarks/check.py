@@ -70,7 +70,7 @@ def main(quick: bool) -> list[Record]:
                 return float(run([rival, "rival.py", model], folder))
 
             # The rival takes half a minute for the large one.
-            rounds, beside = (3, 1 if components > 100 else 3) if quick else (15, 15 if components <= 100 else 6)
+            rounds, beside = (3, 1 if components > 100 else 3) if quick else (15, 15 if components <= 100 else 3)
             pairs = alternate(beside, titin, other)
             alone = [titin() for _ in range(rounds - beside)]
             case = f"{components} components, {components * degree} conduits"

@@ -111,7 +111,7 @@ def main(quick: bool) -> list[Record]:
     question = "From the kill -9 of an instance to the last error of the others"
     records = []
     for count in [2, 50]:
-        kills, beside = (10, 3) if quick else (100, 15)
+        kills, beside = (10, 3) if quick else (100, 15 if count == 2 else 6)
         ours: Callable[[], float] = lambda n=count: titin(n)  # type: ignore[misc]
         pairs = alternate(beside, ours, lambda: muscle3(2))
         alone = [ours() for _ in range(kills - beside)]

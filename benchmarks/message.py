@@ -72,7 +72,7 @@ def file_copy(share: int) -> Times:
             found = {}
             for size in SIZES:
                 there.write_bytes(bytes(size))
-                trips = max(2, (20 if size <= MIB else 4) // share)
+                trips = max(2, (10 if size <= MIB else 3) // share)
                 begin = time.perf_counter()
                 for _ in range(trips):
                     copy(there, back)
