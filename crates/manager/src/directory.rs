@@ -12,10 +12,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use titin_wire::connection::Connection;
+use titin_wire::connection::{Connection, meeting_place};
 
 /// The run directory of one run.
 #[derive(Debug, Clone)]
@@ -172,10 +172,14 @@ impl RunDirectory {
         let path = self.connection();
         let place = path.with_extension("json.new");
         let mut file = at(&place, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place))?;
-        let draft = ConnectionFile(place);
-        at(&draft.0, file.write_all(connection.to_json().as_bytes()))?;
-        at(&path, fs::rename(&draft.0, &path))?;
-        Ok(ConnectionFile(path))
+        let draft = ConnectionFile { file: place, meeting_place: None };
+        at(&draft.file, file.write_all(connection.to_json().as_bytes()))?;
+        at(&path, fs::rename(&draft.file, &path))?;
+        let meeting_place = meeting_place(&connection.secret);
+        // Where it cannot be made, programs take the network. Whoever knows the secret may come, as whatever user.
+        let _ = fs::DirBuilder::new().mode(0o700).create(&meeting_place);
+        let _ = fs::set_permissions(&meeting_place, fs::Permissions::from_mode(0o1733));
+        Ok(ConnectionFile { file: path, meeting_place: Some(meeting_place) })
     }
 
     /// Writes a program's script.
@@ -197,14 +201,19 @@ impl RunDirectory {
     }
 }
 
-/// The connection file, which has the run's secret in it. It is removed when this is dropped.
+/// The connection file, which has the run's secret in it, and the folder where processes of this host meet. They are
+/// removed when this is dropped.
 #[derive(Debug)]
-pub struct ConnectionFile(PathBuf);
+pub struct ConnectionFile {
+    file: PathBuf,
+    meeting_place: Option<PathBuf>,
+}
 
 impl ConnectionFile {
-    /// Removes the file, if it is still there.
+    /// Removes them, if they are still there.
     pub fn forget(&self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.file);
+        self.meeting_place.as_ref().map(fs::remove_dir_all);
     }
 }
 
@@ -226,7 +235,6 @@ fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
     use titin_wire::Secret;
 
     #[test]
@@ -251,6 +259,7 @@ mod tests {
         assert!(!folder.path().join("connection.json.new").exists());
         drop(kept);
         assert!(!directory.connection().exists());
+        assert!(!meeting_place(&connection.secret).exists());
     }
 
     #[test]

@@ -382,10 +382,13 @@ impl Inner {
         self.ports.iter().flat_map(|port| port.inlets.iter().flatten().map(move |inlet| (port, inlet)))
     }
 
-    /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without.
-    pub(crate) fn route(&self, peer: &str, carrier: &Arc<dyn Carrier>) {
+    /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
+    /// true if there are any.
+    pub(crate) fn route(&self, peer: &str, carrier: &Arc<dyn Carrier>) -> bool {
+        let mut left = false;
         for outlet in self.outlets().filter(|outlet| outlet.end.peer == peer) {
             outlet.end.join(carrier);
+            left |= outlet.end.carrier.get().is_none();
         }
         for (_, inlet) in self.inlets().filter(|(_, inlet)| inlet.end.peer == peer) {
             if inlet.end.join(carrier) {
@@ -393,8 +396,20 @@ impl Inner {
                 let options = InboxOptions { messages, bytes };
                 inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);
             }
+            left |= inlet.end.carrier.get().is_none();
         }
+        let mut carriers = self.carriers.lock().expect("never poisoned");
+        if !carriers.iter().any(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(carrier))) {
+            carriers.push(carrier.clone());
+        }
+        drop(carriers);
         self.bell.ring();
+        left
+    }
+
+    /// All that messages and acknowledgements come by.
+    pub(crate) fn carriers(&self) -> Vec<Arc<dyn Carrier>> {
+        self.carriers.lock().expect("never poisoned").clone()
     }
 
     /// A peer takes no more messages.

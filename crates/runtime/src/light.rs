@@ -42,7 +42,7 @@ impl Ready {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            self.bell.wait(rings, left, None);
+            self.bell.wait(rings, left, &[]);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Window};
+use titin_transport::{Carrier, Inbox, Medium, Window};
 use titin_wire::ConduitId;
 use titin_wire::control::Wire;
 use titin_wire::meta::Codec;
@@ -58,7 +58,7 @@ pub(crate) struct End {
     pub(crate) peer: String,
     pub(crate) peer_port: String,
     /// The medium that it is pinned to.
-    pinned: Option<String>,
+    pub(crate) pinned: Option<String>,
     /// Why no carrier will come.
     pub(crate) unfit: OnceLock<String>,
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
@@ -247,10 +247,12 @@ impl End {
         }
     }
 
-    /// Takes the carrier if it is of the medium that the description asks for, if it asks for any.
+    /// Takes the carrier if it is of the medium that the description asks for, if it asks for any, and if it has none.
     pub(crate) fn join(&self, carrier: &Arc<dyn Carrier>) -> bool {
         let medium = carrier.medium();
         match self.pinned.as_deref().filter(|pinned| *pinned != medium.name()) {
+            // A link of its own will come.
+            Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
             Some(pinned) => {
                 let text = format!(
                     "port '{}' is pinned to {pinned} in the description (titin: medium), but {} is reached by {}; take \
@@ -262,10 +264,7 @@ impl End {
                 let _ = self.unfit.set(text);
                 false
             }
-            None => {
-                let _ = self.carrier.set(carrier.clone());
-                true
-            }
+            None => self.carrier.set(carrier.clone()).is_ok(),
         }
     }
 

@@ -6,15 +6,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Reactor, descriptors,
+    Carrier, Doorbell, Exchange, Handler, Inproc, Link, LinkId, Lost, Medium, Reactor, descriptors,
 };
-use titin_wire::connection::Connection;
+use titin_wire::connection::{Connection, meeting_place};
 use titin_wire::control::{
     self, Greeting, Peer, Registration, SILENT_MANAGER, ToManager, ToProgram, Welcome,
 };
@@ -92,7 +93,12 @@ struct State {
     /// Where instances are that we have a conduit with.
     locations: HashMap<String, EndpointId>,
     residents: HashMap<EndpointId, Vec<String>>,
-    routes: HashMap<EndpointId, Route>,
+    /// How our conduits want instances to be reached.
+    ways: HashMap<String, HashSet<Way>>,
+    addresses: HashMap<EndpointId, Vec<Address>>,
+    routes: HashMap<(EndpointId, Way), Route>,
+    /// What was dialled, by the tags of the links.
+    dialled: HashMap<u128, (EndpointId, Way)>,
     /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
     unrouted: HashMap<String, Vec<Arc<Inner>>>,
     finished: HashSet<String>,
@@ -104,6 +110,15 @@ struct Asked {
     bell: Arc<Doorbell>,
     since: Instant,
     answer: Option<Result<Welcome>>,
+}
+
+/// How a peer is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Way {
+    /// By the best medium that there is.
+    Best,
+    /// By tcp, since the description says so for some conduit, although there is a better one.
+    Tcp,
 }
 
 enum Route {
@@ -159,12 +174,26 @@ impl Process {
         };
         let hosts =
             if connection.spans_hosts { interfaces(&connection.addresses) } else { vec![ip.to_string()] };
-        let addresses = hosts.into_iter().map(|host| Address::Tcp(host, port)).collect();
+        let tcp = hosts.into_iter().map(|host| Address::Tcp(host, port));
+        let addresses = process.meet().into_iter().chain(tcp).collect();
         process.addresses.set(addresses).expect("set once");
         reactor
             .dial(&connection.addresses, Purpose::Control, MANAGER)
             .map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))?;
         Ok(process)
+    }
+
+    /// Listens where processes of this host meet, if there is such a place.
+    fn meet(&self) -> Option<Address> {
+        let place = meeting_place(&self.secret);
+        if !place.is_dir() {
+            return None;
+        }
+        let path = place.join(format!("{:032x}", self.id.0));
+        let address = self.reactor().listen_shm(path.to_str()?).ok()?;
+        // Whoever knows the secret may come, as whatever user.
+        let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
+        Some(address)
     }
 
     /// Asks the manager to let an instance in; its answer rings the bell.
@@ -224,9 +253,15 @@ impl Process {
         let mut state = self.lock();
         state.heartbeat = welcome.heartbeat;
         state.instances.insert(inner.name.clone(), inner.clone());
+        for wire in &welcome.wires {
+            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
+            let way = if pinned { Way::Tcp } else { Way::Best };
+            state.ways.entry(wire.peer.clone()).or_default().insert(way);
+        }
         let peers: HashSet<&str> = welcome.wires.iter().map(|wire| wire.peer.as_str()).collect();
         for &peer in &peers {
             state.unrouted.entry(peer.to_owned()).or_default().push(inner.clone());
+            self.reach(&mut state, peer);
             self.settle(&mut state, peer);
         }
         // The manager's word on them may have come before this instance was there to hear it.
@@ -275,8 +310,18 @@ impl Process {
     /// Why an instance cannot be reached, once it is sure that nobody explains it better.
     pub(crate) fn unreachable(&self, instance: &str) -> Option<Lost> {
         let state = self.lock();
-        match state.routes.get(state.locations.get(instance)?)? {
+        let endpoint = *state.locations.get(instance)?;
+        [Way::Best, Way::Tcp].into_iter().find_map(|way| match state.routes.get(&(endpoint, way))? {
             Route::Given(why) => Some(why.clone()),
+            _ => None,
+        })
+    }
+
+    /// Why this process does not share memory with that of an instance, if the two tried to.
+    pub(crate) fn detour(&self, instance: &str) -> Option<String> {
+        let state = self.lock();
+        match state.routes.get(&(*state.locations.get(instance)?, Way::Best))? {
+            Route::Up(link) => link.detour().map(str::to_owned),
             _ => None,
         }
     }
@@ -293,15 +338,49 @@ impl Process {
     /// Gives the ends that wait for this peer their carrier, if there is one; else sees to it that there will be.
     fn settle(&self, state: &mut State, peer: &str) {
         let Some(endpoint) = state.locations.get(peer).copied() else { return };
-        let carrier: Arc<dyn Carrier> = if endpoint == self.id {
-            self.inproc.clone()
-        } else if let Some(Route::Up(link)) = state.routes.get(&endpoint) {
-            link.clone()
+        let carriers: Vec<Arc<dyn Carrier>> = if endpoint == self.id {
+            vec![self.inproc.clone()]
         } else {
-            return;
+            let up = |way| match state.routes.get(&(endpoint, way)) {
+                Some(Route::Up(link)) => Some(link.carrier()),
+                _ => None,
+            };
+            [Way::Best, Way::Tcp].into_iter().filter_map(up).collect()
         };
-        for inner in state.unrouted.remove(peer).unwrap_or_default() {
-            inner.route(peer, &carrier);
+        if carriers.is_empty() {
+            return;
+        }
+        let waiting = state.unrouted.entry(peer.to_owned()).or_default();
+        // Who is pinned to tcp may have to wait for a link of its own.
+        waiting.retain(|inner| carriers.iter().fold(true, |_, carrier| inner.route(peer, carrier)));
+        if waiting.is_empty() {
+            state.unrouted.remove(peer);
+        }
+    }
+
+    /// Sees to it that there will be the links to a peer that our conduits with it need, if it is on us to dial.
+    fn reach(&self, state: &mut State, peer: &str) {
+        let Some(endpoint) = state.locations.get(peer).copied() else { return };
+        // The smaller id dials.
+        if self.id >= endpoint {
+            return;
+        }
+        let ways: Vec<Way> = state.ways.get(peer).into_iter().flatten().copied().collect();
+        for way in ways {
+            if state.routes.contains_key(&(endpoint, way)) {
+                continue;
+            }
+            let known = state.addresses.get(&endpoint).into_iter().flatten();
+            let fits = |address: &&Address| way == Way::Best || !matches!(address, Address::Shm(_));
+            let addresses: Vec<Address> = known.filter(fits).cloned().collect();
+            // The manager's link has tag 0.
+            let tag = state.dialled.len() as u128 + 1;
+            let route = match self.reactor().dial(&addresses, Purpose::Data, tag) {
+                Ok(()) => Route::Dialling,
+                Err(why) => Route::Given(why),
+            };
+            state.dialled.insert(tag, (endpoint, way));
+            state.routes.insert((endpoint, way), route);
         }
     }
 
@@ -313,30 +392,24 @@ impl Process {
             if !residents.contains(&instance) {
                 residents.push(instance.clone());
             }
-            // The smaller id dials.
-            if self.id < endpoint && !state.routes.contains_key(&endpoint) {
-                let route = match self.reactor().dial(&addresses, Purpose::Data, endpoint.0) {
-                    Ok(()) => Route::Dialling,
-                    Err(why) => Route::Given(why),
-                };
-                state.routes.insert(endpoint, route);
-            }
+            state.addresses.entry(endpoint).or_insert(addresses);
+            self.reach(&mut state, &instance);
             self.settle(&mut state, &instance);
         }
     }
 
-    fn up(&self, endpoint: EndpointId, link: &Arc<Link>) {
+    fn up(&self, endpoint: EndpointId, way: Way, link: &Arc<Link>) {
         let mut state = self.lock();
-        state.routes.insert(endpoint, Route::Up(link.clone()));
+        state.routes.insert((endpoint, way), Route::Up(link.clone()));
         for resident in state.residents.get(&endpoint).cloned().unwrap_or_default() {
             self.settle(&mut state, &resident);
         }
     }
 
-    fn down(&self, endpoint: EndpointId, why: Lost) {
+    fn down(&self, route: (EndpointId, Way), why: Lost) {
         let mut state = self.lock();
         // The manager watches the process at the other end and knows best why the link broke.
-        state.routes.insert(endpoint, Route::Broken(Instant::now(), why));
+        state.routes.insert(route, Route::Broken(Instant::now(), why));
         drop(state);
         self.ring_all();
     }
@@ -401,6 +474,7 @@ impl Process {
             ToProgram::Peers { peers } => self.found(peers),
             ToProgram::Probe { instance, probe, conduits } => {
                 if let Some(inner) = self.instance(&instance) {
+                    inner.carriers().iter().for_each(|carrier| carrier.look());
                     let (wait, counts) = inner.counts(&conduits);
                     self.tell(&ToManager::Counts { instance, probe, wait, counts });
                 }
@@ -505,10 +579,12 @@ impl Handler for Events {
                 drop(state);
                 outbox.iter().for_each(|body| link.tell(body));
             }
-            Some(endpoint) => {
-                let to = EndpointId(endpoint);
-                link.tell(&control::encode(&Greeting { endpoint: process.id, to }));
-                process.up(to, link);
+            Some(tag) => {
+                let Some((to, way)) = process.lock().dialled.get(&tag).copied() else { return };
+                let detour = link.detour().map(str::to_owned);
+                let greeting = Greeting { endpoint: process.id, to, pinned: way == Way::Tcp, detour };
+                link.tell(&control::encode(&greeting));
+                process.up(to, way, link);
             }
             // A peer that has come to us says who it is.
             None => {}
@@ -529,7 +605,13 @@ impl Handler for Events {
                 return;
             }
             match control::decode::<Greeting>(body) {
-                Ok(greeting) if greeting.to == process.id => process.up(greeting.endpoint, link),
+                Ok(greeting) if greeting.to == process.id => {
+                    let way = if greeting.pinned { Way::Tcp } else { Way::Best };
+                    if let Some(detour) = greeting.detour {
+                        link.note_detour(detour);
+                    }
+                    process.up(greeting.endpoint, way, link);
+                }
                 _ => link.close(),
             }
         });
@@ -545,11 +627,11 @@ impl Handler for Events {
                 // The other end is not to blame, and the message will not come again.
                 return process.fail(Error::new(Kind::NoMemory, text));
             }
-            let endpoint = process.lock().routes.iter().find_map(|(endpoint, route)| match route {
-                Route::Up(up) if up.id() == link.id() => Some(*endpoint),
+            let route = process.lock().routes.iter().find_map(|(key, route)| match route {
+                Route::Up(up) if up.id() == link.id() => Some(*key),
                 _ => None,
             });
-            endpoint.inspect(|endpoint| process.down(*endpoint, why));
+            route.inspect(|route| process.down(*route, why));
         });
     }
 
@@ -561,7 +643,10 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
-            endpoint => process.down(EndpointId(endpoint), why),
+            tag => {
+                let route = process.lock().dialled.get(&tag).copied();
+                route.inspect(|route| process.down(*route, why));
+            }
         });
     }
 

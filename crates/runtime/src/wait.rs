@@ -22,7 +22,7 @@ impl Inner {
     ///
     /// `who` is the conduit that the call is about, none for closing.
     /// `on` says what would end the wait, for the manager; waits with a deadline end by themselves and are not
-    /// reported. `carrier` is by which it comes, if that is one alone.
+    /// reported. `carrier` is by which it comes, if that is one alone; else all of the instance's are looked at.
     pub(crate) fn wait<T>(
         &self,
         who: Option<ConduitId>,
@@ -60,7 +60,14 @@ impl Inner {
             let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
-            let wake = self.bell.wait(rings, limit, carrier);
+            let wake = match carrier {
+                Some(carrier) => self.bell.wait(rings, limit, &[carrier]),
+                None => {
+                    let carriers = self.carriers();
+                    let carriers: Vec<&dyn Carrier> = carriers.iter().map(AsRef::as_ref).collect();
+                    self.bell.wait(rings, limit, &carriers)
+                }
+            };
             if let Some(interrupted) = self.interrupt.get()
                 && (wake != Wake::Rung || asked.elapsed() >= SLICE)
             {
@@ -126,7 +133,7 @@ impl Inner {
                 let reported = self.report(on());
                 light.call(who, deadline, |call, _| call.reported = reported);
             }
-            if self.bell.arm(rings) {
+            if self.bell.arm(rings, &self.carriers()) {
                 if deadline.is_some() {
                     self.process.look_soon();
                 }

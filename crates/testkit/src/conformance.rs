@@ -476,6 +476,7 @@ pub fn messages_may_come_before_there_is_an_instance(make: fn() -> Pair) {
     send_all(&outlet, 0..4, |_| 10);
     let early = pair.right.exchange.inbox(outlet.conduit);
     while early.received() < 4 {
+        pair.right.carrier.look();
         std::thread::yield_now();
     }
     let rings = pair.right.bell.rings();

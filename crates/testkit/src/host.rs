@@ -17,6 +17,7 @@ pub struct Host {
     pub events: Arc<Events>,
     /// Its reactor.
     pub reactor: Arc<Reactor>,
+    directory: tempfile::TempDir,
     _watchdog: Watchdog,
 }
 
@@ -26,12 +27,19 @@ impl Host {
         let (exchange, events) = (Arc::new(Exchange::default()), Arc::new(Events::default()));
         let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone());
         let reactor = reactor.expect("a reactor starts");
-        Host { exchange, events, reactor, _watchdog: Watchdog::start() }
+        let directory = tempfile::tempdir().expect("a directory");
+        Host { exchange, events, reactor, directory, _watchdog: Watchdog::start() }
     }
 
     /// Listens on loopback.
     pub fn listen(&self) -> Address {
         self.reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("a port is free")
+    }
+
+    /// Listens at a file, which is gone with this.
+    pub fn listen_shm(&self) -> Address {
+        let path = self.directory.path().join("here");
+        self.reactor.listen_shm(path.to_str().expect("a plain name")).expect("a file can be made")
     }
 
     /// Begins to dial.

@@ -30,7 +30,7 @@ pub struct Side {
     pub carrier: Arc<dyn Carrier>,
     /// Where its instance waits.
     pub bell: Arc<Doorbell>,
-    /// Over tcp, its host and link.
+    /// Between processes, its host and link.
     pub tcp: Option<(Host, Arc<Link>)>,
 }
 
@@ -75,6 +75,14 @@ impl Pair {
         let secret = Secret::random();
         let (left, right) = (Host::start(&secret), Host::start(&secret));
         left.dial(&[right.listen()], 0);
+        Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
+    }
+
+    /// Two processes of one host, as far as titin can tell, and the memory that they share.
+    pub fn shm() -> Self {
+        let secret = Secret::random();
+        let (left, right) = (Host::start(&secret), Host::start(&secret));
+        left.dial(&[right.listen_shm()], 0);
         Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
     }
 
@@ -167,7 +175,7 @@ impl Outlet {
             let rings = self.bell.rings();
             match self.window.claim(length) {
                 Room::Free(sequence) => return sequence,
-                Room::Full if asked => drop(self.bell.wait(rings, None, Some(&*self.carrier))),
+                Room::Full if asked => drop(self.bell.wait(rings, None, &[&*self.carrier])),
                 Room::Full => self.carrier.ask(self.conduit, self.window.sent()),
                 Room::Closed => panic!("the receiver takes no more"),
             }
@@ -203,7 +211,7 @@ impl From<Host> for Side {
     /// The end of a host's one link.
     fn from(host: Host) -> Self {
         let link = host.events.opened();
-        let (exchange, carrier) = (host.exchange.clone(), link.clone());
+        let (exchange, carrier) = (host.exchange.clone(), link.carrier());
         Side { exchange, carrier, bell: Arc::default(), tcp: Some((host, link)) }
     }
 }
@@ -239,6 +247,6 @@ pub fn until<T>(bell: &Doorbell, carrier: Option<&dyn Carrier>, mut poll: impl F
             progress();
             return found;
         }
-        bell.wait(rings, None, carrier);
+        bell.wait(rings, None, carrier.as_slice());
     }
 }

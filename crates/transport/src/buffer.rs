@@ -2,10 +2,12 @@
 
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use memmap2::MmapMut;
 use titin_wire::ALIGNMENT;
+
+use crate::shm::{Placed, Pool, View};
 
 /// Smaller buffers are left to the allocator, which recycles them itself.
 const POOLED: usize = 64 << 10;
@@ -17,7 +19,7 @@ const MAPPED: usize = 1 << 20;
 const POOL_BYTES: usize = 256 << 20;
 const POOL_BUFFERS: usize = 32;
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), bytes: 0 });
+static POOL: Mutex<Recycled> = Mutex::new(Recycled { free: Vec::new(), bytes: 0 });
 
 /// Where the bytes of payloads lie. Zeroed when it is fresh.
 #[derive(Debug)]
@@ -25,6 +27,10 @@ enum Memory {
     Heap(Vec<u8>),
     /// Pages straight from the system, which come only as they are written.
     Mapped(MmapMut),
+    /// A slot of ours that peers on this host can read.
+    Placed(Placed),
+    /// A slot of a peer's.
+    Viewed(View),
 }
 
 /// The bytes of one payload, aligned to 64, which do not change any more.
@@ -52,6 +58,24 @@ impl Buffer {
         parts.iter().for_each(|part| filling.push(part));
         Ok(filling.finish())
     }
+
+    /// A copy of the parts in a slot of this pool; `None` if it has none.
+    pub(crate) fn gather_in(pool: &Arc<Pool>, parts: &[IoSlice<'_>]) -> Option<Self> {
+        let mut filling = Filling::placed(pool, parts.iter().map(|part| part.len()).sum())?;
+        parts.iter().for_each(|part| filling.push(part));
+        Some(filling.finish())
+    }
+
+    /// The payload that lies in a peer's slot.
+    pub(crate) fn viewing(view: View) -> Self {
+        let length = view.len();
+        Buffer { memory: Memory::Viewed(view), start: 0, length }
+    }
+
+    /// The slot of ours that it lies in, if it does.
+    pub(crate) fn placed(&self) -> Option<&Placed> {
+        if let Memory::Placed(placed) = &self.memory { Some(placed) } else { None }
+    }
 }
 
 impl Deref for Buffer {
@@ -64,7 +88,7 @@ impl Deref for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.memory.len() >= POOLED {
+        if matches!(self.memory, Memory::Heap(_) | Memory::Mapped(_)) && self.memory.len() >= POOLED {
             // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
             for _ in 0..100 {
                 if let Ok(mut pool) = POOL.try_lock() {
@@ -99,6 +123,12 @@ impl Filling {
         let memory = memory.ok_or_else(none)?;
         let start = if length == 0 { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) };
         Ok(Filling { buffer: Buffer { memory, start, length }, filled: 0 })
+    }
+
+    /// Room for `length` bytes in a slot of this pool; `None` if it has none.
+    pub(crate) fn placed(pool: &Arc<Pool>, length: usize) -> Option<Self> {
+        let memory = Memory::Placed(pool.take(length)?);
+        Some(Filling { buffer: Buffer { memory, start: 0, length }, filled: 0 })
     }
 
     /// The part not filled yet. [`Filling::advance`] says how much of it was.
@@ -156,6 +186,8 @@ impl Deref for Memory {
         match self {
             Memory::Heap(bytes) => bytes,
             Memory::Mapped(pages) => pages,
+            Memory::Placed(slot) => slot,
+            Memory::Viewed(slot) => slot,
         }
     }
 }
@@ -165,16 +197,18 @@ impl DerefMut for Memory {
         match self {
             Memory::Heap(bytes) => bytes,
             Memory::Mapped(pages) => pages,
+            Memory::Placed(slot) => slot,
+            Memory::Viewed(_) => unreachable!("a peer's slot is never filled here"),
         }
     }
 }
 
-struct Pool {
+struct Recycled {
     free: Vec<Memory>,
     bytes: usize,
 }
 
-impl Pool {
+impl Recycled {
     fn take(&mut self, length: usize) -> Option<Memory> {
         let fits = |memory: &Memory| memory.len() >= length && memory.len() / 2 <= length;
         let best =
@@ -219,7 +253,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again() {
-        let mut pool = Pool { free: Vec::new(), bytes: 0 };
+        let mut pool = Recycled { free: Vec::new(), bytes: 0 };
         pool.give(Memory::fresh(1000).unwrap());
         pool.give(Memory::fresh(1500).unwrap());
         assert_eq!(pool.take(900).unwrap().len(), 1000);

@@ -8,13 +8,15 @@ use titin_wire::handshake::Refusal;
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use crate::Buffer;
+use crate::{Buffer, Doorbell};
 
 /// A way by which messages travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Medium {
     /// Within one process.
     Inproc,
+    /// Memory that two processes of one host share.
+    Shm,
     /// A TCP connection.
     Tcp,
 }
@@ -24,6 +26,7 @@ impl Medium {
     pub fn name(self) -> &'static str {
         match self {
             Medium::Inproc => "inproc",
+            Medium::Shm => "shm",
             Medium::Tcp => "tcp",
         }
     }
@@ -166,5 +169,15 @@ pub trait Carrier: Send + Sync {
     /// there is nothing to do so, or somebody else is at it.
     fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
         let _ = enough;
+    }
+
+    /// Takes in what is there, where that costs no system call.
+    fn look(&self) {}
+
+    /// Says that the caller goes to sleep at this bell until something comes in, where that is not rung by others. False
+    /// if something has come in already.
+    fn arm(&self, bell: &Doorbell) -> bool {
+        let _ = bell;
+        true
     }
 }

@@ -5,9 +5,12 @@
 
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 const FREE: u64 = u64::MAX;
+
+/// Set in a forked child.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// In each entry the descriptor's number, and above it one that tells apart those that had the same in their time.
 static TABLE: [AtomicU64; 4096] = [const { AtomicU64::new(FREE) }; 4096];
@@ -17,11 +20,17 @@ static SERIAL: AtomicU32 = AtomicU32::new(0);
 /// Takes every descriptor out of the table. For a forked child, which is to close them; what held them does not close
 /// them again.
 pub fn take_all() -> impl Iterator<Item = RawFd> {
+    FORKED.store(true, Ordering::Release);
     TABLE
         .iter()
         .map(|entry| entry.swap(FREE, Ordering::AcqRel))
         .filter(|entry| *entry != FREE)
         .map(|entry| entry as RawFd)
+}
+
+/// Whether this is a forked child, in which the shared memory that it sees is its parent's business.
+pub(crate) fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
 }
 
 /// A descriptor that stands in the table as long as it is open.

@@ -2,18 +2,29 @@
 //!
 //! A doorbell is a counter that rings raise and a count of sleepers. A waiter notes the counter, looks whether what
 //! it needs is there, and sleeps only if the counter is still the same, so no ring is lost. A ring makes a system
-//! call only if somebody sleeps. The words are plain 32-bit integers that could stand in memory shared with other
-//! processes; a futex on them needs no descriptor, so a thousand instances cost none.
+//! call only if somebody sleeps. The words are plain 32-bit integers in memory that peers on this host map, so that they
+//! can ring it (see [`crate::shm`]); a futex on them needs no descriptor, so a thousand instances cost none.
+//!
+//! A waiter first looks for a while, since to be woken takes longer than most waits. As soon as others seem to want the
+//! core it offers it to them between two looks.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::Carrier;
+use crate::shm::Place;
 use crate::sync::{AtomicU32, Futex, Ordering};
 
-/// How long to look at the counter before going to sleep, when a core is to spare for it.
-const SPIN: Duration = Duration::from_micros(20);
+/// How long to look before going to sleep.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// How long to look before the core is offered to others, where nobody else seems to want it.
+const GRACE: Duration = Duration::from_micros(4);
+
+/// An offer that took longer was taken: cores are short.
+const TAKEN: Duration = Duration::from_micros(1);
 
 /// How long a caller takes in what comes for others as well, if that does not stop.
 const LONGEST: Duration = Duration::from_millis(10);
@@ -25,12 +36,22 @@ const ARMED: u32 = 1 << 31;
 ///
 /// Whoever must not wait [listens](Doorbell::listen) instead, and [arms](Doorbell::arm) the bell where others would go
 /// to sleep.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Doorbell {
+    words: Words,
+    /// Whether others wanted the core when it was last offered.
+    crowded: AtomicBool,
+    listener: OnceLock<Listener>,
+}
+
+/// The words of a doorbell, which may lie in memory shared with other processes.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Bell {
     rings: Futex,
     /// How many sleep, and whether the bell is armed.
     sleepers: AtomicU32,
-    listener: OnceLock<Listener>,
+    used: AtomicU32,
 }
 
 struct Listener(Box<dyn Fn() + Send + Sync>);
@@ -39,6 +60,12 @@ impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a listener")
     }
+}
+
+#[derive(Debug)]
+enum Words {
+    Shared(Place, &'static Bell),
+    Own(Box<Bell>),
 }
 
 /// Why a wait came back.
@@ -52,18 +79,49 @@ pub enum Wake {
     Interrupted,
 }
 
+impl Bell {
+    /// Wakes all who wait, from another process. A listener there is told by its own reactor.
+    pub(crate) fn ring_from_afar(&self) {
+        self.rings.increment();
+        if self.sleepers.load(Ordering::SeqCst) & !ARMED > 0 {
+            self.rings.wake_all();
+        }
+    }
+
+    /// Whether it was ever somebody's.
+    pub(crate) fn was_used(&self) -> bool {
+        self.used.load(Ordering::SeqCst) != 0
+    }
+}
+
+impl Default for Doorbell {
+    fn default() -> Self {
+        let words = match Place::take() {
+            Some(place) => {
+                let bell = place.bell();
+                Words::Shared(place, bell)
+            }
+            None => Words::Own(Box::default()),
+        };
+        let bell = Doorbell { words, crowded: AtomicBool::new(false), listener: OnceLock::new() };
+        bell.bell().used.store(1, Ordering::SeqCst);
+        bell
+    }
+}
+
 impl Doorbell {
     /// The count to hand to [`Doorbell::wait`]; take it before looking whether a wait is needed.
     pub fn rings(&self) -> u32 {
-        self.rings.load()
+        self.bell().rings.load()
     }
 
     /// Wakes all who wait. Cheap when nobody sleeps.
     pub fn ring(&self) {
+        let bell = self.bell();
         // The order of these two, and of the two in `sleep`, is what loses no ring: either we see the sleeper, or it
         // sees the ring.
-        self.rings.increment();
-        let sleepers = self.sleepers.load(Ordering::SeqCst);
+        bell.rings.increment();
+        let sleepers = bell.sleepers.load(Ordering::SeqCst);
         if sleepers > 0 {
             self.wake(sleepers);
         }
@@ -71,11 +129,12 @@ impl Doorbell {
 
     #[cold]
     fn wake(&self, sleepers: u32) {
+        let bell = self.bell();
         if sleepers & !ARMED > 0 {
-            self.rings.wake_all();
+            bell.rings.wake_all();
         }
         if sleepers & ARMED > 0
-            && self.sleepers.fetch_and(!ARMED, Ordering::SeqCst) & ARMED > 0
+            && bell.sleepers.fetch_and(!ARMED, Ordering::SeqCst) & ARMED > 0
             && let Some(Listener(listener)) = self.listener.get()
         {
             listener();
@@ -88,62 +147,93 @@ impl Doorbell {
         let _ = self.listener.set(Listener(Box::new(listener)));
     }
 
-    /// Has the listener told of the next ring. False if the bell has rung since `seen`, so that there is no need.
-    pub fn arm(&self, seen: u32) -> bool {
-        self.sleepers.fetch_or(ARMED, Ordering::SeqCst);
-        let unchanged = self.rings.is_still(seen);
+    /// Has the listener told of the next ring, and of what comes by `carriers`. False if the bell has rung since `seen`,
+    /// or something has come, so that there is no need.
+    pub fn arm(&self, seen: u32, carriers: &[Arc<dyn Carrier>]) -> bool {
+        let bell = self.bell();
+        bell.sleepers.fetch_or(ARMED, Ordering::SeqCst);
+        let armed = carriers.iter().fold(true, |armed, carrier| carrier.arm(self) && armed);
+        let unchanged = armed && bell.rings.is_still(seen);
         if !unchanged {
-            self.sleepers.fetch_and(!ARMED, Ordering::SeqCst);
+            bell.sleepers.fetch_and(!ARMED, Ordering::SeqCst);
         }
         unchanged
     }
 
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, come back as rung without a ring.
-    /// Before it goes to sleep, what comes by `carrier` is taken in here.
-    pub fn wait(&self, seen: u32, limit: Option<Duration>, carrier: Option<&dyn Carrier>) -> Wake {
-        if self.spin(seen, limit, carrier) { Wake::Rung } else { self.sleep(seen, limit) }
+    /// Before it goes to sleep, what comes by `carriers` is taken in here.
+    pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
+        if self.spin(seen, limit, carriers) { Wake::Rung } else { self.sleep(seen, limit, carriers) }
     }
 
-    fn spin(&self, seen: u32, limit: Option<Duration>, carrier: Option<&dyn Carrier>) -> bool {
+    /// Its number among the bells that other processes can ring, if it is one of them. Whoever listens is told by this
+    /// process's reactor instead.
+    pub(crate) fn number(&self) -> Option<u32> {
+        match &self.words {
+            Words::Shared(place, _) if self.listener.get().is_none() => Some(place.number()),
+            _ => None,
+        }
+    }
+
+    fn bell(&self) -> &Bell {
+        match &self.words {
+            Words::Shared(_, bell) => bell,
+            Words::Own(bell) => bell,
+        }
+    }
+
+    fn spin(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> bool {
         if limit.is_some_and(|limit| limit < SPIN) {
+            carriers.iter().for_each(|carrier| carrier.look());
             return self.rings() != seen;
         }
         let begun = Instant::now();
         let longest = limit.map_or(LONGEST, |limit| limit.min(LONGEST));
         let mut busy = begun;
         let mut enough = |taken_in: usize| {
+            if self.rings() != seen {
+                return true;
+            }
             let now = Instant::now();
             if taken_in > 0 {
                 busy = now;
+            } else {
+                self.pause(now - busy);
             }
-            self.rings() != seen || now - busy > SPIN || now - begun > longest
+            now - busy > SPIN || now - begun > longest
         };
-        if let Some(carrier) = carrier {
-            carrier.attend(&mut |taken_in| {
-                let enough = enough(taken_in);
-                if !enough && taken_in == 0 {
-                    std::thread::yield_now();
-                }
-                enough
-            });
+        if let [carrier] = carriers {
+            carrier.attend(&mut enough);
         }
         while !enough(0) {
+            carriers.iter().for_each(|carrier| carrier.look());
             for _ in 0..32 {
                 if self.rings() != seen {
                     return true;
                 }
                 std::hint::spin_loop();
             }
-            // Where cores are short this gives ours to whoever is to ring; elsewhere it returns at once.
-            std::thread::yield_now();
         }
         self.rings() != seen
     }
 
-    fn sleep(&self, seen: u32, limit: Option<Duration>) -> Wake {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let wake = self.rings.wait(seen, limit);
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    /// Offers the core to others, once it is time for that.
+    fn pause(&self, waited: Duration) {
+        use std::sync::atomic::Ordering::Relaxed;
+        if waited < GRACE && !self.crowded.load(Relaxed) {
+            return;
+        }
+        let offered = Instant::now();
+        std::thread::yield_now();
+        self.crowded.store(offered.elapsed() > TAKEN, Relaxed);
+    }
+
+    fn sleep(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
+        let bell = self.bell();
+        bell.sleepers.fetch_add(1, Ordering::SeqCst);
+        let armed = carriers.iter().fold(true, |armed, carrier| carrier.arm(self) && armed);
+        let wake = if armed { bell.rings.wait(seen, limit) } else { Wake::Rung };
+        bell.sleepers.fetch_sub(1, Ordering::SeqCst);
         wake
     }
 }
@@ -152,7 +242,6 @@ impl Doorbell {
 mod tests {
     use super::*;
     use crate::{Lost, Medium, Outgoing, Sent};
-    use std::sync::Arc;
     use titin_wire::ConduitId;
     use titin_wire::frame::Ack;
 
@@ -161,14 +250,14 @@ mod tests {
         let bell = Doorbell::default();
         let seen = bell.rings();
         bell.ring();
-        assert_eq!(bell.wait(seen, None, None), Wake::Rung);
+        assert_eq!(bell.wait(seen, None, &[]), Wake::Rung);
     }
 
     #[test]
     fn time_runs_out() {
         let bell = Doorbell::default();
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), None), Wake::Timeout);
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::ZERO), None), Wake::Timeout);
+        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]), Wake::Timeout);
+        assert_eq!(bell.wait(bell.rings(), Some(Duration::ZERO), &[]), Wake::Timeout);
     }
 
     /// Brings something for others all the time.
@@ -198,7 +287,7 @@ mod tests {
     fn what_comes_for_others_keeps_nobody() {
         let bell = Doorbell::default();
         let limit = Some(Duration::from_millis(1));
-        assert_eq!(bell.wait(bell.rings(), limit, Some(&Busy)), Wake::Timeout);
+        assert_eq!(bell.wait(bell.rings(), limit, &[&Busy]), Wake::Timeout);
     }
 
     #[test]
@@ -207,9 +296,9 @@ mod tests {
         let seen = bell.rings();
         let sleeper = std::thread::spawn({
             let bell = bell.clone();
-            move || bell.wait(seen, Some(Duration::MAX), None)
+            move || bell.wait(seen, Some(Duration::MAX), &[])
         });
-        while bell.sleepers.load(Ordering::SeqCst) == 0 {
+        while bell.bell().sleepers.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
         // The kernel would refuse a limit that it cannot count, and the wait would come back at once, again and again.
@@ -231,15 +320,15 @@ mod tests {
         assert_eq!(told.load(Ordering::SeqCst), 0, "nobody asked");
         let seen = bell.rings();
         for _ in 0..2 {
-            assert!(bell.arm(bell.rings()));
+            assert!(bell.arm(bell.rings(), &[]));
             bell.ring();
             bell.ring();
         }
         assert_eq!(told.load(Ordering::SeqCst), 2);
-        assert!(!bell.arm(seen), "it has rung since");
+        assert!(!bell.arm(seen, &[]), "it has rung since");
         bell.ring();
         assert_eq!(told.load(Ordering::SeqCst), 2);
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), None), Wake::Timeout);
+        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]), Wake::Timeout);
     }
 
     #[test]
@@ -249,10 +338,10 @@ mod tests {
         let sleepers: Vec<_> = (0..4)
             .map(|_| {
                 let bell = bell.clone();
-                std::thread::spawn(move || bell.wait(seen, None, None))
+                std::thread::spawn(move || bell.wait(seen, None, &[]))
             })
             .collect();
-        while bell.sleepers.load(Ordering::SeqCst) < 4 {
+        while bell.bell().sleepers.load(Ordering::SeqCst) < 4 {
             std::thread::yield_now();
         }
         bell.ring();
@@ -275,7 +364,7 @@ mod loom_tests {
             if thing.load(Ordering::SeqCst) {
                 return;
             }
-            bell.sleep(seen, None);
+            bell.sleep(seen, None, &[]);
         }
     }
 

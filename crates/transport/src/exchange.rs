@@ -5,16 +5,32 @@ use std::sync::{Arc, RwLock};
 
 use titin_wire::ConduitId;
 
-use crate::{Inbox, Window};
+use crate::shm::Pool;
+use crate::{Filling, Inbox, Window};
 
 /// All inboxes and windows of a process: where carriers find them.
 #[derive(Default)]
 pub struct Exchange {
     inboxes: RwLock<HashMap<ConduitId, Arc<Inbox>>>,
     windows: RwLock<HashMap<ConduitId, Arc<Window>>>,
+    pool: Arc<Pool>,
 }
 
 impl Exchange {
+    /// Room for a payload that is to be sent from where it lies, in memory that peers on this host can read if there is
+    /// some.
+    ///
+    /// # Errors
+    /// [`std::io::ErrorKind::OutOfMemory`] if there is none at all.
+    pub fn loan(&self, length: u64) -> std::io::Result<Filling> {
+        let placed = usize::try_from(length).ok().and_then(|length| Filling::placed(&self.pool, length));
+        placed.map_or_else(|| Filling::new(length), Ok)
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
     /// The inbox of a conduit, made when it is first asked for.
     pub fn inbox(&self, conduit: ConduitId) -> Arc<Inbox> {
         if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {

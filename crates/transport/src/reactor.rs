@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
 use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Sinks};
 use crate::{Exchange, Lost};
-use pending::{Dialled, Pending, Step};
+use pending::{Dialled, Pending, Step, Target};
 
 /// How long a stranger has to prove itself, and how many may be about it at once.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
@@ -77,7 +77,8 @@ pub struct Reactor {
 }
 
 enum Command {
-    Listen(u64, Held),
+    /// Take up a listener, of processes of this host if it shares memory.
+    Listen(u64, Held, bool),
     Dial(Dialled),
     Tick,
     Stop,
@@ -152,8 +153,26 @@ impl Reactor {
         net::bind(&socket, &SocketAddr::new(ip, 0))?;
         net::listen(&socket, 1024)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
-        self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket.into()));
+        self.take_up(socket.into(), false);
         Ok(Address::Tcp(bound.ip().to_string(), bound.port()))
+    }
+
+    /// Listens at a file that is made for it, for processes of this host, and shares memory with those that come. They
+    /// must prove that they know the secret. Who removes the file is the caller's business.
+    ///
+    /// # Errors
+    /// If the system refuses the socket or the file.
+    pub fn listen_shm(&self, path: &str) -> io::Result<Address> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        net::listen(&socket, 1024)?;
+        self.take_up(socket.into(), true);
+        Ok(Address::Shm(path.to_owned()))
+    }
+
+    fn take_up(&self, socket: Held, shares: bool) {
+        self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket, shares));
     }
 
     /// Connects to the first of these addresses that answers as a titin of this run, trying one after the other. Waits
@@ -165,9 +184,13 @@ impl Reactor {
     pub fn dial(&self, addresses: &[Address], purpose: Purpose, tag: u128) -> Result<(), Lost> {
         let mut found = Vec::new();
         for address in addresses {
-            if let Address::Tcp(host, port) = address {
-                let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(host.as_str(), *port));
-                found.extend(resolved.into_iter().flatten());
+            match address {
+                Address::Tcp(host, port) => {
+                    let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(host.as_str(), *port));
+                    found.extend(resolved.into_iter().flatten().map(Target::Tcp));
+                }
+                Address::Shm(path) => found.push(Target::Shm(path.clone())),
+                Address::Other(_) => {}
             }
         }
         if found.is_empty() {
@@ -212,6 +235,7 @@ struct Worker {
 
 struct Listener {
     socket: Held,
+    shares: bool,
     admits: bool,
 }
 
@@ -259,9 +283,9 @@ impl Worker {
         let commands = std::mem::take(&mut *self.reactor.commands.lock().expect("never poisoned"));
         for command in commands {
             match command {
-                Command::Listen(token, socket) => {
+                Command::Listen(token, socket, shares) => {
                     self.register(token, &socket, epoll::EventFlags::IN);
-                    self.listeners.insert(token, Listener { socket, admits: true });
+                    self.listeners.insert(token, Listener { socket, shares, admits: true });
                 }
                 Command::Dial(dialled) => self.dial(dialled),
                 Command::Tick => self.next_tick = Some(Instant::now()),
@@ -304,12 +328,12 @@ impl Worker {
             if !self.make_place() {
                 return self.rest(STRANGER_LOOK);
             }
-            let socket = &self.listeners[&listener].socket;
+            let Listener { socket, shares, .. } = &self.listeners[&listener];
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match net::accept_with(socket, flags) {
                 Ok(socket) => {
                     let deadline = Instant::now() + STRANGER_TIME;
-                    let pending = Pending::accepted(socket.into(), &self.reactor.secret, deadline);
+                    let pending = Pending::accepted(socket.into(), *shares, &self.reactor.secret, deadline);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
                     self.pending.insert(token, pending);
@@ -405,6 +429,9 @@ impl Worker {
     fn drop_link(&mut self, token: u64, why: Lost) {
         let Some(link) = self.links.remove(&token) else { return };
         self.unregister(link.socket());
+        if let Some(channel) = link.channel() {
+            channel.leave();
+        }
         if !link.closed() {
             self.sinks.handler.lost(&link, why);
         }

@@ -17,8 +17,9 @@ mod real {
 
     use crate::Wake;
 
-    /// A word that threads can sleep at.
+    /// A word that threads can sleep at, also in memory shared by processes.
     #[derive(Debug, Default)]
+    #[repr(transparent)]
     pub(crate) struct Futex(AtomicU32);
 
     impl Futex {
@@ -41,7 +42,7 @@ mod real {
                 tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: limit.subsec_nanos().into(),
             });
-            match futex::wait(&self.0, futex::Flags::PRIVATE, seen, limit.as_ref()) {
+            match futex::wait(&self.0, futex::Flags::empty(), seen, limit.as_ref()) {
                 Err(Errno::TIMEDOUT) => Wake::Timeout,
                 Err(Errno::INTR) => Wake::Interrupted,
                 _ => Wake::Rung,
@@ -50,7 +51,7 @@ mod real {
 
         pub(crate) fn wake_all(&self) {
             // Waking can fail only for a bad address, which a reference is not.
-            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+            let _ = futex::wake(&self.0, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 }

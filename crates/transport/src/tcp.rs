@@ -14,7 +14,7 @@ mod writer;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use rustix::event::epoll;
@@ -22,11 +22,12 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Ack, Frame, Header};
 
 use crate::descriptors::Held;
+use crate::shm::{Channel, Segment};
 use crate::turns::Turns;
 use crate::{Carrier, Lost, Medium, Outgoing, Sent};
 use writer::{Left, Outcome, Pieces, Writer};
 
-pub(crate) use inbound::{Inbound, Sinks};
+pub(crate) use inbound::{Inbound, Sinks, read, read_with_files};
 pub use reader::{Reader, Received};
 
 /// How long a sender waits for a socket that accepts nothing, before the rest of its message is copied.
@@ -53,6 +54,10 @@ pub struct Link {
     inbound: Mutex<Inbound>,
     turns: Turns<Writer, Left>,
     closed: AtomicBool,
+    /// The memory shared with the other process, if there is some: then data go there.
+    channel: Option<Arc<Channel>>,
+    /// Why there is none, although it was tried.
+    detour: OnceLock<String>,
     this: Weak<Link>,
 }
 
@@ -63,6 +68,8 @@ impl Link {
         socket: Held,
         epoll: &Arc<Held>,
         inbound: Inbound,
+        channel: impl FnOnce(&Weak<Link>) -> Option<Arc<Channel>>,
+        detour: Option<String>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Link {
             id,
@@ -73,6 +80,8 @@ impl Link {
             inbound: Mutex::new(inbound),
             turns: Turns::new(Writer::default()),
             closed: AtomicBool::new(false),
+            channel: channel(this),
+            detour: detour.map(OnceLock::from).unwrap_or_default(),
             this: this.clone(),
         })
     }
@@ -85,6 +94,42 @@ impl Link {
     /// What [`crate::Reactor::dial`] was told to remember; `None` on the listening side.
     pub fn tag(&self) -> Option<u128> {
         self.tag
+    }
+
+    /// What takes messages to the other process.
+    pub fn carrier(self: &Arc<Self>) -> Arc<dyn Carrier> {
+        match &self.channel {
+            Some(channel) => channel.clone(),
+            None => self.clone(),
+        }
+    }
+
+    /// Why the two processes do not share memory, if that was tried.
+    pub fn detour(&self) -> Option<&str> {
+        self.detour.get().map(String::as_str)
+    }
+
+    /// Notes why the two processes do not share memory, as the other end has told.
+    pub fn note_detour(&self, why: String) {
+        let _ = self.detour.set(why);
+    }
+
+    pub(crate) fn channel(&self) -> Option<&Arc<Channel>> {
+        self.channel.as_ref()
+    }
+
+    /// Queues a frame, with which the descriptor of a segment may go. Never blocks.
+    pub(crate) fn tell_frame(&self, frame: &Frame, segment: Option<Arc<Segment>>) {
+        let bytes = Header::from(frame).encode().to_vec();
+        self.leave(match segment {
+            None => Left::Frame(bytes),
+            Some(segment) => Left::Handing(bytes, segment),
+        });
+    }
+
+    /// Has the reactor find that the link has ended, though nothing may be there to read any more.
+    pub(crate) fn hang_up(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read);
     }
 
     /// Queues a control message. Never blocks.
@@ -174,7 +219,11 @@ impl Link {
     pub(crate) fn read(self: &Arc<Self>) -> Result<(), Lost> {
         let mut inbound =
             self.inbound.lock().map_err(|_| Lost::System("reading it has failed".to_owned()))?;
-        inbound.pour(self).map(|_| ())
+        let outcome = inbound.pour(self).map(|_| ());
+        match self.channel.as_ref().and_then(|channel| channel.lost()) {
+            Some(lost) => Err(lost),
+            None => outcome,
+        }
     }
 }
 
@@ -201,18 +250,7 @@ impl Carrier for Link {
     }
 
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        let mut pieces = Pieces::new(message);
-        let mut sent = Sent::default();
-        loop {
-            let (outcome, copied) = self.turns.wait(
-                |writer, left| self.step(&mut pieces, writer, left),
-                |writer, left| self.pump(writer, left),
-            )?;
-            sent.copied += copied;
-            if outcome != Outcome::More {
-                return Ok(sent);
-            }
-        }
+        self.send_by_socket(message)
     }
 
     fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
@@ -224,8 +262,7 @@ impl Carrier for Link {
                 Ok(count) if enough(count) => break,
                 Ok(_) => {}
                 Err(_) => {
-                    // The reactor is to come and be told, though nothing may be there to read any more.
-                    let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read);
+                    self.hang_up();
                     break;
                 }
             }
@@ -244,5 +281,26 @@ impl Carrier for Link {
 
     fn ask(&self, conduit: ConduitId, sequence: u64) {
         self.leave(Left::Frame(Header::from(&Frame::Ask { conduit, sequence }).encode().to_vec()));
+    }
+}
+
+impl Link {
+    /// Sends a message by the socket, whatever else there is.
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    pub(crate) fn send_by_socket(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        let mut pieces = Pieces::new(message);
+        let mut sent = Sent::default();
+        loop {
+            let (outcome, copied) = self.turns.wait(
+                |writer, left| self.step(&mut pieces, writer, left),
+                |writer, left| self.pump(writer, left),
+            )?;
+            sent.copied += copied;
+            if outcome != Outcome::More {
+                return Ok(sent);
+            }
+        }
     }
 }

@@ -5,7 +5,10 @@
 //! (`tcp:host:port`), and `TITIN_SECRET` the secret. `TITIN_INSTANCE` names the instance that a program is. The
 //! `MUSCLE_*` names are honoured when the `TITIN_*` ones are not set.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{Address, Malformed, Secret};
 
@@ -28,6 +31,14 @@ pub struct Connection {
     /// Whether programs must be reachable from other hosts, so that they listen on more than loopback.
     #[serde(default)]
     pub spans_hosts: bool,
+}
+
+/// Where processes of one host meet that take part in the run with this secret: a folder in memory, in which each makes
+/// a socket. Whoever manages the run makes and removes it. Its name tells nobody anything.
+pub fn meeting_place(secret: &Secret) -> PathBuf {
+    let digest = Sha256::new().chain_update(b"titin meeting place").chain_update(secret.key()).finalize();
+    let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    Path::new("/dev/shm").join(format!("titin-{name}"))
 }
 
 impl Connection {

@@ -153,6 +153,12 @@ pub struct Greeting {
     pub endpoint: EndpointId,
     /// Who is meant to be there.
     pub to: EndpointId,
+    /// Whether it is for conduits that are pinned to tcp, although there is a better medium.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Why the two do not share memory, if that was tried.
+    #[serde(default)]
+    pub detour: Option<String>,
 }
 
 /// An instance that asks to take part.
@@ -374,6 +380,9 @@ pub struct ConduitProfile {
     pub sends: bool,
     /// The medium in use.
     pub medium: String,
+    /// Why it is not shared memory, if that was tried.
+    #[serde(default)]
+    pub detour: Option<String>,
     /// Messages.
     pub messages: u64,
     /// Payload bytes.

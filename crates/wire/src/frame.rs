@@ -19,8 +19,22 @@
 //! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed | 0             | 0           | 0             |
 //! | 56     | f64  | next timestamp (if flag)  | 0                | 0                   | 0             | 0           | 0             |
 //!
-//! Flag of a data frame: 1, a next timestamp is given. Of an acknowledgement: 1, the end has arrived. Unknown flags, and
-//! what stands here as 0, are ignored.
+//! Flags of a data frame: 1, a next timestamp is given; 2, the metadata are those of the message before on this conduit,
+//! and do not follow. Of an acknowledgement: 1, the end has arrived. Unknown flags, and what stands here as 0, are ignored.
+//!
+//! Between processes that share memory (see `titin_transport::shm`) there are more, and flag 2 is used only there:
+//!
+//! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)       | share (11)    | shared (12) |
+//! | ------ | ---------------- | --------------- | -------- | ------------------ | ------------- | ----------- |
+//! | 8      | as data          | conduit         | 0        | 0                  | 0             | 0           |
+//! | 24     | sequence number  | sequence number | 0        | number of 1st slot | bytes of ring | 0           |
+//! | 32     | slot             | 0               | 0        | bytes of a slot    | slots at most | 0           |
+//! | 40     | bytes of payload | 0               | 0        | slots              | 0             | 0           |
+//!
+//! **Placed** is a message whose payload lies in a slot of a segment. **Elsewhere** stands in a ring for a message that
+//! comes by the socket, since there is no slot for it. **Look** asks the other end to take in what its ring holds, and
+//! to put into ours what it could not before. **Segment** hands a segment of slots over (one descriptor), **share** the
+//! sender's ring and bells (two descriptors), which the other end answers by **shared**.
 //!
 //! A **message** is one data frame and as many more frames as its payload needs; the pieces of one message come in
 //! order, those of different conduits interleave. Sequence numbers count from 0 per conduit. An **acknowledgement**
@@ -45,6 +59,7 @@ pub const MAX_META: u32 = 16 << 20;
 pub const MAX_CONTROL: u64 = 256 << 20;
 
 const FLAG_NEXT: u8 = 1;
+const FLAG_SAME: u8 = 2;
 const FLAG_ENDED: u8 = 1;
 
 /// The 64 bytes as numbers, before they are checked against their kind.
@@ -134,6 +149,44 @@ pub enum Frame {
         /// How many messages were sent; the number of the one that waits.
         sequence: u64,
     },
+    /// A message whose payload lies in a slot of shared memory; `meta` bytes of metadata follow.
+    Placed {
+        /// What travels with the message.
+        head: Head,
+        /// Length of the metadata that follows the header.
+        meta: u32,
+        /// Number of the slot.
+        slot: u64,
+        /// Bytes of payload.
+        total: u64,
+    },
+    /// In a ring: here comes a message that is sent by the socket.
+    Elsewhere {
+        /// The conduit.
+        conduit: ConduitId,
+        /// Its number.
+        sequence: u64,
+    },
+    /// Take in what the ring holds.
+    Look,
+    /// A segment of slots, whose descriptor comes with this.
+    Segment {
+        /// Number of its first slot.
+        first: u64,
+        /// Bytes of each.
+        size: u64,
+        /// How many.
+        count: u64,
+    },
+    /// A ring and the bells of its sender, whose descriptors come with this.
+    Share {
+        /// Bytes of the ring's data.
+        ring: u64,
+        /// How many slots the sender may ever have.
+        slots: u64,
+    },
+    /// What was shared is in use.
+    Shared,
 }
 
 /// How far the receiving end of a conduit has come.
@@ -192,6 +245,46 @@ impl Header {
         })
     }
 
+    /// Says that the metadata are those of the message before on this conduit.
+    pub fn with_same_meta(mut self) -> Self {
+        self.flags |= FLAG_SAME;
+        self
+    }
+
+    /// Whether the metadata are those of the message before on this conduit.
+    pub fn has_same_meta(&self) -> bool {
+        self.flags & FLAG_SAME != 0
+    }
+
+    fn of_message(kind: u8, head: &Head, meta: u32, body: u64, total: u64) -> Self {
+        Header {
+            kind,
+            flags: flag(head.next_timestamp.is_some(), FLAG_NEXT),
+            meta,
+            conduit: head.conduit.0,
+            source: head.source,
+            destination: head.destination,
+            tag: head.tag,
+            sequence: head.sequence,
+            body,
+            total,
+            stamp: head.timestamp.to_bits(),
+            next: head.next_timestamp.unwrap_or(0.0).to_bits(),
+        }
+    }
+
+    fn head(&self) -> Head {
+        Head {
+            conduit: ConduitId(self.conduit),
+            source: self.source,
+            destination: self.destination,
+            tag: self.tag,
+            sequence: self.sequence,
+            timestamp: f64::from_bits(self.stamp),
+            next_timestamp: (self.flags & FLAG_NEXT != 0).then(|| f64::from_bits(self.next)),
+        }
+    }
+
     /// What the header announces.
     ///
     /// # Errors
@@ -206,20 +299,7 @@ impl Header {
             1 if self.body > self.total => {
                 wrong(format!("piece of {} bytes in a message of {}", self.body, self.total))
             }
-            1 => Ok(Frame::Data {
-                head: Head {
-                    conduit,
-                    source: self.source,
-                    destination: self.destination,
-                    tag: self.tag,
-                    sequence: self.sequence,
-                    timestamp: f64::from_bits(self.stamp),
-                    next_timestamp: (self.flags & FLAG_NEXT != 0).then(|| f64::from_bits(self.next)),
-                },
-                meta: self.meta,
-                body: self.body,
-                total: self.total,
-            }),
+            1 => Ok(Frame::Data { head: self.head(), meta: self.meta, body: self.body, total: self.total }),
             2 if self.total.checked_add(self.body).is_none() => wrong("offset beyond 64 bits".to_owned()),
             2 => Ok(Frame::More { conduit, sequence: self.sequence, body: self.body, offset: self.total }),
             3 => Ok(Frame::Acknowledge {
@@ -235,6 +315,15 @@ impl Header {
             5 if self.body > MAX_CONTROL => wrong(format!("control message of {} bytes", self.body)),
             5 => Ok(Frame::Control { body: self.body }),
             6 => Ok(Frame::Ask { conduit, sequence: self.sequence }),
+            7 if self.meta > MAX_META => {
+                wrong(format!("{} bytes of metadata, at most {MAX_META}", self.meta))
+            }
+            7 => Ok(Frame::Placed { head: self.head(), meta: self.meta, slot: self.body, total: self.total }),
+            8 => Ok(Frame::Elsewhere { conduit, sequence: self.sequence }),
+            9 => Ok(Frame::Look),
+            10 => Ok(Frame::Segment { first: self.sequence, size: self.body, count: self.total }),
+            11 => Ok(Frame::Share { ring: self.sequence, slots: self.body }),
+            12 => Ok(Frame::Shared),
             kind => wrong(format!("unknown kind {kind}")),
         }
     }
@@ -257,20 +346,8 @@ impl From<&Frame> for Header {
             next: 0,
         };
         match *frame {
-            Frame::Data { head, meta, body, total } => Header {
-                kind: 1,
-                flags: flag(head.next_timestamp.is_some(), FLAG_NEXT),
-                meta,
-                conduit: head.conduit.0,
-                source: head.source,
-                destination: head.destination,
-                tag: head.tag,
-                sequence: head.sequence,
-                body,
-                total,
-                stamp: head.timestamp.to_bits(),
-                next: head.next_timestamp.unwrap_or(0.0).to_bits(),
-            },
+            Frame::Data { head, meta, body, total } => Header::of_message(1, &head, meta, body, total),
+            Frame::Placed { head, meta, slot, total } => Header::of_message(7, &head, meta, slot, total),
             Frame::More { conduit, sequence, body, offset } => {
                 Header { kind: 2, conduit: conduit.0, sequence, body, total: offset, ..empty }
             }
@@ -286,6 +363,15 @@ impl From<&Frame> for Header {
             Frame::End { conduit, sequence } => Header { kind: 4, conduit: conduit.0, sequence, ..empty },
             Frame::Control { body } => Header { kind: 5, body, ..empty },
             Frame::Ask { conduit, sequence } => Header { kind: 6, conduit: conduit.0, sequence, ..empty },
+            Frame::Elsewhere { conduit, sequence } => {
+                Header { kind: 8, conduit: conduit.0, sequence, ..empty }
+            }
+            Frame::Look => Header { kind: 9, ..empty },
+            Frame::Segment { first, size, count } => {
+                Header { kind: 10, sequence: first, body: size, total: count, ..empty }
+            }
+            Frame::Share { ring, slots } => Header { kind: 11, sequence: ring, body: slots, ..empty },
+            Frame::Shared => Header { kind: 12, ..empty },
         }
     }
 }
@@ -339,6 +425,12 @@ mod tests {
             Frame::End { conduit, sequence: 5 },
             Frame::Control { body: 6 },
             Frame::Ask { conduit, sequence: 7 },
+            Frame::Placed { head, meta: 64, slot: 3, total: 1 << 40 },
+            Frame::Elsewhere { conduit, sequence: 8 },
+            Frame::Look,
+            Frame::Segment { first: 1, size: 2, count: 3 },
+            Frame::Share { ring: 4, slots: 5 },
+            Frame::Shared,
         ];
         for frame in frames {
             assert_eq!(Header::decode(&Header::from(&frame).encode()).unwrap().frame().unwrap(), frame);

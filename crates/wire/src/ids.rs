@@ -93,7 +93,7 @@ impl From<Secret> for String {
     }
 }
 
-/// Where an endpoint or a manager can be reached by one medium, written `tcp:host:port`.
+/// Where an endpoint or a manager can be reached by one medium, written `tcp:host:port` or `shm:path`.
 ///
 /// A medium that this release does not know is kept as text and passed over when a link is made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -101,12 +101,17 @@ impl From<Secret> for String {
 pub enum Address {
     /// A TCP listener: host name or address, and port.
     Tcp(String, u16),
+    /// The file of a Unix socket, by which shared memory is handed over on the same host.
+    Shm(String),
     /// Some other medium's address.
     Other(String),
 }
 
 impl From<String> for Address {
     fn from(text: String) -> Self {
+        if let Some(path) = text.strip_prefix("shm:") {
+            return Address::Shm(path.to_owned());
+        }
         let tcp = text.strip_prefix("tcp:").and_then(|rest| {
             let (host, port) = rest.rsplit_once(':')?;
             Some(Address::Tcp(host.to_owned(), port.parse().ok()?))
@@ -125,6 +130,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Tcp(host, port) => write!(f, "tcp:{host}:{port}"),
+            Address::Shm(path) => write!(f, "shm:{path}"),
             Address::Other(text) => f.write_str(text),
         }
     }
@@ -156,6 +162,7 @@ mod tests {
     #[test]
     fn addresses_keep_what_they_do_not_know() {
         assert_eq!(Address::from("tcp:node1:90".to_owned()), Address::Tcp("node1".into(), 90));
+        assert_eq!(Address::from("shm:/dev/shm/a".to_owned()).to_string(), "shm:/dev/shm/a");
         assert_eq!(Address::from("ucx:abcd".to_owned()).to_string(), "ucx:abcd");
         assert_eq!(Address::from("tcp:node1:nine".to_owned()), Address::Other("tcp:node1:nine".into()));
     }

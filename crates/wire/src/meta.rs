@@ -388,14 +388,23 @@ impl Meta {
         if meta.codings.len() > 4 {
             return Err(Malformed::new("coding", "more than four codecs on one payload"));
         }
-        let plain = meta.codings.first().map_or(total, |(_, length)| *length);
-        match &meta.content {
+        meta.check(total)?;
+        Ok(meta)
+    }
+
+    /// Checks that a payload of so many bytes is what the metadata say.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it is not.
+    pub fn check(&self, total: u64) -> Result<(), Malformed> {
+        let plain = self.codings.first().map_or(total, |(_, length)| *length);
+        match &self.content {
             Content::Array(layout) if layout.bytes() != Some(plain) => Err(Malformed::new(
                 "array layout",
                 format!("an array of {:?} {} in {plain} bytes", layout.shape, layout.dtype.name()),
             )),
             Content::Nil if plain != 0 => Err(Malformed::new("metadata", "a payload that nothing describes")),
-            _ => Ok(meta),
+            _ => Ok(()),
         }
     }
 }

@@ -18,6 +18,8 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
+use titin_wire::connection::{Connection, meeting_place};
+
 use super::{Launch, Order, Report};
 use crate::event::Signal;
 use crate::tree::{self, Look};
@@ -57,7 +59,12 @@ pub fn serve(connection: &Path) -> io::Result<()> {
         manager_lives: true,
         paused: None,
     };
-    guard.run(connection);
+    // Read now: the manager may remove the file before it is killed.
+    let text = fs::read_to_string(connection).unwrap_or_default();
+    let meeting_place = Connection::from_json(&text).ok().map(|known| meeting_place(&known.secret));
+    guard.run();
+    let _ = fs::remove_file(connection);
+    meeting_place.map(fs::remove_dir_all);
     Ok(())
 }
 
@@ -84,7 +91,7 @@ struct Serving {
 }
 
 impl Serving {
-    fn run(mut self, connection: &Path) {
+    fn run(mut self) {
         while self.manager_lives {
             self.wait(None);
             self.report_ended();
@@ -93,7 +100,7 @@ impl Serving {
                 break;
             }
         }
-        self.sweep(connection);
+        self.sweep();
     }
 
     /// Does as told; true if that was the last order. Signals that follow each other share one look at the processes,
@@ -213,8 +220,8 @@ impl Serving {
         }
     }
 
-    /// Ends all that is left, and removes what the run must not leave.
-    fn sweep(mut self, connection: &Path) {
+    /// Ends all that is left.
+    fn sweep(mut self) {
         if !self.manager_lives {
             // Standard error is the run's log.
             eprintln!("titin guard: the manager is gone; ending what it had started");
@@ -227,7 +234,6 @@ impl Serving {
                 self.tell(&Report::Ended { id, exit });
             }
         }
-        let _ = fs::remove_file(connection);
         let names = |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
         let report = Report::Swept { left: names(left), stuck: names(stuck) };
         if !self.manager_lives {

@@ -94,7 +94,7 @@ impl Opening {
                 return Ok(instance);
             }
             let slice = self.options.interrupt.as_ref().map_or(ANSWER, |_| SLICE);
-            let wake = self.bell.wait(rings, Some(slice), None);
+            let wake = self.bell.wait(rings, Some(slice), &[]);
             let interrupted = self.options.interrupt.as_ref();
             if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
                 let text = "a signal has interrupted it while it joined the run";

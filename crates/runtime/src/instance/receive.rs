@@ -435,6 +435,9 @@ impl Inner {
     /// choose.
     fn poll(&self, source: &Source<'_>, here: &Here) -> Result<Option<(u32, Message)>> {
         let Source { port, inlet, slot, .. } = *source;
+        if let Some(carrier) = inlet.end.carrier.get() {
+            carrier.look();
+        }
         let mut state = inlet.lock();
         let found = |slot: u32, message: Message| {
             if let Some(slots) = message.slots {

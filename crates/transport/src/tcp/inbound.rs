@@ -1,9 +1,13 @@
 //! What comes in on a link, for whoever reads it: the reactor, or a caller that waits.
 
+use std::collections::VecDeque;
 use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::{Link, Reader, Received};
 use crate::descriptors::Held;
@@ -22,6 +26,8 @@ pub(crate) struct Sinks {
 pub(crate) struct Inbound {
     reader: Reader,
     received: Vec<Received>,
+    /// Descriptors that came, for frames that are still to be read.
+    files: VecDeque<OwnedFd>,
     sinks: Weak<Sinks>,
     /// Why nothing more can be read. The reactor is told when it comes to read.
     lost: Option<Lost>,
@@ -29,7 +35,13 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     pub(crate) fn new(reader: Reader, sinks: &Arc<Sinks>) -> Self {
-        Inbound { reader, received: Vec::new(), sinks: Arc::downgrade(sinks), lost: None }
+        Inbound {
+            reader,
+            received: Vec::new(),
+            files: VecDeque::new(),
+            sinks: Arc::downgrade(sinks),
+            lost: None,
+        }
     }
 
     /// Reads what is there, up to the length of a turn, and hands on what is complete. Gives the number of bytes.
@@ -44,8 +56,13 @@ impl Inbound {
         let Some(sinks) = self.sinks.upgrade() else { return Err(Lost::Closed) };
         let mut turn = 0;
         loop {
-            let outcome = self.reader.read(&mut self.received, |slices| read(link.socket(), slices));
-            let handed = self.received.drain(..).try_for_each(|item| sinks.hand_on(link, item));
+            let files = &mut self.files;
+            let outcome = self.reader.read(&mut self.received, |slices| match link.channel() {
+                None => read(link.socket(), slices),
+                Some(_) => read_with_files(link.socket(), slices, files),
+            });
+            let handed =
+                self.received.drain(..).try_for_each(|item| sinks.hand_on(link, item, &mut self.files));
             match handed.and(outcome) {
                 Ok((count, more)) => {
                     turn += count;
@@ -63,7 +80,12 @@ impl Inbound {
 }
 
 impl Sinks {
-    fn hand_on(&self, link: &Arc<Link>, received: Received) -> Result<(), Lost> {
+    fn hand_on(
+        &self,
+        link: &Arc<Link>,
+        received: Received,
+        files: &mut VecDeque<OwnedFd>,
+    ) -> Result<(), Lost> {
         if link.closed() {
             return Ok(());
         }
@@ -71,6 +93,20 @@ impl Sinks {
             self.handler.control(link, &body);
             return Ok(());
         }
+        match link.channel() {
+            Some(channel) => {
+                let file = matches!(received, Received::Segment { .. }).then(|| files.pop_front()).flatten();
+                channel.receive(received, file)
+            }
+            None => self.deliver(received),
+        }
+    }
+
+    /// Hands on what is not a control message.
+    ///
+    /// # Errors
+    /// [`Malformed`](titin_wire::Malformed) if it does not belong here.
+    pub(crate) fn deliver(&self, received: Received) -> Result<(), Lost> {
         let Some(exchange) = &self.exchange else {
             return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
         };
@@ -81,14 +117,48 @@ impl Sinks {
             Received::Acknowledged(conduit, ack) => {
                 exchange.window(conduit).inspect(|window| window.acknowledged(ack));
             }
-            Received::Control(_) => {}
+            Received::Control(_) | Received::Segment { .. } | Received::Look => {
+                let why = "it belongs between processes that share memory";
+                return Err(titin_wire::Malformed::new("frame", why).into());
+            }
         }
         Ok(())
     }
 }
 
+/// Descriptors that may come at once, and that may wait for their frames.
+const FILES: usize = 4;
+
+/// As [`read`], and takes the descriptors that come with the bytes.
+pub(crate) fn read_with_files(
+    socket: &Held,
+    slices: &mut [IoSliceMut<'_>],
+    files: &mut VecDeque<OwnedFd>,
+) -> Result<usize, Lost> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    loop {
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let count = match rustix::net::recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) if received.bytes == 0 => return Err(Lost::Closed),
+            Ok(received) => received.bytes,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(came) = message {
+                files.extend(came);
+            }
+        }
+        if files.len() > FILES {
+            return Err(titin_wire::Malformed::new("descriptors", "more than anything announces").into());
+        }
+        return Ok(count);
+    }
+}
+
 /// Reads without blocking; 0 if nothing is there.
-fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
+pub(crate) fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
     loop {
         match rustix::io::readv(socket, slices) {
             Ok(0) => return Err(Lost::Closed),

@@ -25,6 +25,17 @@ pub enum Received {
     Asked(ConduitId, u64),
     /// A control message.
     Control(Vec<u8>),
+    /// Between processes that share memory: a segment, whose descriptor has come as well.
+    Segment {
+        /// Number of its first slot.
+        first: u64,
+        /// Bytes of a slot.
+        size: u64,
+        /// How many slots.
+        count: u64,
+    },
+    /// Between processes that share memory: something waits there.
+    Look,
 }
 
 /// Turns the bytes of one link into what they say. Knows no socket: whoever reads gives it a function that does.
@@ -176,6 +187,11 @@ impl Reader {
             Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
             Frame::End { conduit, sequence } => out.push(Received::Ended(conduit, sequence)),
             Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
+            Frame::Segment { first, size, count } => out.push(Received::Segment { first, size, count }),
+            Frame::Look => out.push(Received::Look),
+            Frame::Placed { .. } | Frame::Elsewhere { .. } | Frame::Share { .. } | Frame::Shared => {
+                return Err(Malformed::new("frame", format!("{frame:?} does not belong on a socket")).into());
+            }
             Frame::Control { body } => {
                 // Room is made as the bytes come in, not as the length claims.
                 self.state = State::Control { length: body as usize, body: Vec::new() };

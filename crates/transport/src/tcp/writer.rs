@@ -2,15 +2,18 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
 
+use crate::shm::Segment;
 use crate::{Buffer, Lost, Outgoing};
 
 /// The kernel takes this many pieces of memory in one call.
@@ -27,6 +30,8 @@ const TURN: usize = 4 << 20;
 pub(super) enum Left {
     /// A frame that goes before all messages.
     Frame(Vec<u8>),
+    /// A frame with which the descriptor of a segment goes.
+    Handing(Vec<u8>, Arc<Segment>),
     /// The end of a conduit, which goes behind its messages.
     End(ConduitId, [u8; HEADER]),
 }
@@ -38,7 +43,9 @@ pub(super) struct Writer {
     partial: Vec<u8>,
     written: usize,
     /// Control messages and acknowledgements.
-    urgent: VecDeque<Vec<u8>>,
+    urgent: VecDeque<(Vec<u8>, Option<Arc<Segment>>)>,
+    /// The segment whose descriptor goes with the frame under way.
+    riding: Option<Arc<Segment>>,
     /// Messages that were copied, by conduit; the conduits take turns.
     backlog: VecDeque<(ConduitId, VecDeque<Kept>)>,
     /// The socket has taken nothing for a while: who comes next need not wait for it again.
@@ -109,7 +116,8 @@ impl Writer {
     pub(super) fn absorb(&mut self, left: Vec<Left>) {
         for item in left {
             match item {
-                Left::Frame(frame) => self.urgent.push_back(frame),
+                Left::Frame(frame) => self.urgent.push_back((frame, None)),
+                Left::Handing(frame, segment) => self.urgent.push_back((frame, Some(segment))),
                 Left::End(conduit, frame) => self.messages(conduit).push_back(Kept::End(frame)),
             }
         }
@@ -146,7 +154,8 @@ impl Writer {
     /// Writes the frame under way; true if none is under way any more.
     fn write_partial(&mut self, socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
         while self.written < self.partial.len() {
-            match write(socket, &[IoSlice::new(&self.partial[self.written..])])? {
+            let rest = [IoSlice::new(&self.partial[self.written..])];
+            match write(socket, &rest, self.riding.as_ref().map(|segment| segment.file()))? {
                 0 if self.stalled || patience.is_zero() => return Ok(false),
                 0 if !writable(socket, patience)? => {
                     self.stalled = true;
@@ -155,6 +164,7 @@ impl Writer {
                 0 => {}
                 count => {
                     self.stalled = false;
+                    self.riding = None;
                     self.written += count;
                 }
             }
@@ -171,8 +181,17 @@ impl Writer {
             return true;
         }
         while self.partial.len() < BATCH {
-            if let Some(frame) = self.urgent.pop_front() {
+            if let Some((_, Some(_))) = self.urgent.front()
+                && !self.partial.is_empty()
+            {
+                break;
+            }
+            if let Some((frame, segment)) = self.urgent.pop_front() {
                 self.partial.extend_from_slice(&frame);
+                if segment.is_some() {
+                    self.riding = segment;
+                    break;
+                }
                 continue;
             }
             let Some((conduit, mut messages)) = self.backlog.pop_front() else { break };
@@ -266,7 +285,7 @@ impl<'a> Pieces<'a> {
         let mut torn = false;
         while !rest.is_empty() {
             let window = rest.len().min(MAX_SLICES);
-            let written = write(socket, &rest[..window]).inspect_err(|_| {
+            let written = write(socket, &rest[..window], None).inspect_err(|_| {
                 // Half a frame is out, and nothing can follow it: the other end is to learn so.
                 if torn {
                     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
@@ -317,11 +336,17 @@ fn slice_parts<'a>(parts: &'a [IoSlice<'a>], mut offset: u64, mut length: u64, o
     }
 }
 
-/// Writes without blocking and without a signal; 0 if the socket is full.
-fn write(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Lost> {
+/// Writes without blocking and without a signal, with a descriptor if one is to go; 0 if the socket is full.
+fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&OwnedFd>) -> Result<usize, Lost> {
+    let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    }
     loop {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags) {
+        match sendmsg(socket, slices, &mut ancillary, flags) {
             Ok(count) => return Ok(count),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(0),

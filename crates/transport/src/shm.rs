@@ -1,0 +1,305 @@
+//! Shared memory: between two processes of one host, one ring of entries each way, and slots for what is larger.
+//!
+//! Both processes hold a [`Channel`] beside the Unix socket by which they have proved themselves to each other and
+//! handed the memory over; that they could is the proof that they share a host. What is small travels in the ring itself
+//! ([`ring`]), what is larger in a slot that the receiver reads in place ([`pool`]).
+//!
+//! **Who owns what.** Whoever sends, tells, ends or asks puts entries in, one thread at a time; nobody waits for room:
+//! what the ring does not take is kept, counted as copied, and put in by whoever comes next, or by the reactor once the
+//! peer has told that there is room. A caller that waits takes entries out, one thread at a time; where none does, since
+//! the program is busy with something else, the reactor is told to **look**: by a peer that would sleep until something
+//! is acted upon, and by one whose ring is full. A payload for which there is no slot goes by the socket, and an entry
+//! in the ring keeps its place. So the order of a conduit is that of its entries.
+//!
+//! Nothing here has a name in the file system, and nothing is left when a process is killed. What it had finished can be
+//! read to the end, what it had not is never seen.
+
+mod bells;
+mod memory;
+mod pool;
+mod receive;
+mod ring;
+mod send;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use titin_wire::ConduitId;
+use titin_wire::frame::{Ack, Frame};
+
+pub(crate) use bells::Place;
+pub(crate) use pool::{Placed, Pool, Segment};
+pub(crate) use receive::View;
+
+use bells::PeerBells;
+use memory::{Region, Writers};
+use pool::{Returns, SLOTS};
+use receive::Inbound;
+use send::Outbound;
+
+use crate::tcp::{Link, Received, Sinks};
+use crate::{Carrier, Doorbell, Lost, Medium, Outgoing, Sent};
+
+/// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
+const RING: usize = 256 << 10;
+
+/// Larger payloads are placed in slots.
+const INLINE: usize = 2 << 10;
+
+/// What one process has made for its channel to another: the ring that it sends by, and the peer's counts of returns.
+pub(crate) struct Offer {
+    region: Arc<Region>,
+    file: OwnedFd,
+}
+
+/// What the other one has.
+pub(crate) struct Taken {
+    region: Arc<Region>,
+    bells: PeerBells,
+    capacity: usize,
+}
+
+/// The memory that two processes share, as one of them sees it.
+pub(crate) struct Channel {
+    link: Weak<Link>,
+    sinks: Weak<Sinks>,
+    pool: Arc<Pool>,
+    bells: PeerBells,
+    outbound: Mutex<Outbound>,
+    /// What the peer has returned of our slots.
+    returned: Arc<Returns>,
+    inbound: Mutex<Inbound>,
+    theirs: Arc<Region>,
+    capacity: usize,
+    /// How far their ring was read, for those that only look whether something waits there.
+    head: AtomicU64,
+    /// The peer is no more.
+    gone: AtomicBool,
+    /// Nothing more can be taken in.
+    broken: AtomicBool,
+    /// What is wrong with what came in.
+    lost: Mutex<Option<Lost>>,
+}
+
+impl Offer {
+    /// Makes a ring.
+    ///
+    /// # Errors
+    /// If the system has no memory for it.
+    pub(crate) fn new() -> io::Result<Self> {
+        let (region, file) = Region::create("titin-ring", length(RING), Writers::All)?;
+        Ok(Offer { region: Arc::new(region), file })
+    }
+
+    /// What announces it to the peer, and the descriptors that go with it.
+    ///
+    /// # Errors
+    /// If this process has no bells.
+    pub(crate) fn announcement(&self) -> io::Result<(Frame, [&OwnedFd; 2])> {
+        let bells = bells::file().ok_or_else(|| io::Error::other("no memory for the bells"))?;
+        Ok((Frame::Share { ring: RING as u64, slots: SLOTS as u64 }, [&self.file, bells]))
+    }
+}
+
+impl Taken {
+    /// Maps what the peer has announced.
+    ///
+    /// # Errors
+    /// If it is not what it says, or the system does not map it.
+    pub(crate) fn open(ring: u64, slots: u64, files: &[OwnedFd]) -> io::Result<Self> {
+        let [file, bells] = files else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a ring without its descriptors"));
+        };
+        let capacity = usize::try_from(ring).unwrap_or(0);
+        let fits = capacity.is_multiple_of(ring::LINE) && (4 * INLINE..=1 << 30).contains(&capacity);
+        if !fits || slots != SLOTS as u64 {
+            let text = format!("a ring of {ring} bytes with {slots} slots: not one of this release");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let region = Arc::new(Region::open(file, length(capacity), Writers::All)?);
+        Ok(Taken { region, bells: PeerBells::open(bells)?, capacity })
+    }
+}
+
+/// Bytes of the region of a ring of this capacity, with the counts of returns behind it.
+fn length(capacity: usize) -> usize {
+    ring::length(capacity) + SLOTS * size_of::<u32>()
+}
+
+impl Channel {
+    pub(crate) fn new(
+        offer: Offer,
+        taken: Taken,
+        pool: Arc<Pool>,
+        link: Weak<Link>,
+        sinks: Weak<Sinks>,
+    ) -> Arc<Self> {
+        let Taken { region: theirs, bells, capacity } = taken;
+        let returns = Returns::shared(theirs.clone(), ring::length(capacity));
+        Arc::new(Channel {
+            link,
+            sinks,
+            pool,
+            bells,
+            outbound: Mutex::new(Outbound::new(ring::Producer::new(offer.region.clone(), RING))),
+            returned: Returns::shared(offer.region, ring::length(RING)),
+            inbound: Mutex::new(Inbound::new(ring::Consumer::new(theirs.clone(), capacity), returns)),
+            theirs,
+            capacity,
+            head: AtomicU64::new(0),
+            gone: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            lost: Mutex::default(),
+        })
+    }
+
+    /// The peer is no more: what it has put in is taken in, and it holds nothing any more.
+    pub(crate) fn leave(&self) {
+        self.look();
+        self.gone.store(true, Ordering::Release);
+        self.returned.leave();
+    }
+
+    /// Why nothing more can be taken in.
+    pub(crate) fn lost(&self) -> Option<Lost> {
+        self.lost.lock().expect("never poisoned").clone()
+    }
+
+    /// Takes what has come by the socket, for the reactor.
+    ///
+    /// # Errors
+    /// [`Lost`] if it makes no sense.
+    pub(crate) fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost> {
+        let mut inbound = self.inbound.lock().expect(POISONED);
+        match received {
+            Received::Message(message) => inbound.elsewhere(message),
+            Received::Segment { first, size, count } => inbound.map(first, size, count, file)?,
+            _ => {}
+        }
+        self.take_in(&mut inbound);
+        drop(inbound);
+        self.flush();
+        self.lost().map_or(Ok(()), Err)
+    }
+
+    fn waits(&self) -> bool {
+        !self.broken.load(Ordering::Relaxed)
+            && ring::waits(&*self.theirs, self.capacity, self.head.load(Ordering::Relaxed))
+    }
+
+    /// Takes in all that the ring holds; how many entries. The reactor tells of what goes wrong.
+    fn take_in(&self, inbound: &mut Inbound) -> usize {
+        if self.broken.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let Some(sinks) = self.sinks.upgrade() else { return 0 };
+        let mut count = 0;
+        let outcome = inbound.take_in(|received| {
+            count += 1;
+            sinks.deliver(received)
+        });
+        self.head.store(inbound.head(), Ordering::Relaxed);
+        match outcome {
+            Ok(false) => {}
+            Ok(true) => self.tell_to_look(),
+            Err(why) => {
+                self.lost.lock().expect("never poisoned").get_or_insert(why);
+                self.broken.store(true, Ordering::Relaxed);
+                if let Some(link) = self.link.upgrade() {
+                    link.hang_up();
+                }
+            }
+        }
+        count
+    }
+
+    /// Has the peer's reactor look at its ring.
+    fn tell_to_look(&self) {
+        if let Some(link) = self.link.upgrade() {
+            link.tell_frame(&Frame::Look, None);
+        }
+    }
+
+    /// Takes in what has come meanwhile to a channel that nobody else is at; how many entries.
+    fn visit(&self) -> usize {
+        if !self.waits() {
+            return 0;
+        }
+        match self.inbound.try_lock() {
+            Ok(mut inbound) => self.take_in(&mut inbound),
+            Err(_) => 0,
+        }
+    }
+}
+
+const POISONED: &str = "nothing panics at work";
+
+/// Looks at the ring between two looks at the clock.
+const LOOKS: usize = 32;
+
+impl Carrier for Channel {
+    fn medium(&self) -> Medium {
+        Medium::Shm
+    }
+
+    fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Lost::Closed);
+        }
+        self.put(message)
+    }
+
+    fn end(&self, conduit: ConduitId, sequence: u64) {
+        self.put_frame(&Frame::End { conduit, sequence }, true);
+    }
+
+    fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
+        self.put_frame(&Frame::Acknowledge { conduit, ack }, ack.ended);
+    }
+
+    fn ask(&self, conduit: ConduitId, sequence: u64) {
+        self.put_frame(&Frame::Ask { conduit, sequence }, true);
+    }
+
+    fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
+        loop {
+            let count = self.visit();
+            if enough(count) {
+                return;
+            }
+            for _ in 0..LOOKS {
+                if self.waits() {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn look(&self) {
+        if self.waits() {
+            let mut inbound = self.inbound.lock().expect(POISONED);
+            self.take_in(&mut inbound);
+        }
+    }
+
+    fn arm(&self, bell: &Doorbell) -> bool {
+        let Some(number) = bell.number() else {
+            // No other process can ring it: the reactor is to.
+            ring::fall_asleep(&*self.theirs, REACTOR);
+            return !self.waits();
+        };
+        ring::fall_asleep(&*self.theirs, if number % 64 == REACTOR { REACTOR } else { number });
+        if self.waits() && self.visit() > 0 {
+            return false;
+        }
+        self.urge();
+        // What waits now is either stalled, and the reactor is to go on with it, or came in this moment.
+        !self.waits() || self.is_stalled()
+    }
+}
+
+/// The remainder of bells that stands for the reactor.
+const REACTOR: u32 = 63;

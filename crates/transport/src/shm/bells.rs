@@ -1,0 +1,108 @@
+//! The bells of this process, in memory that peers map, so that a sender in another process can wake who sleeps here.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use super::memory::{Region, Shareable, Writers};
+use crate::doorbell::Bell;
+
+/// Bytes from one bell to the next: a line, so that they do not disturb each other.
+const STEP: usize = 64;
+
+/// Bells of one process at most; who comes later has one that no other process can ring.
+const BELLS: usize = 1 << 14;
+
+static BELLS_HERE: OnceLock<Option<Bells>> = OnceLock::new();
+
+struct Bells {
+    region: Region,
+    file: crate::descriptors::Held,
+    free: Mutex<Vec<u32>>,
+    next: AtomicU32,
+}
+
+// SAFETY: two atomics.
+#[allow(unsafe_code)]
+unsafe impl Shareable for Bell {}
+
+/// A bell among those that other processes can ring.
+#[derive(Debug)]
+pub(crate) struct Place(u32);
+
+impl Place {
+    /// A free one, if there is one.
+    pub(crate) fn take() -> Option<Self> {
+        if cfg!(loom) {
+            return None;
+        }
+        let bells = here()?;
+        if let Some(index) = bells.free.lock().expect("never poisoned").pop() {
+            return Some(Place(index));
+        }
+        let index = bells.next.fetch_add(1, Ordering::Relaxed);
+        if index as usize >= BELLS {
+            bells.next.store(BELLS as u32, Ordering::Relaxed);
+            return None;
+        }
+        Some(Place(index))
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn bell(&self) -> &'static Bell {
+        let bells = here().expect("there were some when this was taken");
+        bells.region.at(self.0 as usize * STEP)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let bells = here().expect("there were some when this was taken");
+        // In a forked child whoever held the lock may not exist any more; the place is lost to it then.
+        if let Ok(mut free) = bells.free.try_lock() {
+            free.push(self.0);
+        }
+    }
+}
+
+/// The file of this process's bells, for peers; `None` if the system had no memory for them.
+pub(crate) fn file() -> Option<&'static OwnedFd> {
+    here().map(|bells| &*bells.file)
+}
+
+fn here() -> Option<&'static Bells> {
+    let bells = BELLS_HERE.get_or_init(|| {
+        let (region, file) = Region::create("titin-bells", BELLS * STEP, Writers::All).ok()?;
+        Some(Bells { region, file: file.into(), free: Mutex::default(), next: AtomicU32::new(0) })
+    });
+    bells.as_ref()
+}
+
+/// The bells of another process.
+#[derive(Debug)]
+pub(crate) struct PeerBells(Region);
+
+impl PeerBells {
+    pub(crate) fn open(file: &OwnedFd) -> std::io::Result<Self> {
+        Region::open(file, BELLS * STEP, Writers::All).map(PeerBells)
+    }
+
+    /// Rings those whose number leaves one of these remainders, of 64, and at which somebody sleeps.
+    pub(crate) fn ring(&self, mut remainders: u64) {
+        while remainders != 0 {
+            let first = remainders.trailing_zeros() as usize;
+            remainders &= remainders - 1;
+            for index in (first..BELLS).step_by(64) {
+                let bell: &Bell = self.0.at(index * STEP);
+                if !bell.was_used() {
+                    // Places are given out from the first one on.
+                    break;
+                }
+                bell.ring_from_afar();
+            }
+        }
+    }
+}

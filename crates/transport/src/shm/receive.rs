@@ -1,0 +1,219 @@
+//! The receiving side of a channel.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use titin_wire::frame::{Frame, Head, Header};
+use titin_wire::meta::Meta;
+use titin_wire::{ConduitId, Malformed};
+
+use super::memory::{Piece, Region, Writers};
+use super::pool::{Returns, SLOTS};
+use super::ring::{Consumer, Entry};
+use super::{Channel, INLINE, POISONED};
+use crate::tcp::Received;
+use crate::{Buffer, Filling, Lost, Message};
+
+/// What comes in by a ring.
+pub(super) struct Inbound {
+    ring: Consumer,
+    returns: Arc<Returns>,
+    /// The metadata that came last on each conduit.
+    metas: HashMap<ConduitId, Arc<Meta>>,
+    /// The peer's segments, by their first slots.
+    segments: BTreeMap<usize, Segment>,
+    /// What came by the socket, and whose turn in the ring is still to come.
+    elsewhere: HashMap<(ConduitId, u64), Message>,
+    stalled: bool,
+}
+
+/// Memory of several slots of the peer's.
+struct Segment {
+    region: Arc<Region>,
+    size: usize,
+    count: usize,
+}
+
+/// A payload that lies in a slot of the peer's, which gets it back when this goes.
+#[derive(Debug)]
+pub(crate) struct View {
+    piece: Piece,
+    slot: usize,
+    returns: Arc<Returns>,
+}
+
+/// What became of the oldest entry.
+enum Next {
+    /// It says this, and takes so many bytes of the ring.
+    Entry(Received, usize),
+    /// Something that comes by the socket has to be waited for.
+    Stalled,
+}
+
+impl Inbound {
+    pub(super) fn new(ring: Consumer, returns: Arc<Returns>) -> Self {
+        Inbound {
+            ring,
+            returns,
+            metas: HashMap::new(),
+            segments: BTreeMap::new(),
+            elsewhere: HashMap::new(),
+            stalled: false,
+        }
+    }
+
+    /// Bytes read since the beginning.
+    pub(super) fn head(&self) -> u64 {
+        self.ring.head()
+    }
+
+    /// A message has come by the socket.
+    pub(super) fn elsewhere(&mut self, message: Message) {
+        self.elsewhere.insert((message.head.conduit, message.head.sequence), message);
+    }
+
+    /// Maps a segment that the peer has handed over.
+    pub(super) fn map(
+        &mut self,
+        first: u64,
+        size: u64,
+        count: u64,
+        file: Option<OwnedFd>,
+    ) -> Result<(), Lost> {
+        let wrong =
+            || Malformed::new("segment", format!("{count} slots of {size} bytes from number {first}"));
+        let (first, size, count) = (first as usize, size as usize, count as usize);
+        let length = size
+            .checked_mul(count)
+            .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
+        let length = length.filter(|_| first < SLOTS && count <= SLOTS - first).ok_or_else(wrong)?;
+        let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
+        let region = Region::open(&file, length, Writers::Maker)
+            .map_err(|why| Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")))?;
+        self.segments.insert(first, Segment { region: Arc::new(region), size, count });
+        Ok(())
+    }
+
+    /// Hands on all that the ring holds. True if the peer is to be told that there is room.
+    pub(super) fn take_in(
+        &mut self,
+        mut sink: impl FnMut(Received) -> Result<(), Lost>,
+    ) -> Result<bool, Lost> {
+        let mut room = false;
+        self.stalled = false;
+        while let Some(entry) = self.ring.peek() {
+            match self.read(&entry)? {
+                Next::Entry(received, size) => {
+                    room |= self.ring.pop(size)?;
+                    sink(received)?;
+                }
+                Next::Stalled => {
+                    self.stalled = true;
+                    break;
+                }
+            }
+        }
+        Ok(room)
+    }
+
+    fn read(&mut self, entry: &Entry) -> Result<Next, Lost> {
+        let header = Header::decode(&entry.header)?;
+        let received = match header.frame()? {
+            Frame::Data { head, meta, body, total } => {
+                let (meta_length, body_length) = (meta as usize, body as usize);
+                if meta_length > INLINE || body_length > INLINE || body != total {
+                    return Err(Malformed::new("ring", "an entry that is too large for it").into());
+                }
+                let meta = self.meta(entry, &header, &head, meta_length, total)?;
+                let mut filling = Filling::new(total)?;
+                self.ring.copy(entry, meta_length, filling.rest())?;
+                filling.advance(body_length);
+                let message = Message { head, meta, body: Arc::new(filling.finish()) };
+                return Ok(Next::Entry(
+                    Received::Message(message),
+                    super::send::size(meta_length, body_length),
+                ));
+            }
+            Frame::Placed { head, meta, slot, total } => {
+                let Some(view) = self.view(slot, total)? else { return Ok(Next::Stalled) };
+                let length = meta as usize;
+                if length > INLINE {
+                    return Err(Malformed::new("ring", "metadata that are too large for it").into());
+                }
+                let meta = self.meta(entry, &header, &head, length, total)?;
+                let message = Message { head, meta, body: Arc::new(Buffer::viewing(view)) };
+                return Ok(Next::Entry(Received::Message(message), super::send::size(length, 0)));
+            }
+            Frame::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
+                Some(message) => Received::Message(message),
+                None => return Ok(Next::Stalled),
+            },
+            Frame::Acknowledge { conduit, ack } => Received::Acknowledged(conduit, ack),
+            Frame::End { conduit, sequence } => Received::Ended(conduit, sequence),
+            Frame::Ask { conduit, sequence } => Received::Asked(conduit, sequence),
+            other => return Err(Malformed::new("ring", format!("{other:?} does not belong there")).into()),
+        };
+        Ok(Next::Entry(received, super::send::size(0, 0)))
+    }
+
+    fn meta(
+        &mut self,
+        entry: &Entry,
+        header: &Header,
+        head: &Head,
+        length: usize,
+        total: u64,
+    ) -> Result<Arc<Meta>, Lost> {
+        let wrong = |why: &str| Malformed::new("metadata", why.to_owned());
+        if header.has_same_meta() {
+            let meta =
+                self.metas.get(&head.conduit).ok_or_else(|| wrong("as before, but there were none"))?;
+            meta.check(total)?;
+            return Ok(meta.clone());
+        }
+        let mut bytes = [0; INLINE];
+        self.ring.copy(entry, 0, &mut bytes[..length])?;
+        let meta = Arc::new(Meta::decode(&bytes[..length], total)?);
+        self.metas.insert(head.conduit, meta.clone());
+        Ok(meta)
+    }
+
+    /// What lies in a slot; `None` if its segment is still on the way.
+    fn view(&self, slot: u64, total: u64) -> Result<Option<View>, Lost> {
+        let slot = slot as usize;
+        let Some((first, segment)) = self.segments.range(..=slot).next_back() else { return Ok(None) };
+        let index = slot - first;
+        if index >= segment.count {
+            return Ok(None);
+        }
+        if total > segment.size as u64 {
+            let why = format!("{total} bytes in a slot of {}", segment.size);
+            return Err(Malformed::new("placed message", why).into());
+        }
+        let start = index * segment.size;
+        let piece = Piece::new(&segment.region, start..start + total as usize);
+        Ok(Some(View { piece, slot, returns: self.returns.clone() }))
+    }
+}
+
+impl Channel {
+    pub(super) fn is_stalled(&self) -> bool {
+        self.inbound.lock().expect(POISONED).stalled
+    }
+}
+
+impl Deref for View {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.piece
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.returns.add(self.slot);
+    }
+}

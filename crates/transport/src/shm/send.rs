@@ -1,0 +1,195 @@
+//! The sending side of a channel.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::IoSlice;
+
+use titin_wire::ConduitId;
+use titin_wire::frame::{Frame, Header};
+
+use super::ring::{self, LINE, Producer};
+use super::{Channel, INLINE, POISONED, REACTOR};
+use crate::{Lost, Outgoing, Sent};
+
+/// What goes out by a ring.
+pub(super) struct Outbound {
+    ring: Producer,
+    /// What the ring did not take, in its order.
+    kept: VecDeque<Kept>,
+    /// The metadata that were last sent on each conduit.
+    metas: HashMap<ConduitId, Vec<u8>>,
+    /// First slots of the segments that the peer was handed.
+    handed: HashSet<usize>,
+    /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
+    urgent: u64,
+}
+
+/// An entry in memory of our own.
+struct Kept {
+    header: [u8; LINE],
+    rest: Vec<u8>,
+    meta: usize,
+    urgent: bool,
+}
+
+impl Outbound {
+    pub(super) fn new(ring: Producer) -> Self {
+        Outbound { ring, kept: VecDeque::new(), metas: HashMap::new(), handed: HashSet::new(), urgent: 0 }
+    }
+
+    /// Puts an entry into the ring, or keeps it; how many bytes of the body were copied for that.
+    fn push(&mut self, header: [u8; LINE], meta: &[u8], body: &[IoSlice<'_>], urgent: bool) -> u64 {
+        if self.flush() && self.ring.push(&header, meta, body) {
+            if urgent {
+                self.urgent = self.ring.tail();
+            }
+            return 0;
+        }
+        let mut rest = meta.to_vec();
+        body.iter().for_each(|part| rest.extend_from_slice(part));
+        let copied = (rest.len() - meta.len()) as u64;
+        self.kept.push_back(Kept { header, rest, meta: meta.len(), urgent });
+        copied
+    }
+
+    /// Puts in what was kept; true if nothing is left.
+    fn flush(&mut self) -> bool {
+        while let Some(kept) = self.kept.front() {
+            let (meta, body) = kept.rest.split_at(kept.meta);
+            if !self.ring.push(&kept.header, meta, &[IoSlice::new(body)]) {
+                return false;
+            }
+            if kept.urgent {
+                self.urgent = self.ring.tail();
+            }
+            self.kept.pop_front();
+        }
+        true
+    }
+
+    /// Whether the peer is to be told to look, since the ring is full. It tells us in turn when there is room.
+    fn is_stuck(&mut self) -> bool {
+        if self.kept.is_empty() {
+            return false;
+        }
+        self.ring.want_room();
+        !self.flush()
+    }
+}
+
+impl Channel {
+    /// Puts a message in.
+    pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        let length = message.length() as usize;
+        let mut sent = Sent::default();
+        let meta = message.meta.encode();
+        let placed = if length > INLINE { self.place(message, &mut sent)? } else { None };
+        if (length > INLINE && placed.is_none()) || meta.len() > INLINE {
+            return self.put_elsewhere(message);
+        }
+        let mut outbound = self.outbound.lock().expect(POISONED);
+        let same = outbound.metas.get(&message.head.conduit).is_some_and(|last| *last == meta);
+        if !same {
+            outbound.metas.insert(message.head.conduit, meta.clone());
+        }
+        let (total, head) = (length as u64, message.head);
+        let length = if same { 0 } else { meta.len() as u32 };
+        let frame = match &placed {
+            None => Frame::Data { head, meta: length, body: total, total },
+            Some(body) => {
+                let slot = body.placed().expect("it was placed");
+                if outbound.handed.insert(slot.segment().first) {
+                    self.hand_over(slot.segment());
+                }
+                slot.give(&self.returned);
+                Frame::Placed { head, meta: length, slot: slot.number() as u64, total }
+            }
+        };
+        let header = Header::from(&frame);
+        let header = if same { header.with_same_meta() } else { header }.encode();
+        let parts = if placed.is_some() { &[] } else { message.parts };
+        sent.copied += outbound.push(header, if same { &[] } else { &meta }, parts, false);
+        self.wake(outbound);
+        Ok(sent)
+    }
+
+    /// Puts a frame in that nothing follows.
+    pub(super) fn put_frame(&self, frame: &Frame, urgent: bool) {
+        let mut outbound = self.outbound.lock().expect(POISONED);
+        outbound.push(Header::from(frame).encode(), &[], &[], urgent);
+        self.wake(outbound);
+    }
+
+    /// Puts in what was kept, for the reactor.
+    pub(super) fn flush(&self) {
+        let mut outbound = self.outbound.lock().expect(POISONED);
+        if !outbound.kept.is_empty() {
+            outbound.flush();
+            self.wake(outbound);
+        }
+    }
+
+    /// Has the peer act upon what it does not seem to have read, before this thread sleeps.
+    pub(super) fn urge(&self) {
+        let mut outbound = self.outbound.lock().expect(POISONED);
+        let unread = outbound.urgent > 0 && outbound.ring.read() < outbound.urgent;
+        if unread {
+            outbound.urgent = 0;
+        }
+        drop(outbound);
+        if unread {
+            self.tell_to_look();
+        }
+    }
+
+    /// Wakes those who sleep at the other end, and has its reactor look if the ring is full.
+    fn wake(&self, mut outbound: std::sync::MutexGuard<'_, Outbound>) {
+        let stuck = outbound.is_stuck();
+        let sleepers = outbound.ring.sleepers();
+        drop(outbound);
+        if sleepers != 0 {
+            self.bells.ring(sleepers);
+        }
+        if stuck || sleepers & (1 << REACTOR) != 0 {
+            self.tell_to_look();
+        }
+    }
+
+    /// The message's payload in a slot: the one where it lies, or a copy. `None` if there is none to be had.
+    fn place(
+        &self,
+        message: &Outgoing<'_>,
+        sent: &mut Sent,
+    ) -> Result<Option<std::sync::Arc<crate::Buffer>>, Lost> {
+        let ours = |body: &crate::Buffer| body.placed().is_some_and(|slot| slot.is_of(&self.pool));
+        if let Some(body) = message.copied().filter(|body| ours(body)) {
+            return Ok(Some(body));
+        }
+        let Some(body) = crate::Buffer::gather_in(&self.pool, message.parts) else { return Ok(None) };
+        sent.copied += message.length();
+        let body = std::sync::Arc::new(body);
+        message.share(body.clone());
+        Ok(Some(body))
+    }
+
+    /// Sends a message by the socket, and keeps its place in the ring.
+    fn put_elsewhere(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        let link = self.link.upgrade().ok_or(Lost::Closed)?;
+        let (conduit, sequence) = (message.head.conduit, message.head.sequence);
+        let mut sent = link.send_by_socket(message)?;
+        // Both ends of the socket hold it for a while.
+        sent.copied += message.length();
+        self.put_frame(&Frame::Elsewhere { conduit, sequence }, false);
+        Ok(sent)
+    }
+
+    fn hand_over(&self, segment: &std::sync::Arc<super::pool::Segment>) {
+        let Some(link) = self.link.upgrade() else { return };
+        let (first, size, count) = (segment.first as u64, segment.size as u64, segment.count as u64);
+        link.tell_frame(&Frame::Segment { first, size, count }, Some(segment.clone()));
+    }
+}
+
+/// Lines that an entry takes: kept here so that the two sides agree.
+pub(super) fn size(meta: usize, body: usize) -> usize {
+    ring::size(meta, body)
+}
