@@ -1,7 +1,8 @@
-"""The same cases on every medium: threads of one process (inproc), and processes of their own (tcp)."""
+"""The same cases on every medium: threads of one process (inproc), and processes of their own (shm and tcp)."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,9 +78,17 @@ def test_inproc(tmp_path: Path, case: str) -> None:
     titin.run(path, roles(case), run_dir=tmp_path / "run")
 
 
+def pin(path: Path, medium: str) -> None:
+    """Pins all conduits of a model to a medium."""
+    pins = f"{{receiver.in: {medium}, receiver.other: {medium}}}"
+    path.write_text(path.read_text() + f"  medium: {pins}\n")
+
+
+@pytest.mark.parametrize("medium", ["shm", "tcp"])
 @pytest.mark.parametrize("case", cases.CASES)
-def test_tcp(tmp_path: Path, case: str) -> None:
+def test_processes(tmp_path: Path, case: str, medium: str) -> None:
     path = model(tmp_path, case, cases.CASES[case])
+    pin(path, medium)
     done = subprocess.run(
         [TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, text=True, check=False
     )
@@ -99,9 +108,15 @@ def pinned(folder: Path, medium: str) -> Path:
 
 def test_a_pin_that_can_be_kept_is(tmp_path: Path) -> None:
     titin.run(pinned(tmp_path, "inproc"), roles(PINNED), run_dir=tmp_path / "threads")
-    path = pinned(tmp_path, "tcp")
-    done = subprocess.run([TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for medium in ("shm", "tcp"):
+        path = pinned(tmp_path, medium)
+        done = subprocess.run([TITIN, "run", path, "--run-dir", tmp_path / medium], capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        profile = json.loads(
+            subprocess.run([TITIN, "profile", tmp_path / medium, "--json"], stdout=subprocess.PIPE, check=True).stdout
+        )
+        media = {conduit["to"]: conduit["medium"] for conduit in profile["conduits"]}
+        assert media == {"receiver.in": medium, "receiver.other": "shm"}
 
 
 def test_a_pin_that_cannot_be_kept_ends_the_run(tmp_path: Path) -> None:
@@ -117,9 +132,11 @@ def test_a_pin_that_cannot_be_kept_ends_the_run(tmp_path: Path) -> None:
     assert "cannot be pinned to inproc" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("medium", ["shm", "tcp"])
 @pytest.mark.parametrize("case", cases.DEATHS)
-def test_tcp_when_the_sender_dies(tmp_path: Path, case: str) -> None:
+def test_when_the_sender_dies(tmp_path: Path, case: str, medium: str) -> None:
     path = model(tmp_path, case, "")
+    pin(path, medium)
     done = subprocess.run(
         [TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, text=True, check=False
     )

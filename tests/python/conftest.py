@@ -52,11 +52,17 @@ class Stage:
         path.write_text(text)
         return path
 
-    def launch(self, model: Model, **programs: str) -> subprocess.Popen[str]:
-        """Starts `titin run` as a shell does, with a Python program for each component named; all output in one."""
+    def launch(self, model: Model, *extras: str, **programs: str) -> subprocess.Popen[str]:
+        """Starts `titin run` as a shell does, with a Python program for each component named; all output in one.
+
+        ``extras`` stand in the description under `titin:`.
+        """
         for name, text in programs.items():
             model.program(name, sys.executable, [str(self.program(name, text))])
-        model.write(self.folder / "model.ymmsl")
+        path = self.folder / "model.ymmsl"
+        model.write(path)
+        if extras:
+            path.write_text("\n".join([path.read_text(), "titin:", *(f"  {line}" for line in extras), ""]))
         command = [str(TITIN), "run", "model.ymmsl", "--run-dir", "run"]
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, start_new_session=True, **streams)

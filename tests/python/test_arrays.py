@@ -299,8 +299,13 @@ with titin.Instance(s=["in", "other"]) as instance:
 
 @pytest.mark.parametrize("left", [0, 20_000_000], ids=["nothing", "a part"])
 def test_memory_that_cannot_be_read_fails_its_sender(stage, left):
-    """As a mapped file whose disk fails: the system refuses it, before or after a part of it is on its way."""
-    process = stage.launch(pair(), sender=SENDS_A_FILE.format(left=left), receiver=RECEIVES)
+    """As a mapped file whose disk fails: the system refuses it, before or after a part of it is on its way.
+
+    Over tcp, where the system reads it; shared memory is written by the sender itself, which such a file kills.
+    """
+    process = stage.launch(
+        pair(), "medium: {receiver.in: tcp}", sender=SENDS_A_FILE.format(left=left), receiver=RECEIVES
+    )
     output = process.communicate()[0]
     assert process.returncode == 1, output
     assert "First:    sender reported an error" in output

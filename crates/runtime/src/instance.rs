@@ -20,7 +20,7 @@ use crate::filter::inside;
 use crate::light::Light;
 use crate::options::Interrupt;
 use crate::port::{End, Inlet, Outlet, Port};
-use crate::process::{Process, forked, not_forked};
+use crate::process::{Process, Way, forked, not_forked};
 use crate::profile::{Region, Trace};
 use crate::sel::Loop;
 use crate::{Error, Kind, PortInfo, Result, SettingValue};
@@ -75,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) threaded: AtomicBool,
     /// Sends, of which some are timed.
     pub(crate) sends: AtomicU64,
+    carriers: Mutex<Vec<Arc<dyn Carrier>>>,
     /// Calls that choose between ports, which take turns.
     pub(crate) turn: AtomicUsize,
     sending: AtomicU64,
@@ -384,14 +385,14 @@ impl Inner {
 
     /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
     /// true if there are any.
-    pub(crate) fn route(&self, peer: &str, carrier: &Arc<dyn Carrier>) -> bool {
+    pub(crate) fn route(&self, peer: &str, way: Way, carrier: &Arc<dyn Carrier>) -> bool {
         let mut left = false;
         for outlet in self.outlets().filter(|outlet| outlet.end.peer == peer) {
-            outlet.end.join(carrier);
+            outlet.end.join(way, carrier);
             left |= outlet.end.carrier.get().is_none();
         }
         for (_, inlet) in self.inlets().filter(|(_, inlet)| inlet.end.peer == peer) {
-            if inlet.end.join(carrier) {
+            if inlet.end.join(way, carrier) {
                 let (messages, bytes) = inlet.limits;
                 let options = InboxOptions { messages, bytes };
                 inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);

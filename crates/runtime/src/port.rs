@@ -14,6 +14,7 @@ use titin_wire::settings::Overlay;
 use crate::filter::{Chain, Mapped};
 use crate::instance::Sending;
 use crate::iteration::Iteration;
+use crate::process::Way;
 use crate::profile::Meter;
 use crate::{Error, Kind, Message, Result};
 
@@ -248,7 +249,7 @@ impl End {
     }
 
     /// Takes the carrier if it is of the medium that the description asks for, if it asks for any, and if it has none.
-    pub(crate) fn join(&self, carrier: &Arc<dyn Carrier>) -> bool {
+    pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>) -> bool {
         let medium = carrier.medium();
         match self.pinned.as_deref().filter(|pinned| *pinned != medium.name()) {
             // A link of its own will come.
@@ -264,6 +265,8 @@ impl End {
                 let _ = self.unfit.set(text);
                 false
             }
+            // That link is there for others.
+            None if way == Way::Tcp && self.pinned.is_none() => false,
             None => self.carrier.set(carrier.clone()).is_ok(),
         }
     }

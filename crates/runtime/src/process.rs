@@ -114,7 +114,7 @@ struct Asked {
 
 /// How a peer is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Way {
+pub(crate) enum Way {
     /// By the best medium that there is.
     Best,
     /// By tcp, since the description says so for some conduit, although there is a better one.
@@ -338,11 +338,11 @@ impl Process {
     /// Gives the ends that wait for this peer their carrier, if there is one; else sees to it that there will be.
     fn settle(&self, state: &mut State, peer: &str) {
         let Some(endpoint) = state.locations.get(peer).copied() else { return };
-        let carriers: Vec<Arc<dyn Carrier>> = if endpoint == self.id {
-            vec![self.inproc.clone()]
+        let carriers: Vec<(Way, Arc<dyn Carrier>)> = if endpoint == self.id {
+            vec![(Way::Best, self.inproc.clone())]
         } else {
             let up = |way| match state.routes.get(&(endpoint, way)) {
-                Some(Route::Up(link)) => Some(link.carrier()),
+                Some(Route::Up(link)) => Some((way, link.carrier())),
                 _ => None,
             };
             [Way::Best, Way::Tcp].into_iter().filter_map(up).collect()
@@ -352,7 +352,8 @@ impl Process {
         }
         let waiting = state.unrouted.entry(peer.to_owned()).or_default();
         // Who is pinned to tcp may have to wait for a link of its own.
-        waiting.retain(|inner| carriers.iter().fold(true, |_, carrier| inner.route(peer, carrier)));
+        waiting
+            .retain(|inner| carriers.iter().fold(true, |_, (way, carrier)| inner.route(peer, *way, carrier)));
         if waiting.is_empty() {
             state.unrouted.remove(peer);
         }

@@ -302,7 +302,7 @@ fn a_real_run_has_a_profile_that_adds_up() {
             assert!(total > 0.0 && blocked <= sending, "{instance}");
         }
         for conduit in json["conduits"].as_array().unwrap() {
-            assert_eq!((&conduit["messages"], &conduit["medium"]), (&6.into(), &"tcp".into()), "{conduit}");
+            assert_eq!((&conduit["messages"], &conduit["medium"]), (&6.into(), &"shm".into()), "{conduit}");
         }
     }
     let done = titin(folder.path(), &["profile", "traced", "--timeline", "out.json"]);

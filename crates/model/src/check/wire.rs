@@ -9,15 +9,6 @@ use crate::network::{Bundle, Network, NetworkComponent};
 use crate::problem::{Code, Problems};
 
 pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
-    for (path, pinned) in &network.extras.medium {
-        if pinned.medium == Medium::Shm {
-            let what = format!("\"{path}\" cannot be pinned to shm");
-            let why = "medium shm is not there in this release";
-            let hint =
-                "write tcp, or take the pin out: each conduit gets the best medium that both ends share";
-            problems.error_hint(pinned.at, Code::BadValue, what, why, hint.to_string());
-        }
-    }
     for bundle in &network.bundles {
         if problems.is_full() {
             return;
@@ -50,8 +41,7 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
         "\"{}\" and \"{}\" are programs of their own, and inproc is within one process",
         sender.path, receiver.path
     );
-    let hint =
-        "write tcp, or take the pin out; or run both inside one program, as titin.run does with functions";
+    let hint = "write shm or tcp, or take the pin out; or run both inside one program, as titin.run does with functions";
     problems.error_hint(at, Code::BadValue, what, why, hint.to_string());
 }
 

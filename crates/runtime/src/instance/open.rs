@@ -77,7 +77,7 @@ impl Opening {
             if let Some(welcome) = answer {
                 return self.enter(&welcome).map(Some);
             }
-            if self.options.ready.is_none() || self.bell.arm(rings) {
+            if self.options.ready.is_none() || self.bell.arm(rings, &[]) {
                 return Ok(None);
             }
         }
@@ -237,6 +237,7 @@ impl Inner {
             caller: OnceLock::new(),
             threaded: AtomicBool::new(false),
             sends: AtomicU64::new(0),
+            carriers: Mutex::default(),
             turn: AtomicUsize::new(0),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),

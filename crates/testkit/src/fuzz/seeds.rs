@@ -158,7 +158,15 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("good_done", control::encode(&ToManager::Done { instance: instance() })),
         ("good_refused", control::encode(&ToProgram::Refused { instance: instance(), text: "why".into() })),
         ("good_peers", control::encode(&ToProgram::Peers { peers: Vec::new() })),
-        ("good_greeting", control::encode(&Greeting { endpoint: EndpointId(1), to: EndpointId(2) })),
+        (
+            "good_greeting",
+            control::encode(&Greeting {
+                endpoint: EndpointId(1),
+                to: EndpointId(2),
+                pinned: false,
+                detour: None,
+            }),
+        ),
         (
             "good_overlay",
             b"\x83\xa1k\xcb\x3f\xe0\0\0\0\0\0\0\xa2dt\xa510 ms\xa1n\x93\x01\x02\xcb\x3f\xe0\0\0\0\0\0\0"

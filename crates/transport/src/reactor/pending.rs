@@ -201,12 +201,14 @@ impl Pending {
         let ahead = self.shake.map(|(_, ahead)| ahead).unwrap_or_default();
         let tag = self.dialled.as_ref().map(|dialled| dialled.tag);
         let detour = self.dialled.and_then(|dialled| dialled.detour());
+        let (files, shared) =
+            self.sharing.map(|sharing| (sharing.files, (sharing.offer, sharing.taken))).unzip();
         let channel = |link: &Weak<Link>| {
-            let Sharing { offer, taken, .. } = self.sharing?;
+            let (offer, taken) = shared?;
             let pool = sinks.exchange.as_ref()?.pool().clone();
             Some(Channel::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks)))
         };
-        let inbound = Inbound::new(Reader::new(&ahead), sinks);
+        let inbound = Inbound::new(Reader::new(&ahead), files.unwrap_or_default(), sinks);
         Link::new(id, tag, self.socket, epoll, inbound, channel, detour)
     }
 }

@@ -34,14 +34,9 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    pub(crate) fn new(reader: Reader, sinks: &Arc<Sinks>) -> Self {
-        Inbound {
-            reader,
-            received: Vec::new(),
-            files: VecDeque::new(),
-            sinks: Arc::downgrade(sinks),
-            lost: None,
-        }
+    /// Goes on behind a handshake, with which descriptors of the first frames may have come.
+    pub(crate) fn new(reader: Reader, files: VecDeque<OwnedFd>, sinks: &Arc<Sinks>) -> Self {
+        Inbound { reader, received: Vec::new(), files, sinks: Arc::downgrade(sinks), lost: None }
     }
 
     /// Reads what is there, up to the length of a turn, and hands on what is complete. Gives the number of bytes.
