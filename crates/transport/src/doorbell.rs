@@ -152,7 +152,7 @@ impl Doorbell {
     pub fn arm(&self, seen: u32, carriers: &[Arc<dyn Carrier>]) -> bool {
         let bell = self.bell();
         bell.sleepers.fetch_or(ARMED, Ordering::SeqCst);
-        let armed = carriers.iter().fold(true, |armed, carrier| carrier.arm(self) && armed);
+        let armed = carriers.iter().all(|carrier| carrier.arm(self));
         let unchanged = armed && bell.rings.is_still(seen);
         if !unchanged {
             bell.sleepers.fetch_and(!ARMED, Ordering::SeqCst);
@@ -231,7 +231,7 @@ impl Doorbell {
     fn sleep(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
         let bell = self.bell();
         bell.sleepers.fetch_add(1, Ordering::SeqCst);
-        let armed = carriers.iter().fold(true, |armed, carrier| carrier.arm(self) && armed);
+        let armed = carriers.iter().all(|carrier| carrier.arm(self));
         let wake = if armed { bell.rings.wait(seen, limit) } else { Wake::Rung };
         bell.sleepers.fetch_sub(1, Ordering::SeqCst);
         wake

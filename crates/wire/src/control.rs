@@ -6,6 +6,8 @@
 //!
 //! A process has one control link, whatever the number of its instances; messages about an instance name it.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 use titin_model::Filter;
@@ -154,10 +156,10 @@ pub struct Greeting {
     /// Who is meant to be there.
     pub to: EndpointId,
     /// Whether it is for conduits that are pinned to tcp, although there is a better medium.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub pinned: bool,
     /// Why the two do not share memory, if that was tried.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,
 }
 
@@ -381,7 +383,7 @@ pub struct ConduitProfile {
     /// The medium in use.
     pub medium: String,
     /// Why it is not shared memory, if that was tried.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,
     /// Messages.
     pub messages: u64,

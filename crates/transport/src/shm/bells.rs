@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use super::memory::{Region, Shareable, Writers};
+use super::memory::{Region, Writers};
 use crate::doorbell::Bell;
 
 /// Bytes from one bell to the next: a line, so that they do not disturb each other.
@@ -21,10 +21,6 @@ struct Bells {
     free: Mutex<Vec<u32>>,
     next: AtomicU32,
 }
-
-// SAFETY: two atomics.
-#[allow(unsafe_code)]
-unsafe impl Shareable for Bell {}
 
 /// A bell among those that other processes can ring.
 #[derive(Debug)]

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
+use crate::doorbell::Bell;
+
 /// A mapping of a memory file.
 #[derive(Debug)]
 pub(crate) struct Region {
@@ -76,6 +78,9 @@ unsafe impl Shareable for AtomicU32 {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
 unsafe impl Shareable for AtomicU64 {}
+// SAFETY: it is made of atomics.
+#[allow(unsafe_code)]
+unsafe impl Shareable for Bell {}
 
 /// Who may write to a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
