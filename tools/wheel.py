@@ -29,7 +29,7 @@ def main() -> None:
 
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
     folder = target / (options.target if options.portable else "") / directory(options.profile)
-    build(options)
+    build(options, folder)
     stage(folder)
     wheel = pack(options, folder, ROOT / "dist" if options.portable else target / "wheels")
     if options.portable:
@@ -44,12 +44,15 @@ def directory(profile: str) -> str:
     return "debug" if profile == "dev" else profile
 
 
-def build(options: argparse.Namespace) -> None:
-    """The library and the command."""
+def build(options: argparse.Namespace, folder: Path) -> None:
+    """The library and the commands."""
     command = ["cargo", "build"]
     if options.portable:
         command = ["cargo", "zigbuild", "--target", f"{options.target}.{GLIBC[0]}.{GLIBC[1]}"]
-    run(*command, "--locked", "--profile", options.profile, "-p", "titin-capi", "-p", "titin-cli")
+    command += ["--locked", "--profile", options.profile]
+    run(*command, "-p", "titin-capi", "-p", "titin-cli")
+    # It links the library.
+    run(*command, "-p", "titin-host", TITIN_LIB_DIR=str(folder))
 
 
 def stage(folder: Path) -> None:
@@ -74,6 +77,7 @@ def stage(folder: Path) -> None:
         shutil.copytree(ROOT / source, place, dirs_exist_ok=True)
     shutil.copy2(folder / "libtitin.so", lib)
     shutil.copy2(folder / "libtitin.a", lib)
+    shutil.copy2(folder / "titin-host", lib)
     shutil.copy2(folder / "titin", scripts)
     for file, place in (
         ("titin.pc", lib / "pkgconfig"),
@@ -84,7 +88,7 @@ def stage(folder: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         (place / file).write_text(text)
     # The names of functions stay; what a debugger needs would make the wheel ten times as big.
-    for binary in (lib / "libtitin.so", lib / "libtitin.a", scripts / "titin"):
+    for binary in (lib / "libtitin.so", lib / "libtitin.a", lib / "titin-host", scripts / "titin"):
         run("strip", "--strip-debug", str(binary))
 
 
@@ -105,7 +109,7 @@ def pack(options: argparse.Namespace, folder: Path, out: Path) -> Path:
 
 def check_symbols(folder: Path) -> None:
     """Fails if a binary asks for a newer glibc than the wheel promises."""
-    for name in ("libtitin.so", "titin", "lib_core.so"):
+    for name in ("libtitin.so", "titin", "titin-host", "lib_core.so"):
         listing = subprocess.run(["objdump", "-T", folder / name], check=True, capture_output=True, text=True).stdout
         versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", listing)}
         newest = max(versions)

@@ -289,6 +289,11 @@ int titin_host(int count, const char *const *names, const char *const *ports, co
 int titin_host_steps(int count, const char *const *names, const char *const *ports, const titin_entry *steps,
                      void *const *data, int threads, const titin_options *options);
 
+/* The same from a description (`titin: {host: NAME, library: PATH, function: NAME}` or `step: NAME` under a program): what
+ * the program titin-host calls with the file that says which functions to run. There `data` points to a pointer of the
+ * instance's own, NULL at first, and nothing declares the ports but the description. */
+int titin_host_file(const char *path);
+
 /* The same in one's own event loop. Makes the instances light that are opened with these options (by titin_open_begin):
  * `data`, which should be another one for each, is on the list when the instance can go on. */
 int titin_options_ready(titin_options *options, titin_ready *ready, void *data);

@@ -84,16 +84,33 @@ pub(crate) fn functions(callbacks: Option<Callbacks>) -> Functions {
     })
 }
 
-fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
+/// Loads a library of the user's.
+pub(crate) fn load(path: &str) -> std::result::Result<Library, String> {
     // At once, since what is missing would end the process at the first call.
     let flags = RTLD_NOW | RTLD_LOCAL;
     // SAFETY: loading runs the library's initialisers; the user named it to be run in this process.
-    let library = unsafe { Library::open(Some(path), flags) }
-        .map_err(|error| format!("cannot load {path}: {}{}", said(&error), places(path)))?;
+    unsafe { Library::open(Some(path), flags) }
+        .map_err(|error| format!("cannot load {path}: {}{}", said(&error), places(path)))
+}
+
+/// A function of a library of the user's.
+///
+/// # Safety
+/// The function is of this type, and not called once the library has gone.
+pub(crate) unsafe fn find<T: Copy>(
+    library: &Library,
+    path: &str,
+    symbol: &str,
+) -> std::result::Result<T, String> {
+    // SAFETY: as the caller promises.
+    let entry = unsafe { library.get::<T>(symbol.as_bytes()) }.map(|entry| *entry);
+    entry.map_err(|error| format!("{path} has no function {symbol} with C linkage: {}", said(&error)))
+}
+
+fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
+    let library = load(path)?;
     // SAFETY: the header says which type the function must have.
-    let entry = unsafe { library.get::<Entry>(symbol.as_bytes()) }.map(|entry| *entry);
-    let entry =
-        entry.map_err(|error| format!("{path} has no function {symbol} with C linkage: {}", said(&error)))?;
+    let entry = unsafe { find::<Entry>(&library, path, symbol) }?;
     Ok(Arc::new(move |mapped| {
         let _loaded = &library;
         // SAFETY: the function is of this type, and its library stays loaded as long as this closure lives.

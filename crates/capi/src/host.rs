@@ -1,12 +1,15 @@
 //! Several instances in one process: each in a thread of its own, or many light ones on a few threads.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
+use libloading::os::unix::Library;
+use serde::Deserialize;
 use titin_runtime::{Error, Kind, Ready, Result};
 
 use crate::error::{caught, last, set_aside, status, usage};
+use crate::filter::{find, load};
 use crate::handle::Handle;
 use crate::input;
 use crate::instance::{Asked, Pointer, begin, close};
@@ -14,6 +17,9 @@ use crate::options::Options;
 
 /// What a step returns that is to be called again.
 const PENDING: c_int = Kind::Pending as c_int;
+
+/// The threads that run steps of a description. What passes between them costs more than a second core gains soon.
+const MOST_THREADS: usize = 2;
 
 /// `titin_entry` of the header.
 type Entry = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
@@ -67,6 +73,57 @@ unsafe extern "C" fn titin_host_steps(
         let standard = Options::default();
         // SAFETY: as the caller promises.
         host_steps(&guests, threads, unsafe { options.as_ref() }.unwrap_or(&standard))
+    })
+}
+
+/// What the manager says of a guest.
+#[derive(Deserialize)]
+struct Described {
+    instance: String,
+    library: String,
+    function: String,
+    steps: bool,
+}
+
+/// What a host runs, as the manager writes it.
+#[derive(Deserialize)]
+struct Hosting {
+    guests: Vec<Described>,
+}
+
+/// # Safety
+/// `path` is NULL or ends with a NUL; the functions that the file names may be called.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let path = unsafe { input::text(path, "path of what to host") }?;
+        let text = std::fs::read(path).map_err(|error| usage(format!("cannot read {path}: {error}")))?;
+        let hosting: Hosting = serde_json::from_slice(&text)
+            .map_err(|error| usage(format!("{path} does not say what to host: {error}")))?;
+        let mut libraries: HashMap<&str, Library> = HashMap::new();
+        let mut places: Vec<*mut c_void> = vec![std::ptr::null_mut(); hosting.guests.len()];
+        let (mut stepping, mut entering) = (Vec::new(), Vec::new());
+        for (described, place) in hosting.guests.iter().zip(&mut places) {
+            let (name, path, symbol) = (&*described.instance, &*described.library, &*described.function);
+            let wrong = |why: String| usage(format!("{name} cannot be run: {why}"));
+            if !libraries.contains_key(path) {
+                libraries.insert(path, load(path).map_err(wrong)?);
+            }
+            // SAFETY: the header says which type the function must have; its library stays loaded until all have ended.
+            let entry = unsafe { find::<Entry>(&libraries[path], path, symbol) }.map_err(wrong)?;
+            let data = Pointer(std::ptr::from_mut(place).cast());
+            let guests = if described.steps { &mut stepping } else { &mut entering };
+            guests.push(Guest { name, ports: None, entry, data });
+        }
+        let options = Options::default();
+        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
+        let outcomes = std::thread::scope(|scope| {
+            let steps = scope.spawn(|| caught(|| host_steps(&stepping, threads, &options)));
+            let entered = caught(|| host(&entering, &options));
+            vec![steps.join().expect("panics are caught inside"), entered]
+        });
+        first_error(outcomes)
     })
 }
 

@@ -44,6 +44,8 @@ enum Command {
     Component(commands::component::Component),
     #[command(hide = true)]
     Guard(commands::guard::Guard),
+    #[command(hide = true)]
+    Host(commands::host::Host),
 }
 
 fn main() -> ExitCode {
@@ -58,5 +60,6 @@ fn main() -> ExitCode {
         Command::Manager(manager) => manager.run(),
         Command::Component(component) => component.run(),
         Command::Guard(guard) => guard.run(),
+        Command::Host(host) => host.run(),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use titin_model::{Call, Description, Program, ProgramKind};
+use titin_model::{Call, Description, Guest, Program, ProgramKind};
 
 use crate::compile::beside;
 use crate::stage::locate;
@@ -39,6 +39,12 @@ fn anchor_program(program: &mut Arc<Program>) {
     else {
         return;
     };
+    if let ProgramKind::Hosted(Guest { call: Call::Library { path, .. }, .. }) =
+        &mut Arc::make_mut(program).kind
+        && let Some(found) = beside(path, std::slice::from_ref(&folder))
+    {
+        *path = found.to_string_lossy().into_owned();
+    }
     let executable = match &program.kind {
         ProgramKind::Executable(path) if path.to_string_lossy().contains('/') => anchor(path, &folder),
         _ => None,

@@ -12,7 +12,10 @@ use titin_wire::settings::Setting;
 
 use crate::cores;
 use crate::placement;
-use crate::plan::{Conduit, End, MpiStart, Plan, Planned, Port, Program, Start, Terms, What};
+use crate::plan::{
+    Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program, Start,
+    Terms, What,
+};
 
 /// What a conduit may hold where the description does not say.
 const BUFFER_MESSAGES: u64 = 64;
@@ -51,9 +54,11 @@ pub fn compile(network: &Network, folders: &[PathBuf], choices: &Choices) -> Res
     let planned = |name: model::InstanceName| {
         Some(planned(network, network.component_of(&name)?, &name, choices, folders))
     };
+    let mut instances = network.instances().filter_map(planned).collect();
+    gather(&mut instances);
     Ok(Plan {
         model: network.model.to_string(),
-        instances: network.instances().filter_map(planned).collect(),
+        instances,
         conduits: conduits(network)?,
         filters: filters(network, folders),
         alternating: placement::alternating(network),
@@ -108,6 +113,7 @@ fn planned(
         }),
         stage_in: stage.input,
         stage_out: stage.output,
+        host: None,
     };
     let is_meant = |names: &[String]| {
         let own = [Some(planned.name.as_str()), Some(path), component.implementation.as_deref()];
@@ -117,7 +123,8 @@ fn planned(
     let by_hand = choices.serve_only
         || is_meant(&choices.by_hand)
         || component.program.as_ref().is_some_and(|program| manual(program));
-    let program = component.program.as_ref().and_then(|program| described(program, component, folders));
+    let program =
+        component.program.as_ref().and_then(|program| described(program, component, &planned.name, folders));
     planned.start = match program {
         _ if is_meant(&choices.hosted) => Start::Hosted,
         Some(program) if !by_hand => Start::Program(program),
@@ -126,13 +133,50 @@ fn planned(
     planned
 }
 
+/// Has the first instance of each host start it, for all.
+fn gather(instances: &mut PerInstance<Planned>) {
+    let mut leaders: BTreeMap<String, InstanceId> = BTreeMap::new();
+    for id in instances.ids() {
+        let Some(hosting) = hosting(&mut instances[id].start) else { continue };
+        let (name, guests) = (hosting.name.clone(), std::mem::take(&mut hosting.guests));
+        let leader = *leaders.entry(name.clone()).or_insert(id);
+        instances[id].host = Some(name);
+        if leader != id {
+            instances[id].start = Start::Guest(leader);
+            let files = std::mem::take(&mut instances[id].stage_in);
+            let wanted: Vec<String> =
+                files.into_iter().filter(|file| !instances[leader].stage_in.contains(file)).collect();
+            instances[leader].stage_in.extend(wanted);
+        }
+        if let Some(hosting) = self::hosting(&mut instances[leader].start) {
+            hosting.guests.extend(guests);
+        }
+    }
+}
+
+fn hosting(start: &mut Start) -> Option<&mut Hosting> {
+    match start {
+        Start::Program(program) | Start::ByHand(Some(program)) => match &mut program.what {
+            What::Host(hosting) => Some(hosting),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 fn spare_ports(component: &NetworkComponent) -> Vec<String> {
     let ports = component.program.iter().flat_map(|program| program.ports.keys());
     ports.filter(|name| !component.ports.contains_key(*name)).map(ToString::to_string).collect()
 }
 
 /// What is to be run, if the description says so.
-fn described(program: &model::Program, component: &NetworkComponent, folders: &[PathBuf]) -> Option<Program> {
+fn described(
+    program: &model::Program,
+    component: &NetworkComponent,
+    instance: &str,
+    folders: &[PathBuf],
+) -> Option<Program> {
+    let folder = program.directory.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     let what = match &program.kind {
         ProgramKind::Manual => return None,
         ProgramKind::Executable(path) => {
@@ -143,6 +187,19 @@ fn described(program: &model::Program, component: &NetworkComponent, folders: &[
             name: builtin.name().trim_start_matches("titin.").to_owned(),
             folders: folders.to_vec(),
         },
+        ProgramKind::Hosted(guest) => {
+            let places: Vec<PathBuf> = folder.iter().chain(folders).cloned().collect();
+            let (library, function) = match &guest.call {
+                Call::Python { module, function } => (None, format!("{module}:{function}")),
+                Call::Library { path, symbol } => {
+                    let found = beside(path, &places).map(|path| path.to_string_lossy().into_owned());
+                    (Some(found.unwrap_or_else(|| path.clone())), symbol.clone())
+                }
+            };
+            let python = library.is_none();
+            let one = Guest { instance: instance.to_owned(), library, function, steps: guest.steps };
+            What::Host(Hosting { name: guest.host.to_string(), python, guests: vec![one], folders: places })
+        }
     };
     let launcher = match program.execution_model {
         ExecutionModel::Direct | ExecutionModel::Manual => None,
@@ -152,7 +209,6 @@ fn described(program: &model::Program, component: &NetworkComponent, folders: &[
     };
     let processes = u32::try_from(component.need.processes()).unwrap_or(u32::MAX).max(1);
     let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
-    let folder = program.directory.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     Some(Program {
         name: program.name.to_string(),
         what,
@@ -304,8 +360,8 @@ titin:
         assert_eq!((micro.cores, micro.component.as_str()), (2, "micro"));
         let Start::Program(program) = &micro.start else { panic!("{:?}", micro.start) };
         assert_eq!((&program.what, program.threads), (&What::Script("exec micro".into()), 2));
-        assert!(plan.alternate(model::InstanceId(0), model::InstanceId(2)));
-        assert!(!plan.alternate(model::InstanceId(1), model::InstanceId(2)));
+        assert!(plan.alternate(InstanceId(0), InstanceId(2)));
+        assert!(!plan.alternate(InstanceId(1), InstanceId(2)));
     }
 
     #[test]

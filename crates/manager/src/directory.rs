@@ -6,7 +6,7 @@
 //!     titin_manager.log        what happened
 //!     connection.json          how programs find the run; for its owner only, gone when the run is over
 //!     performance.sqlite       where the time went
-//!     instances/<name>/        stdout.txt, stderr.txt, run_script.sh where there is one, workdir/
+//!     instances/<name>/        stdout.txt, stderr.txt, run_script.sh where there is one, workdir/; of hosts too
 //!     results/<name>/          files named under `titin: stage`
 //! ```
 
@@ -16,6 +16,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use titin_wire::connection::{Connection, meeting_place};
+
+use crate::plan::Hosting;
 
 /// The run directory of one run.
 #[derive(Debug, Clone)]
@@ -189,6 +191,14 @@ impl RunDirectory {
     pub fn write_script(&self, path: &Path, text: &str) -> Result<(), DirectoryError> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(path);
         at(path, file.and_then(|mut file| file.write_all(text.as_bytes())))
+    }
+
+    /// Writes what a host runs.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_hosting(&self, path: &Path, hosting: &Hosting) -> Result<(), DirectoryError> {
+        at(path, serde_json::to_vec(hosting).map_err(io::Error::from).and_then(|text| fs::write(path, text)))
     }
 
     /// Opens the log for adding to it.

@@ -43,6 +43,9 @@ pub struct Prepared {
 /// Name of the script in the instance's directory.
 pub const SCRIPT: &str = "run_script.sh";
 
+/// Name of the file in a host's directory that says what it runs.
+pub const HOSTING: &str = "host.json";
+
 /// Prepares the start of an instance's program.
 ///
 /// # Errors
@@ -220,6 +223,16 @@ impl Environment {
                 for folder in folders {
                     command.extend(["--folder".into(), folder.to_string_lossy().into_owned()]);
                 }
+            }
+            What::Host(hosting) => {
+                let language = if hosting.python { "python" } else { "c" };
+                let file = around.directory.join(HOSTING).to_string_lossy().into_owned();
+                command.extend([
+                    around.titin.to_string_lossy().into_owned(),
+                    "host".into(),
+                    language.into(),
+                    file,
+                ]);
             }
             What::Script(_) => {}
         }

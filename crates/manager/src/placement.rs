@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
-use crate::plan::{InstanceId, PerInstance, Plan};
+use crate::plan::{InstanceId, PerInstance, Plan, Start};
 
 /// Who computes where.
 #[derive(Debug, Clone)]
@@ -25,12 +25,21 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     let mut users: Vec<Vec<InstanceId>> = vec![Vec::new(); cores.len()];
     // Components of titin's own hand messages on, and compute next to nothing.
     let is_light = |id: InstanceId| plan.instances[id].is_built_in();
+    let host = |id: InstanceId| match plan.instances[id].start {
+        Start::Guest(leader) => Some(leader),
+        _ => None,
+    };
     let share = |one, other| is_light(one) || is_light(other) || plan.alternate(one, other);
     let mut placement = Placement {
         cores: PerInstance::make(count, |_| Vec::new()),
         crowded: PerInstance::make(count, |_| false),
     };
     for id in plan.instances.ids() {
+        // What shares a process shares its cores.
+        if let Some(leader) = host(id) {
+            placement.cores[id] = placement.cores[leader].clone();
+            continue;
+        }
         let wanted = plan.instances[id].cores.max(1) as usize;
         // Free cores first; of those the ones that are shared in turns already; else where the fewest are.
         let mut order: Vec<(bool, usize, usize)> = users

@@ -9,6 +9,7 @@ use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
 pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Operator};
 use titin_wire::control::{Scale, UserFilter};
@@ -60,16 +61,23 @@ pub struct Planned {
     pub stage_in: Vec<String>,
     /// Files of its work directory that are results.
     pub stage_out: Vec<String>,
+    /// Name of the folder of its process, if that is not its own name: its host's.
+    pub host: Option<String>,
 }
 
 impl Planned {
+    /// The name of its process's folder.
+    pub fn folder(&self) -> &str {
+        self.host.as_deref().unwrap_or(&self.name)
+    }
+
     /// Whether it is one of titin's own components.
     pub fn is_built_in(&self) -> bool {
         match &self.start {
             Start::Program(program) | Start::ByHand(Some(program)) => {
                 matches!(program.what, What::BuiltIn { .. })
             }
-            Start::ByHand(None) | Start::Hosted => false,
+            Start::ByHand(None) | Start::Hosted | Start::Guest(_) => false,
         }
     }
 }
@@ -96,6 +104,8 @@ pub enum Start {
     ByHand(Option<Program>),
     /// The process that called the manager runs it.
     Hosted,
+    /// The program of another instance runs it too: the first one of their host.
+    Guest(InstanceId),
 }
 
 impl Default for Start {
@@ -146,6 +156,37 @@ pub enum What {
         /// Where it looks for files to read, after the work directory.
         folders: Vec<PathBuf>,
     },
+    /// A process that runs functions as instances.
+    Host(Hosting),
+}
+
+/// What a host runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Hosting {
+    /// Its name.
+    #[serde(skip)]
+    pub name: String,
+    /// Whether the functions are Python's.
+    #[serde(skip)]
+    pub python: bool,
+    /// The functions.
+    pub guests: Vec<Guest>,
+    /// Where modules are looked for, before the usual places.
+    pub folders: Vec<PathBuf>,
+}
+
+/// A function that is run as an instance.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Guest {
+    /// The instance.
+    pub instance: String,
+    /// The library that has it; none of Python's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// Its name, in Python with its module.
+    pub function: String,
+    /// Whether it is called again whenever the instance can go on.
+    pub steps: bool,
 }
 
 impl Default for What {

@@ -73,7 +73,8 @@ impl Story {
             _ => None,
         };
         let name = |id: InstanceId| plan.instances[id].name.clone();
-        let output = culprit.map(|id| folder(&name(id))).and_then(|folder| {
+        let place = |id: InstanceId| folder(plan.instances[id].folder());
+        let output = culprit.map(place).and_then(|folder| {
             let files = ["stderr.txt", "stdout.txt"].map(|file| folder.join(file));
             files.into_iter().map(|file| (tail(&file), file)).find(|(lines, _)| !lines.is_empty())
         });
@@ -81,12 +82,13 @@ impl Story {
             Start::Program(program) => format!("program {}", program.name),
             Start::ByHand(_) => "started by hand".to_owned(),
             Start::Hosted => "run by the calling process".to_owned(),
+            Start::Guest(_) => format!("run by host {}", plan.instances[id].folder()),
         });
         let advice = match &output {
             Some((lines, _)) if lines.iter().any(|line| line.ends_with(NO_TITIN)) => another_python(titin),
             _ => match &failure.cause {
                 Cause::Instance(id, fault) if fault.may_miss_a_file() => {
-                    let lost = lost_file(&plan.instances[*id], &folder(&name(*id)).join("workdir"));
+                    let lost = lost_file(&plan.instances[*id], &place(*id).join("workdir"));
                     lost.into_iter().flatten().chain(advice(manager, failure)).collect()
                 }
                 _ => advice(manager, failure),
@@ -272,7 +274,7 @@ fn lost_file(planned: &Planned, workdir: &Path) -> Option<Vec<String>> {
     let words: Vec<&str> = match &program.what {
         What::Executable { args, .. } => args.iter().map(String::as_str).collect(),
         What::Script(text) => text.split_whitespace().collect(),
-        What::BuiltIn { .. } => Vec::new(),
+        What::BuiltIn { .. } | What::Host(_) => Vec::new(),
     };
     let is_lost = |word: &&str| {
         // Nobody knows what others stand for.

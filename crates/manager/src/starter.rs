@@ -14,9 +14,9 @@ use crate::directory::{DirectoryError, RunDirectory, is_full};
 use crate::event::Event;
 use crate::guard::{Guard, Launch};
 use crate::hand::ByHand;
-use crate::launch::{Prepared, SCRIPT, Surroundings, prepare};
+use crate::launch::{HOSTING, Prepared, SCRIPT, Surroundings, prepare};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, Program, Start};
+use crate::plan::{InstanceId, Plan, Program, Start, What};
 use crate::stage::{GoOn, StageError, stage_in};
 
 /// What programs are prepared from.
@@ -161,7 +161,7 @@ impl Workshop {
         go_on: GoOn<'_>,
     ) -> Result<Ready, Obstacle> {
         let planned = &self.plan.instances[id];
-        let folder = self.directory.prepare_instance(&planned.name)?;
+        let folder = self.directory.prepare_instance(planned.folder())?;
         let workdir = folder.join("workdir");
         stage_in(&planned.stage_in, &self.folders, &workdir, self.directory.path(), go_on)?;
         Ok(match &planned.start {
@@ -180,7 +180,9 @@ impl Workshop {
                 let connection = self.directory.connection();
                 Ready::ByHand(Box::new(ByHand { name, component, workdir, connection, command }))
             }
-            Start::Hosted => return Err(Obstacle::Program("it is not ours to start".into())),
+            Start::Hosted | Start::Guest(_) => {
+                return Err(Obstacle::Program("it is not ours to start".into()));
+            }
         })
     }
 
@@ -200,6 +202,9 @@ impl Workshop {
             cores: &self.placement.cores[id],
         };
         let prepared = prepare(&self.plan, id, program, &around).map_err(Obstacle::Program)?;
+        if let What::Host(hosting) = &program.what {
+            self.directory.write_hosting(&folder.join(HOSTING), hosting)?;
+        }
         if let Some(text) = &prepared.script {
             self.directory.write_script(&folder.join(SCRIPT), text)?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::built_in::BuiltIn;
-use crate::extras::Extras;
+use crate::extras::{Call, Extras};
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
@@ -205,6 +205,19 @@ pub enum ProgramKind {
     Manual,
     /// One of titin's own.
     BuiltIn(BuiltIn),
+    /// A function, on a thread of a process that hosts others too.
+    Hosted(Guest),
+}
+
+/// A function that a host runs as an instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guest {
+    /// Name of the host: programs that name the same one share a process.
+    pub host: Name,
+    /// What is called.
+    pub call: Call,
+    /// Of a library: whether it is called again and again, whenever the instance can go on.
+    pub steps: bool,
 }
 
 /// The environment that a program begins with.

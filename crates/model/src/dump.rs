@@ -214,6 +214,19 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
             ProgramKind::Script(script) => inner.put("script", Yaml::Text(script.clone())),
             ProgramKind::Manual => {}
             ProgramKind::BuiltIn(_) => continue,
+            ProgramKind::Hosted(guest) => {
+                let mut titin = Map::default();
+                titin.text("host", &guest.host);
+                let key = if guest.steps { "step" } else { "function" };
+                match &guest.call {
+                    Call::Python { module, function } => titin.text(key, &format!("{module}:{function}")),
+                    Call::Library { path, symbol } => {
+                        titin.text("library", path.as_str());
+                        titin.text(key, symbol.as_str());
+                    }
+                }
+                inner.map("titin", titin);
+            }
         }
         inner.list("args", &program.args);
         if !program.can_share_resources {

@@ -69,7 +69,7 @@ mod yaml;
 pub use built_in::{BuiltIn, Takes};
 pub use description::{
     BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End, ExecutionModel,
-    KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program, ProgramKind, Resources, Resume,
+    Guest, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program, ProgramKind, Resources, Resume,
     SupportedSetting,
 };
 pub use extras::{

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Who may use whom.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("titin-model", &[]),
     ("titin-array", &[]),
     ("titin-wire", &["titin-model"]),
@@ -17,6 +17,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("titin-relay", &["titin-transport", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     ("titin-cli", &["titin-model", "titin-runtime", "titin-components", "titin-manager", "titin-relay"]),
+    ("titin-host", &[]),
     ("titin-python", &[]),
 ];
 

@@ -55,9 +55,7 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn run(&self) -> ExitCode {
-        let executable = std::env::current_exe().unwrap_or_default();
-        let given = std::env::var_os("TITIN_PREFIX").map(PathBuf::from);
-        match find(&executable, given) {
+        match prefix() {
             Ok(prefix) => answer(&(self.answer(&prefix) + "\n")),
             Err(why) => complain(&why),
         }
@@ -91,6 +89,12 @@ impl Config {
             }
         }
     }
+}
+
+/// The directory that holds `include`, `lib` and `fortran`.
+pub(super) fn prefix() -> Result<PathBuf, String> {
+    let executable = std::env::current_exe().unwrap_or_default();
+    find(&executable, std::env::var_os("TITIN_PREFIX").map(PathBuf::from))
 }
 
 /// The directory that holds `include`, `lib` and `fortran`, seen from the command: in a Python environment the package

@@ -182,9 +182,10 @@ impl Session {
     fn copy_results(&self, go_on: GoOn<'_>) -> Vec<(InstanceId, Problem)> {
         let mut problems = Vec::new();
         for id in self.plan.instances.ids() {
-            let Planned { name, stage_out, .. } = &self.plan.instances[id];
+            let planned = &self.plan.instances[id];
+            let Planned { name, stage_out, .. } = planned;
             if !stage_out.is_empty() {
-                let workdir = self.directory.instance(name).join("workdir");
+                let workdir = self.directory.instance(planned.folder()).join("workdir");
                 let found = stage::stage_out(stage_out, &workdir, &self.directory.results(name), go_on);
                 problems.extend(found.into_iter().map(|problem| (id, problem)));
             }

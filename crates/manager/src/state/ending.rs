@@ -201,6 +201,10 @@ impl Manager {
         }
         for id in self.ids() {
             match self.members[id].process {
+                // Its host is the process of another.
+                Process::Running(_) if matches!(self.plan.instances[id].start, Start::Guest(_)) => {
+                    self.members[id].stopped = true;
+                }
                 Process::Running(_) => self.press(id, signal),
                 // What it is prepared from may be huge, or never come.
                 Process::Starting if signal == Signal::Kill => self.members[id].process = Process::Never,

@@ -81,6 +81,7 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
         end: None,
         stage_in: Vec::new(),
         stage_out: Vec::new(),
+        host: None,
         spare_ports: vec!["spare".into()],
         component_id: ComponentId(0),
         indices: Vec::new(),

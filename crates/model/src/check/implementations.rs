@@ -1,10 +1,13 @@
 //! What does the work: that it exists, has the ports, and gets the resources that it can use.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{Found, deeper, walk};
 use crate::built_in::BuiltIn;
-use crate::description::{Component, Description, ExecutionModel, Model, Need, Ports, ProgramKind};
+use crate::description::{
+    Component, Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind,
+};
+use crate::extras::Call;
 use crate::flatten::DEEPEST;
 use crate::load::Start;
 use crate::names::{InstanceName, Name, Reference};
@@ -107,6 +110,33 @@ fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Pr
             }
         };
         problems.error_hint(Place::default(), Code::UnknownComponent, what, why, hint);
+    }
+}
+
+/// Programs of one host share a process: its language, its environment, and a name that no component has.
+pub(super) fn hosts(description: &Description, network: &Network, problems: &mut Problems) {
+    let mut first: HashMap<&Name, (&Program, &Guest)> = HashMap::new();
+    for program in description.programs.values() {
+        let ProgramKind::Hosted(guest) = &program.kind else { continue };
+        if network.instances().any(|instance| instance.to_string() == *guest.host) {
+            let what = format!("the host \"{}\" has the name of an instance", guest.host);
+            let why = "both have a folder of their name in the run directory";
+            problems.error(program.at, Code::Duplicate, what, why);
+        }
+        let (other, theirs) = *first.entry(&guest.host).or_insert((program, guest));
+        let python = |guest: &Guest| matches!(guest.call, Call::Python { .. });
+        let differs = [
+            ("language", python(guest) != python(theirs)),
+            ("virtual_env", program.virtual_env != other.virtual_env),
+            ("base_env", program.base_env != other.base_env),
+            ("env", program.env != other.env),
+        ];
+        if let Some((key, _)) = differs.iter().find(|(_, differs)| *differs) {
+            let what = format!("programs \"{}\" and \"{}\" cannot share a host", other.name, program.name);
+            let why = format!("host \"{}\" is one process, and their \"{key}\" differs", guest.host);
+            let hint = "give one of them another host".to_string();
+            problems.error_hint(program.at, Code::BadValue, what, why, hint);
+        }
     }
 }
 

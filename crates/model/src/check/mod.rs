@@ -51,6 +51,7 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
     // Where models do not fit into each other there is no network, but the rest can still be checked.
     let Some(network) = flatten(description, root, problems) else { return };
     implementations::check(description, &network, &options.start, problems);
+    implementations::hosts(description, &network, problems);
     implementations::paths(description, &network, problems);
     settings::check(description, root, &network, problems);
     extras::check(description, &network, problems);

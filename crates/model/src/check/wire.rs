@@ -29,8 +29,12 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
         };
         component.program.as_deref().is_some_and(process) && !start.leaves_out(component)
     };
-    if bundle.medium != Some(Medium::Inproc) || sender.id == receiver.id || !apart(sender) || !apart(receiver)
-    {
+    let host = |component: &NetworkComponent| match component.program.as_ref().map(|program| &program.kind) {
+        Some(ProgramKind::Hosted(guest)) => Some(guest.host.clone()),
+        _ => None,
+    };
+    let together = sender.id == receiver.id || host(sender).is_some() && host(sender) == host(receiver);
+    if bundle.medium != Some(Medium::Inproc) || together || !apart(sender) || !apart(receiver) {
         return;
     }
     let (from, to) = ends(sender, receiver, bundle);
@@ -41,7 +45,7 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
         "\"{}\" and \"{}\" are programs of their own, and inproc is within one process",
         sender.path, receiver.path
     );
-    let hint = "write shm or tcp, or take the pin out; or run both inside one program, as titin.run does with functions";
+    let hint = "write shm or tcp, or take the pin out; or run both inside one program, as functions of one host (`titin: {host: ...}`)";
     problems.error_hint(at, Code::BadValue, what, why, hint.to_string());
 }
 

@@ -3,13 +3,14 @@
 use indexmap::IndexMap;
 
 use super::fields::{dotted, entries, identifier};
+use super::implementations::{python_function, symbol};
 use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
 use crate::extras::{
     Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,
     UserFilter,
 };
 use crate::filter::{FILTER_NAMES, Side};
-use crate::names::{Name, is_dotted, is_identifier};
+use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Place, Problems};
 use crate::quantity::{self, Dimension, Quantity};
 use crate::yaml::{Kind, Node, Scalar, Type, shorten};
@@ -163,27 +164,11 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
     let side = side.and_then(|n| choice(n, "the side", &sides, problems));
     let call = match (python, library, symbol) {
         (Some(node), None, None) => {
-            let written = text(node, "\"python\"", problems)?;
-            match written.split_once(':') {
-                Some((module, function)) if is_dotted(module) && is_dotted(function) => {
-                    Call::Python { module: module.into(), function: function.into() }
-                }
-                _ => {
-                    let why = format!("write \"module:function\"; found \"{}\"", shorten(&written));
-                    problems.error(node.at, Code::BadValue, format!("{what} does not name a function"), why);
-                    return None;
-                }
-            }
+            python_function(&text(node, "\"python\"", problems)?, node.at, &what, problems)?
         }
         (None, Some(path), Some(symbol)) => {
-            let (path, symbol) =
-                (text(path, "\"library\"", problems)?, text(symbol, "\"symbol\"", problems)?);
-            if !is_identifier(&symbol) {
-                let why = format!("an entry point is a C name; found \"{}\"", shorten(&symbol));
-                problems.error(at, Code::BadName, format!("{what} does not name a function"), why);
-                return None;
-            }
-            Call::Library { path, symbol }
+            let (path, name) = (text(path, "\"library\"", problems)?, text(symbol, "\"symbol\"", problems)?);
+            Call::Library { path, symbol: self::symbol(name, at, &what, problems)? }
         }
         _ => {
             let why = "write {python: \"module:function\"} or {library: \"path.so\", symbol: \"name\"}";

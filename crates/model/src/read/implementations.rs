@@ -7,9 +7,10 @@ use indexmap::IndexMap;
 use super::fields::{entries, identifier};
 use super::{Fields, Version, any_text, choice, text, text_list, truth, word_list};
 use crate::description::{
-    BaseEnv, ExecutionModel, KeepsState, Port, Ports, Program, ProgramKind, SupportedSetting,
+    BaseEnv, ExecutionModel, Guest, KeepsState, Port, Ports, Program, ProgramKind, SupportedSetting,
 };
-use crate::names::Name;
+use crate::extras::Call;
+use crate::names::{Name, is_dotted, is_identifier};
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Place, Problems, listing};
 use crate::settings::SettingType;
@@ -216,7 +217,21 @@ pub(super) fn program(
         let state = choice(node, "\"keeps_state_for_next_use\"", &KEEPS, problems);
         program.keeps_state_for_next_use = state.unwrap_or_default();
     }
+    let hosted = fields.take("titin");
     fields.finish(problems);
+    if let Some(node) = hosted {
+        let asked = [("script", script), ("executable", executable), ("args", args), ("modules", modules)];
+        let beside: Vec<_> = asked.iter().filter(|(_, node)| node.is_some()).map(|(key, _)| *key).collect();
+        if !beside.is_empty() || program.execution_model != ExecutionModel::Direct {
+            let why = format!(
+                "a host calls it, and starts nothing: leave out {}",
+                if beside.is_empty() { "\"execution_model\"".to_owned() } else { listing(beside) }
+            );
+            problems.error(node.at, Code::BadValue, format!("{what} is run by a host"), why);
+        }
+        program.kind = ProgramKind::Hosted(guest(node, &what, problems)?);
+        return Some(program);
+    }
     match (script, executable) {
         (Some(script), _) => {
             let beside: Vec<_> =
@@ -244,6 +259,63 @@ pub(super) fn program(
         }
     }
     Some(program)
+}
+
+/// What a host calls: `{host: NAME, function: "module:function"}`, or `{host: NAME, library: ./lib.so, function: name}`, or
+/// with `step` in the place of `function`.
+fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
+    let mut fields = Fields::new(node, format!("\"titin\" of {what}"), problems)?;
+    let [host, function, library, step] = ["host", "function", "library", "step"].map(|key| fields.take(key));
+    fields.finish(problems);
+    let named = |node: &Node, problems: &mut Problems| text(node, "what the host calls", problems);
+    let call = match (library, function, step) {
+        (None, Some(node), None) => python_function(&named(node, problems)?, node.at, what, problems),
+        (Some(path), Some(node), None) | (Some(path), None, Some(node)) => {
+            let path = text(path, "\"library\"", problems)?;
+            symbol(named(node, problems)?, node.at, what, problems)
+                .map(|symbol| Call::Library { path, symbol })
+        }
+        _ => {
+            let why = "write {host: NAME, function: \"module:function\"} for Python, or {host: NAME, library: \"path.so\", \
+                       function: \"name\"} for C, with \"step\" in the place of \"function\" if it is called whenever the \
+                       instance can go on";
+            problems.error(node.at, Code::MissingKey, format!("{what} does not say what to call"), why);
+            None
+        }
+    }?;
+    let Some(host) =
+        host.and_then(|node| identifier(&text(node, "\"host\"", problems)?, "a host", node.at, problems))
+    else {
+        let why = "programs that name the same host share a process, each instance on a thread of its own";
+        let hint = "write {host: main, ...}".to_string();
+        problems.error_hint(node.at, Code::MissingKey, format!("{what} names no host"), why, Some(hint));
+        return None;
+    };
+    Some(Guest { host, call, steps: step.is_some() })
+}
+
+/// `module:function`.
+pub(super) fn python_function(written: &str, at: Place, what: &str, problems: &mut Problems) -> Option<Call> {
+    match written.split_once(':') {
+        Some((module, function)) if is_dotted(module) && is_dotted(function) => {
+            Some(Call::Python { module: module.into(), function: function.into() })
+        }
+        _ => {
+            let why = format!("write \"module:function\"; found \"{}\"", shorten(written));
+            problems.error(at, Code::BadValue, format!("{what} does not name a function"), why);
+            None
+        }
+    }
+}
+
+/// The name of a function with C linkage.
+pub(super) fn symbol(written: String, at: Place, what: &str, problems: &mut Problems) -> Option<String> {
+    if !is_identifier(&written) {
+        let why = format!("an entry point is a C name; found \"{}\"", shorten(&written));
+        problems.error(at, Code::BadName, format!("{what} does not name a function"), why);
+        return None;
+    }
+    Some(written)
 }
 
 /// A text, or a list of lines.
