@@ -8,6 +8,13 @@ use pyo3::types::PyTuple;
 
 use crate::sys;
 
+pyo3::create_exception!(
+    titin._core,
+    Pending,
+    pyo3::exceptions::PyException,
+    "A light instance's call cannot go on yet, and is to be made again."
+);
+
 static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 
 /// The exception for an error number, with this text.
@@ -38,7 +45,11 @@ pub fn last(py: Python<'_>, kind: c_int) -> PyErr {
 
 /// Nothing, or the error that a call has returned.
 pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
-    if code == sys::OK { Ok(()) } else { Err(last(py, code)) }
+    match code {
+        sys::OK => Ok(()),
+        sys::PENDING => Err(Pending::new_err(())),
+        code => Err(last(py, code)),
+    }
 }
 
 /// A text of libtitin's as one of ours.

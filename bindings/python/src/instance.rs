@@ -86,38 +86,7 @@ impl Instance {
         manager: Option<Text>,
         unchecked: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
-        let place = PLACE
-            .with_borrow(|place| place.as_ref().map(|place| (place.name.clone(), place.manager.clone())));
-        let (name, manager) = match place {
-            Some((here, run)) => (
-                Some(name.map_or_else(|| Text::new(py, &here), Ok)?),
-                Some(manager.map_or_else(|| Text::new(py, &run), Ok)?),
-            ),
-            None => (name, manager),
-        };
-        let options = Options::new(py)?;
-        // SAFETY: the options live until the end of this function; texts are copied.
-        unsafe {
-            let options = options.as_ptr();
-            error::check(py, sys::titin_options_language(options, c"Python".as_ptr()))?;
-            error::check(py, sys::titin_options_exceptions(options))?;
-            error::check(py, filter::offer(options))?;
-            if let Some(name) = name {
-                error::check(py, sys::titin_options_instance(options, name.as_c().as_ptr()))?;
-            }
-            if let Some(manager) = manager {
-                error::check(py, sys::titin_options_manager(options, manager.as_c().as_ptr()))?;
-            }
-            if let Some(reason) = reason {
-                error::check(py, sys::titin_options_unchecked(options, reason.0.as_ptr()))?;
-            }
-            for (operator, names) in (1..).zip([f_init, o_i, s, o_f]) {
-                for name in names.map(|names| port_names(&names)).transpose()?.unwrap_or_default() {
-                    error::check(py, sys::titin_options_port(options, name.as_c().as_ptr(), operator))?;
-                }
-            }
-        }
+        let options = options(py, [f_init, o_i, s, o_f], name, manager, unchecked)?;
         let session = Session::open(py, &options)?;
         // Not before: whoever could not open must be refused, or the run waits for it.
         PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = true));
@@ -401,8 +370,51 @@ impl Instance {
     }
 }
 
+/// How an instance is opened, from what Python gives; a thread of `titin.run` knows its name and its run.
+pub fn options(
+    py: Python<'_>,
+    ports: [Option<Bound<'_, PyAny>>; 4],
+    name: Option<Text>,
+    manager: Option<Text>,
+    unchecked: Option<Bound<'_, PyAny>>,
+) -> PyResult<Options> {
+    let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
+    let place =
+        PLACE.with_borrow(|place| place.as_ref().map(|place| (place.name.clone(), place.manager.clone())));
+    let (name, manager) = match place {
+        Some((here, run)) => (
+            Some(name.map_or_else(|| Text::new(py, &here), Ok)?),
+            Some(manager.map_or_else(|| Text::new(py, &run), Ok)?),
+        ),
+        None => (name, manager),
+    };
+    let wanted = Options::new(py)?;
+    // SAFETY: the options live until the end of this function; texts are copied.
+    unsafe {
+        let options = wanted.as_ptr();
+        error::check(py, sys::titin_options_language(options, c"Python".as_ptr()))?;
+        error::check(py, sys::titin_options_exceptions(options))?;
+        error::check(py, filter::offer(options))?;
+        if let Some(name) = name {
+            error::check(py, sys::titin_options_instance(options, name.as_c().as_ptr()))?;
+        }
+        if let Some(manager) = manager {
+            error::check(py, sys::titin_options_manager(options, manager.as_c().as_ptr()))?;
+        }
+        if let Some(reason) = reason {
+            error::check(py, sys::titin_options_unchecked(options, reason.0.as_ptr()))?;
+        }
+        for (operator, names) in (1..).zip(ports) {
+            for name in names.map(|names| port_names(&names)).transpose()?.unwrap_or_default() {
+                error::check(py, sys::titin_options_port(options, name.as_c().as_ptr(), operator))?;
+            }
+        }
+    }
+    Ok(wanted)
+}
+
 impl Instance {
-    fn with(py: Python<'_>, session: Arc<Session>) -> PyResult<Self> {
+    pub(crate) fn with(py: Python<'_>, session: Arc<Session>) -> PyResult<Self> {
         let call = session.enter(py)?;
         let ports = PyDict::new(py);
         // SAFETY: the instance is open while the call lives; its ports live as long.

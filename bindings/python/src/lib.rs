@@ -9,6 +9,7 @@ mod array;
 mod error;
 mod filter;
 mod instance;
+mod light;
 mod message;
 mod options;
 mod port;
@@ -26,6 +27,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // SAFETY: the text is the library's own and never changes.
     module.add("__version__", unsafe { error::text(sys::titin_version()) })?;
     module.add_class::<instance::Instance>()?;
+    module.add_class::<light::Opening>()?;
+    module.add_class::<light::Ready>()?;
+    module.add("Pending", module.py().get_type::<error::Pending>())?;
     module.add_class::<region::Region>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<port::Port>()?;

@@ -68,6 +68,14 @@ impl Session {
         Ok(Arc::new(Session { instance, calls: AtomicUsize::new(0), raised }))
     }
 
+    /// An instance that does not wait, once it is open.
+    ///
+    /// # Safety
+    /// It is open, and nobody else closes it.
+    pub unsafe fn light(instance: NonNull<sys::titin_instance>) -> Arc<Self> {
+        Arc::new(Session { instance, calls: AtomicUsize::new(0), raised: Box::default() })
+    }
+
     /// Begins a call.
     pub fn enter(&self, py: Python<'_>) -> PyResult<Call<'_>> {
         if self.calls.fetch_add(1, Ordering::Acquire) & CLOSED != 0 {
@@ -100,8 +108,8 @@ impl Session {
             unsafe { sys::titin_close(self.instance.as_ptr()) }
         });
         let code = py.detach(move || close.run());
-        if code == sys::INTERRUPTED {
-            // The one error after which the instance is still there.
+        if code == sys::INTERRUPTED || code == sys::PENDING {
+            // After these the instance is still there.
             self.calls.store(0, Ordering::Release);
         }
         outcome(py, code, &self.raised)

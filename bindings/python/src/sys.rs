@@ -10,6 +10,7 @@ macro_rules! opaque {
 }
 
 opaque!(titin_instance titin_port titin_message titin_value titin_options titin_region titin_output);
+opaque!(titin_opening titin_ready);
 
 pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
@@ -17,6 +18,8 @@ pub const SETTING: c_int = 3;
 pub const TYPE_MISMATCH: c_int = 4;
 pub const INTERRUPTED: c_int = 13;
 pub const CLOSED: c_int = 15;
+pub const PENDING: c_int = 16;
+pub const TIMEOUT: c_int = 5;
 
 pub const OPERATORS: [&str; 4] = ["f_init", "o_i", "s", "o_f"];
 
@@ -95,6 +98,21 @@ unsafe extern "C" {
         options: *const titin_options,
         instance: *mut *mut titin_instance,
     ) -> c_int;
+    pub fn titin_open_begin(
+        ports: *const c_char,
+        options: *const titin_options,
+        opening: *mut *mut titin_opening,
+    ) -> c_int;
+    pub fn titin_open_end(opening: *mut titin_opening, instance: *mut *mut titin_instance) -> c_int;
+    pub fn titin_options_ready(
+        options: *mut titin_options,
+        ready: *mut titin_ready,
+        data: *mut c_void,
+    ) -> c_int;
+    pub fn titin_ready_new() -> *mut titin_ready;
+    pub fn titin_ready_free(ready: *mut titin_ready);
+    pub fn titin_ready_next(ready: *mut titin_ready, timeout: c_double, data: *mut *mut c_void) -> c_int;
+    pub fn titin_ready_descriptor(ready: *const titin_ready) -> c_int;
     pub fn titin_close(instance: *mut titin_instance) -> c_int;
     pub fn titin_fail(instance: *mut titin_instance, text: *const c_char) -> c_int;
     pub fn titin_reuse(instance: *mut titin_instance, again: *mut c_int) -> c_int;

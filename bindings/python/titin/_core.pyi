@@ -253,6 +253,37 @@ class Region:
         traceback: TracebackType | None,
     ) -> None: ...
 
+class Pending(Exception):
+    """A light instance's call cannot go on yet, and is to be made again."""
+
+class Ready:
+    """The instances of an event loop that can go on, by their numbers."""
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while there is one."""
+
+    def next(self) -> int | None:
+        """The number of the next one."""
+
+class Opening:
+    """An instance that has asked to join the run."""
+
+    def __new__(
+        cls,
+        ready: Ready,
+        number: int,
+        *,
+        f_init: Iterable[str] | None = None,
+        o_i: Iterable[str] | None = None,
+        s: Iterable[str] | None = None,
+        o_f: Iterable[str] | None = None,
+        name: str | None = None,
+        manager: str | None = None,
+        unchecked: str | None = None,
+    ) -> Self: ...
+    def end(self) -> Instance:
+        """The instance; raises :class:`Pending` until the manager has answered."""
+
 def place(name: str, manager: str) -> None:
     """Tells the calling thread which instance of which run it is."""
 

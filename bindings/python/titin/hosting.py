@@ -1,4 +1,4 @@
-"""Python functions as instances, each on a thread of this process."""
+"""Python functions as instances: each on a thread of this process, coroutine functions all on one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def run(
     runs each component named; a component with several instances runs its function once for each. The other
     components are programs, started as by ``titin run``, whose output this has. A function that takes an argument gets
     an open :class:`titin.Instance` with the ports of the description, and it is closed for it; one that takes none
-    opens its own by ``titin.Instance(...)``.
+    opens its own by ``titin.Instance(...)``. Functions made by ``async def`` have a :class:`titin.aio.Instance` instead,
+    and run on one event loop, thousands of them if need be.
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
     waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
@@ -139,6 +140,7 @@ class _Troupe:
         if not line.startswith("{"):
             return
         known = json.loads(line)
+        light: list[tuple[str, str, Callable[..., Any]]] = []
         for instance in known.get("instances", ()):
             name, component = instance["name"], instance["component"]
             function = self.functions.get(name) or self.functions.get(component)
@@ -146,10 +148,18 @@ class _Troupe:
                 text = f"no function for {component}; functions are given by component, as in {{'{component}': f}}"
                 raise UsageError(text)
             arguments = (name, known["manager"], function)
-            thread = threading.Thread(target=self._play, args=arguments, name=name, daemon=True)
-            thread.start()
-            self.threads.append(thread)
+            if inspect.iscoroutinefunction(function):
+                light.append(arguments)
+            else:
+                self._start(self._play, arguments, name)
+        if light:
+            self._start(self._play_light, (light,), "titin.aio")
         self.complete.set()
+
+    def _start(self, target: Callable[..., None], arguments: tuple[Any, ...], name: str) -> None:
+        thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
+        thread.start()
+        self.threads.append(thread)
 
     def stay(self) -> None:
         """Waits until all functions have returned."""
@@ -194,17 +204,45 @@ class _Troupe:
                 if not _core.opened():
                     _refuse(f"the function of {name} returned without opening its instance")
         except BaseException as raised:
-            # The others are told by their calls; those that make none are called out.
-            if self.alarm.acquire(blocking=False):
-                herald = threading.Thread(target=self._clear, daemon=True)
-                herald.start()
-                self.herald = herald
-            if not is_echo(raised):
-                self.raised[name] = raised
+            self._note(name, raised)
             if not _core.opened():
                 _refuse(last_lines(raised))
             # An instance that only the function's variables hold is let go, and fails the run.
             traceback.clear_frames(raised.__traceback__)
+
+    def _note(self, name: str, raised: BaseException) -> None:
+        # The others are told by their calls; those that make none are called out.
+        if self.alarm.acquire(blocking=False):
+            herald = threading.Thread(target=self._clear, daemon=True)
+            herald.start()
+            self.herald = herald
+        if not is_echo(raised):
+            self.raised[name] = raised
+
+    def _play_light(self, functions: Sequence[tuple[str, str, Callable[..., Any]]]) -> None:
+        # Not all programs have coroutines.
+        import asyncio
+
+        from titin import aio
+
+        async def play(name: str, manager: str, function: Callable[..., Any]) -> None:
+            aio._place.set((name, manager))
+            try:
+                if needed(function):
+                    async with aio.Instance() as instance:
+                        self.returned[name] = await function(instance)
+                else:
+                    self.returned[name] = await function()
+            except BaseException as raised:
+                self._note(name, raised)
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(play(*one) for one in functions))
+
+        try:
+            asyncio.run(all_of_them())
+        except BaseException as raised:
+            self._note(functions[0][0], raised)
 
 
 def _refuse(text: str) -> None:
@@ -218,8 +256,8 @@ def _runs_when_called(name: str, function: Callable[..., Any]) -> None:
     if not callable(function):
         raise UsageError(f"what runs {name} is a function; found {function!r}")
     for code in (function, type(function).__call__):
-        if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code):
-            raise UsageError(f"the function of {name} is async, so a call does not run it; hand over one made by def")
+        if inspect.isasyncgenfunction(code) or code is not function and inspect.iscoroutinefunction(code):
+            raise UsageError(f"what runs {name} is async, so a call does not run it; hand over a function made by async def")
         if inspect.isgeneratorfunction(code):
             raise UsageError(f"the function of {name} is a generator, so a call does not run it; take its yield out")
 

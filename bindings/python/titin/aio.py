@@ -1,0 +1,267 @@
+"""Instances for asyncio: thousands of them on the one thread of an event loop.
+
+The calls that wait are awaited, and mean what those of :class:`titin.Instance` do::
+
+    import titin.aio
+
+    async def micro(name):
+        async with titin.aio.Instance(f_init=["initial"], o_f=["final"], name=name) as instance:
+            while await instance.reuse():
+                message = await instance.receive("initial")
+                await instance.send("final", message.data * 2, timestamp=message.timestamp)
+
+No thread waits for an instance. Where a call cannot go on, its task gives way until something comes for its instance:
+all instances of an event loop share one descriptor that the loop polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+from titin import _core
+from titin.data import Scale
+from titin.errors import UsageError
+
+__all__ = ["Instance"]
+
+_T = TypeVar("_T")
+#: A default that was not given.
+_MISSING = object()
+#: The instance that a task is, and its run, where a host has started it.
+_place: ContextVar[tuple[str, str] | None] = ContextVar("titin.aio.place", default=None)
+
+
+class _Turns:
+    """Who waits on an event loop, and for which instance."""
+
+    _known: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.ready = _core.Ready()
+        self._waiting: dict[int, list[asyncio.Future[None]]] = {}
+        self._loop = loop
+        self._numbers = 0
+        loop.add_reader(self.ready.fileno(), self._wake)
+
+    @classmethod
+    def here(cls) -> _Turns:
+        """Those of the loop that runs."""
+        loop = asyncio.get_running_loop()
+        known = cls._known.get(loop)
+        if known is None:
+            known = cls._known[loop] = cls(loop)
+        return known
+
+    def number(self) -> int:
+        """A number for one more instance."""
+        self._numbers += 1
+        return self._numbers
+
+    def next(self, number: int) -> asyncio.Future[None]:
+        """Done when the instance of this number can go on."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.setdefault(number, []).append(future)
+        return future
+
+    def _wake(self) -> None:
+        while (number := self.ready.next()) is not None:
+            for future in self._waiting.pop(number, ()):
+                if not future.done():
+                    future.set_result(None)
+
+
+class Instance:
+    """One running copy of a program, as it takes part in a run; for use in ``async with``, on one event loop.
+
+    The arguments, what the calls do and what they raise are as for :class:`titin.Instance`. Several tasks may call at
+    once, on different ports. A call that is cancelled has not happened, but for ``send``: its message may have gone to
+    some of its receivers already, so the port cannot be used any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        f_init: Iterable[str] | None = None,
+        o_i: Iterable[str] | None = None,
+        s: Iterable[str] | None = None,
+        o_f: Iterable[str] | None = None,
+        name: str | None = None,
+        manager: str | None = None,
+        unchecked: str | None = None,
+    ) -> None:
+        here = _place.get()
+        self._given: dict[str, Any] = {
+            "f_init": f_init,
+            "o_i": o_i,
+            "s": s,
+            "o_f": o_f,
+            "name": name or (here and here[0]),
+            "manager": manager or (here and here[1]),
+            "unchecked": unchecked,
+        }
+        self._opened: _core.Instance | None = None
+        self._turns: _Turns | None = None
+        self._number = 0
+        self._cut: set[str] = set()
+
+    async def open(self) -> Self:
+        """Joins the run. ``async with`` does so."""
+        self._turns = _Turns.here()
+        self._number = self._turns.number()
+        opening = _core.Opening(self._turns.ready, self._number, **self._given)
+        self._opened = await self._made(opening.end)
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if raised is not None:
+            self._light.__exit__(kind, raised, traceback)
+        elif not self._light.closed:
+            try:
+                await self.close()
+            except BaseException as error:
+                self._light.__exit__(type(error), error, error.__traceback__)
+                raise
+
+    async def reuse(self) -> bool:
+        """Begins the next use of the submodel; False when there is none."""
+        return await self._made(self._light.reuse)
+
+    async def send(
+        self,
+        port: str | _core.Port,
+        data: Any = None,
+        *,
+        timestamp: float,
+        next_timestamp: float | None = None,
+        slot: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Sends a message. The data may be changed once it has been awaited."""
+        name = port if isinstance(port, str) else port.name
+        if name in self._cut:
+            raise UsageError(f"an earlier send on port '{name}' was cancelled halfway, so it cannot be used any more")
+        try:
+            await self._made(
+                lambda: self._light.send(
+                    port, data, timestamp=timestamp, next_timestamp=next_timestamp, slot=slot, settings=settings
+                )
+            )
+        except asyncio.CancelledError:
+            self._cut.add(name)
+            raise
+
+    async def receive(
+        self, port: str | _core.Port, *, slot: int | None = None, timeout: float | None = None, default: Any = _MISSING
+    ) -> _core.Message:
+        """Receives a message, at most ``timeout`` seconds from now."""
+        given = {} if default is _MISSING else {"default": default}
+        return await self._made(lambda: self._light.receive(port, slot=slot, timeout=timeout, **given))
+
+    async def receive_any(
+        self, *ports: str | _core.Port, timeout: float | None = None
+    ) -> tuple[str, int | None, _core.Message]:
+        """Receives the next message of any of these ports: the port's name, the slot, the message."""
+        return await self._made(lambda: self._light.receive_any(*ports, timeout=timeout))
+
+    async def receive_into(
+        self, port: str | _core.Port, buffer: Any, *, slot: int | None = None, timeout: float | None = None
+    ) -> _core.Message:
+        """Receives an array into memory of the program's own."""
+        return await self._made(lambda: self._light.receive_into(port, buffer, slot=slot, timeout=timeout))
+
+    def try_receive(self, port: str | _core.Port, *, slot: int | None = None) -> _core.Message | None:
+        """Receives a message if one is there, else None."""
+        return self._light.try_receive(port, slot=slot)
+
+    async def close(self) -> None:
+        """Ends the instance's part in the run, once the receivers hold or have dropped all that was sent."""
+        await self._made(self._light.close)
+
+    def port(self, name: str | _core.Port) -> _core.Port:
+        """The port of this name."""
+        return self._light.port(name)
+
+    @property
+    def ports(self) -> dict[str, _core.Port]:
+        """All ports by name."""
+        return self._light.ports
+
+    def setting(self, name: str, kind: Any = None, default: Any = _MISSING) -> Any:
+        """The value of a setting, as :meth:`titin.Instance.setting` has it."""
+        given = {} if default is _MISSING else {"default": default}
+        return self._light.setting(name, kind, **given)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings known for this instance by full name, with the overlay in force."""
+        return self._light.settings
+
+    @property
+    def overlay(self) -> dict[str, Any]:
+        """The settings overlay in force alone."""
+        return self._light.overlay
+
+    @property
+    def scale(self) -> Scale:
+        """The scales that the description gives for this component."""
+        return self._light.scale
+
+    @property
+    def name(self) -> str:
+        """Name of the instance: ``macro[3]``."""
+        return self._light.name
+
+    @property
+    def workdir(self) -> Path:
+        """The directory that was current when the instance was opened."""
+        return self._light.workdir
+
+    @property
+    def closed(self) -> bool:
+        """Whether the instance is closed."""
+        return self._light.closed
+
+    def log(self, level: Any, text: str) -> None:
+        """Sends a record to the run's log."""
+        self._light.log(level, text)
+
+    def skip_checks(self, reason: str) -> None:
+        """Switches the check of the order of calls off from here on."""
+        self._light.skip_checks(reason)
+
+    def fail(self, text: str) -> None:
+        """Fails the run, with this instance as the culprit. Close it afterwards."""
+        self._light.fail(text)
+
+    def region(self, name: str) -> _core.Region:
+        """A stretch of the program's own in the profile."""
+        return self._light.region(name)
+
+    def __repr__(self) -> str:
+        return f"<titin.aio.Instance {self._opened!r}>"
+
+    @property
+    def _light(self) -> _core.Instance:
+        if self._opened is None:
+            raise UsageError("the instance is not open: use it in `async with`, or await its open()")
+        return self._opened
+
+    async def _made(self, call: Callable[[], _T]) -> _T:
+        """What a call comes to, which is made again each time that the instance can go on."""
+        assert self._turns is not None
+        while True:
+            try:
+                return call()
+            except _core.Pending:
+                await self._turns.next(self._number)

@@ -1,0 +1,49 @@
+"""The process of hosted instances whose functions are Python's: ``python -m titin.host FILE``, as ``titin run`` starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from titin.hosting import _runs_when_called, _Troupe
+
+
+def main(file: str) -> int:
+    """Runs the functions that a file names; the exit code."""
+    known = json.loads(Path(file).read_text())
+    sys.path[:0] = known["folders"]
+    functions: dict[str, Callable[..., Any]] = {}
+    found: dict[str, Callable[..., Any]] = {}
+    for guest in known["guests"]:
+        name, written = guest["instance"], guest["function"]
+        if written not in found:
+            found[written] = _found(written)
+            _runs_when_called(name, found[written])
+        functions[name] = found[written]
+    troupe = _Troupe(functions)
+    instances = [{"name": name, "component": name} for name in functions]
+    troupe.enter(json.dumps({"instances": instances, "manager": os.environ["TITIN_MANAGER"]}))
+    troupe.stay()
+    for raised in troupe.raised.values():
+        traceback.print_exception(raised)
+        return 1
+    return 0
+
+
+def _found(written: str) -> Callable[..., Any]:
+    """The function that ``module:function`` names."""
+    module, _, path = written.partition(":")
+    function: Any = import_module(module)
+    for name in path.split("."):
+        function = getattr(function, name)
+    return function  # type: ignore[no-any-return]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

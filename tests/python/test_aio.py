@@ -1,0 +1,251 @@
+"""Instances of asyncio: the outcomes of those that wait, on one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+import titin
+import titin.aio
+from titin.model import Model
+
+from .conftest import pair
+
+
+async def sends(instance):
+    """Far more than the conduit holds."""
+    assert await instance.reuse()
+    for number in range(200):
+        await instance.send("out", np.full(3, number), timestamp=number)
+    assert not await instance.reuse()
+
+
+async def receives(instance):
+    total = 0
+    assert await instance.reuse()
+    while True:
+        try:
+            message = await instance.receive("in")
+        except titin.PortClosed:
+            break
+        assert message.timestamp == message.data[2]
+        total += int(message.data[0])
+    return total
+
+
+def test_more_than_fits_is_sent_and_received(stage):
+    assert stage.play(sends, receives)["receiver"] == sum(range(200))
+
+
+def test_one_side_may_wait_on_a_thread_of_its_own(stage):
+    def waits(instance):
+        instance.reuse()
+        numbers = []
+        try:
+            while True:
+                numbers.append(int(instance.receive("in").data[0]))
+        except titin.PortClosed:
+            return numbers
+
+    assert stage.play(sends, waits)["receiver"] == list(range(200))
+
+
+def test_hundreds_on_one_thread(stage):
+    model = Model("ring")
+    count = 300
+    for number in range(count):
+        model.component(f"n{number}", f"n{number}", o_i="out", s="in")
+    for number in range(count):
+        model.conduit(f"n{number}.out", f"n{(number + 1) % count}.in")
+    threads = set()
+
+    async def cell(instance):
+        threads.add(threading.get_ident())
+        first = instance.name == "n0"
+        assert await instance.reuse()
+        for turn in range(3):
+            if first:
+                await instance.send("out", turn, timestamp=turn)
+            message = await instance.receive("in")
+            if not first:
+                await instance.send("out", message.data, timestamp=turn)
+        return message.data
+
+    done = titin.run(model, {f"n{number}": cell for number in range(count)}, run_dir=stage.folder / "run")
+    assert set(done.returned.values()) == {2}
+    assert len(threads) == 1
+
+
+def test_settings_and_what_else_an_instance_knows(stage):
+    model = pair()
+    model.setting("dt", "10 ms")
+
+    async def knows(instance):
+        await instance.reuse()
+        assert instance.setting("dt", "s") == 0.01
+        assert instance.setting("nothing", default=3) == 3
+        assert instance.name == "sender"
+        assert set(instance.ports) == {"out", "spare"}
+        assert instance.port("out").connected
+        assert instance.overlay == {}
+        assert "dt" in instance.settings
+        assert instance.scale.dt is None
+        with instance.region("all"):
+            instance.log("info", "all is known")
+        await instance.send("out", settings={"k": 2}, timestamp=0)
+
+    async def receives(instance):
+        await instance.reuse()
+        into = np.zeros(0)
+        with pytest.raises(titin.TypeMismatch):
+            await instance.receive_into("in", into)
+        assert (await instance.receive("other", default=7)).data == 7
+
+    stage.play(knows, receives, model)
+    assert "all is known" in (stage.folder / "run/titin_manager.log").read_text()
+
+
+def test_a_timeout_lets_the_instance_go_on(stage):
+    gate = asyncio.Event
+
+    async def later(instance):
+        await instance.reuse()
+        await asyncio.get_running_loop().run_in_executor(None, opened.wait)
+        await instance.send("out", 1, timestamp=0)
+
+    async def impatient(instance):
+        await instance.reuse()
+        with pytest.raises(titin.Timeout, match="'in'"):
+            await instance.receive("in", timeout=0.02)
+        assert instance.try_receive("in") is None
+        opened.set()
+        name, slot, message = await instance.receive_any("in")
+        return name, slot, message.data
+
+    assert gate
+    opened = threading.Event()
+    assert stage.play(later, impatient)["receiver"] == ("in", None, 1)
+
+
+def test_several_tasks_of_one_instance(stage):
+    model = Model("pair")
+    model.component("sender", "sender", o_i="a b")
+    model.component("receiver", "receiver", s="a b")
+    model.conduit("sender.a", "receiver.a")
+    model.conduit("sender.b", "receiver.b")
+
+    async def sender(instance):
+        await instance.reuse()
+        await asyncio.gather(*(instance.send(port, port, timestamp=0) for port in "ba"))
+
+    async def receiver(instance):
+        await instance.reuse()
+        messages = await asyncio.gather(*(instance.receive(port) for port in "ab"))
+        return [message.data for message in messages]
+
+    assert stage.play(sender, receiver, model)["receiver"] == ["a", "b"]
+
+
+def test_a_cancelled_send_leaves_its_port_unusable(stage):
+    model = pair()
+    full = asyncio.Event()
+
+    async def sender(instance):
+        await instance.reuse()
+
+        async def floods():
+            for number in range(1000):
+                if number == 64:
+                    full.set()
+                await instance.send("out", number, timestamp=number)
+
+        task = asyncio.create_task(floods())
+        await full.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(titin.UsageError, match="cancelled halfway"):
+            await instance.send("out", 0, timestamp=2000)
+
+    async def receiver(instance):
+        await instance.reuse()
+        await full.wait()
+        await asyncio.sleep(0)
+        count = 0
+        try:
+            while True:
+                await instance.receive("in")
+                count += 1
+        except titin.PortClosed:
+            return count
+
+    assert stage.play(sender, receiver, model)["receiver"] >= 64
+
+
+def test_a_circle_of_awaited_calls_is_a_deadlock(stage):
+    model = Model("circle")
+    model.component("sender", "sender", o_i="out", s="in")
+    model.component("receiver", "receiver", o_i="out", s="in")
+    model.conduit("sender.out", "receiver.in")
+    model.conduit("receiver.out", "sender.in")
+
+    async def waits(instance):
+        await instance.reuse()
+        await instance.receive("in")
+
+    raised, log = stage.fails(waits, waits, model)
+    assert "sender" in str(raised)
+    assert "waits to receive" in log
+
+
+def test_an_exception_fails_the_run(stage):
+    async def breaks(instance):
+        await instance.reuse()
+        raise ValueError("seven is not eight")
+
+    raised, log = stage.fails(breaks, receives)
+    assert isinstance(raised, ValueError)
+    assert "sender reported an error: ValueError: seven is not eight" in log
+
+
+def test_a_message_that_nobody_takes_is_told_at_the_end(stage):
+    async def sends_one(instance):
+        await instance.reuse()
+        await instance.send("out", 1, timestamp=0)
+
+    async def takes_none(instance):
+        await instance.reuse()
+
+    raised, _ = stage.fails(sends_one, takes_none)
+    assert isinstance(raised, titin.CallOrderError)
+    assert "never taken" in str(raised)
+
+
+def test_a_program_of_coroutines(stage):
+    """As `titin run` starts it: the environment says which instance it is."""
+    program = """
+import asyncio, titin.aio
+
+async def main():
+    async with titin.aio.Instance({ports}) as instance:
+        assert "closed" not in repr(instance)
+        while await instance.reuse():
+            {what}
+
+asyncio.run(main())
+"""
+    process = stage.launch(
+        pair(),
+        sender=program.format(ports="o_i=['out']", what="await instance.send('out', 3, timestamp=0)"),
+        receiver=program.format(ports="s=['in']", what="assert (await instance.receive('in')).data == 3"),
+    )
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+
+
+def test_an_instance_that_is_not_open_says_so():
+    instance = titin.aio.Instance()
+    with pytest.raises(titin.UsageError, match="async with"):
+        instance.log("info", "too early")
