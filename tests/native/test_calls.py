@@ -12,8 +12,8 @@ from ..conftest import Manage
 from . import test_exchange, test_hosted, test_light, test_process, test_solo
 from .conftest import HERE, Build, config, run
 
-#: For tests alone, behind TITIN_TESTING.
-HIDDEN = {"titin_test_panic"}
+#: For tests alone, behind TITIN_TESTING; and for titin-host alone.
+HIDDEN = {"titin_test_panic", "titin_host_file"}
 
 #: What titin.hpp does without, and by what.
 LEFT_TO_C = {

@@ -80,7 +80,7 @@ def test_hundreds_on_one_thread(stage):
 
 def test_settings_and_what_else_an_instance_knows(stage):
     model = pair()
-    model.setting("dt", "10 ms")
+    model.settings["dt"] = "10 ms"
 
     async def knows(instance):
         await instance.reuse()
@@ -108,8 +108,6 @@ def test_settings_and_what_else_an_instance_knows(stage):
 
 
 def test_a_timeout_lets_the_instance_go_on(stage):
-    gate = asyncio.Event
-
     async def later(instance):
         await instance.reuse()
         await asyncio.get_running_loop().run_in_executor(None, opened.wait)
@@ -124,7 +122,6 @@ def test_a_timeout_lets_the_instance_go_on(stage):
         name, slot, message = await instance.receive_any("in")
         return name, slot, message.data
 
-    assert gate
     opened = threading.Event()
     assert stage.play(later, impatient)["receiver"] == ("in", None, 1)
 

@@ -320,8 +320,8 @@ def test_functions_for_all_instances_one_by_one(stage):
     assert 'no instance "member[4]"' in refused(stage, ensemble(4), functions | {"member": member, "member[4]": member})
 
 
-async def coroutine(instance):
-    instance.reuse()
+async def coroutines(instance):
+    yield instance.reuse()
 
 
 def generator(instance):
@@ -335,7 +335,7 @@ class Later:
 
 @pytest.mark.parametrize(
     ("function", "reason"),
-    [(coroutine, "is async"), (Later(), "is async"), (generator, "is a generator"), (3, "found 3")],
+    [(coroutines, "is async"), (Later(), "is async"), (generator, "is a generator"), (3, "found 3")],
 )
 def test_what_a_call_does_not_run_is_refused(stage, function, reason):
     with pytest.raises(titin.UsageError, match=f"sender.*{reason}"):

@@ -62,7 +62,7 @@ def test_cmake_finds_the_package(tmp_path):
 def test_the_stubs_name_what_there_is():
     tree = ast.parse((ROOT / "bindings/python/titin/_core.pyi").read_text())
     for node in tree.body:
-        if not isinstance(node, ast.ClassDef):
+        if not isinstance(node, ast.ClassDef) or issubclass(getattr(_core, node.name), Exception):
             continue
         stubbed = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
         real = {name for name, _ in inspect.getmembers(getattr(_core, node.name)) if not name.startswith("_")}

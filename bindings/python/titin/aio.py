@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from titin import _core
@@ -40,7 +40,7 @@ _place: ContextVar[tuple[str, str] | None] = ContextVar("titin.aio.place", defau
 class _Turns:
     """Who waits on an event loop, and for which instance."""
 
-    _known: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+    _known: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]] = WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.ready = _core.Ready()

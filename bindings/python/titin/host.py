@@ -1,4 +1,4 @@
-"""The process of hosted instances whose functions are Python's: ``python -m titin.host FILE``, as ``titin run`` starts it."""
+"""The process of hosted instances whose functions are Python's: ``titin run`` starts it as ``python -m titin.host``."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def run(
     runs each component named; a component with several instances runs its function once for each. The other
     components are programs, started as by ``titin run``, whose output this has. A function that takes an argument gets
     an open :class:`titin.Instance` with the ports of the description, and it is closed for it; one that takes none
-    opens its own by ``titin.Instance(...)``. Functions made by ``async def`` have a :class:`titin.aio.Instance` instead,
-    and run on one event loop, thousands of them if need be.
+    opens its own by ``titin.Instance(...)``. Functions made by ``async def`` have a :class:`titin.aio.Instance`
+    instead, and run on one event loop, thousands of them if need be.
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
     waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
@@ -256,8 +256,10 @@ def _runs_when_called(name: str, function: Callable[..., Any]) -> None:
     if not callable(function):
         raise UsageError(f"what runs {name} is a function; found {function!r}")
     for code in (function, type(function).__call__):
-        if inspect.isasyncgenfunction(code) or code is not function and inspect.iscoroutinefunction(code):
-            raise UsageError(f"what runs {name} is async, so a call does not run it; hand over a function made by async def")
+        if inspect.isasyncgenfunction(code) or (code is not function and inspect.iscoroutinefunction(code)):
+            raise UsageError(
+                f"what runs {name} is async, so a call does not run it; hand over a function made by async def"
+            )
         if inspect.isgeneratorfunction(code):
             raise UsageError(f"the function of {name} is a generator, so a call does not run it; take its yield out")
 

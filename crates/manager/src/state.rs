@@ -19,12 +19,12 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use titin_transport::LinkId;
-use titin_wire::control::{PortDeclaration, ToManager, ToProgram};
+use titin_wire::control::{ToManager, ToProgram};
 use titin_wire::{Address, EndpointId};
 
 use crate::event::{Action, Event, Exit, Level, Record};
@@ -56,6 +56,14 @@ pub struct Manager {
     waits: deadlock::Waits,
     course: ending::Course,
     next_beat: Duration,
+    /// Programs that the guard has started.
+    programs: HashSet<u32>,
+    /// Before that time nobody counts as late; `None` if nobody is waited for.
+    next_late: Option<Duration>,
+    /// Before that time no doubt is due; `None` if there is none.
+    next_doubt: Option<Duration>,
+    /// All instances before this one are done.
+    first_open: InstanceId,
     /// When the manager came back that could do nothing for a while, and for how long.
     away: Option<(Duration, Duration)>,
     now: Duration,
@@ -124,7 +132,8 @@ pub(crate) struct Joined {
     addresses: Vec<Address>,
     pid: u32,
     host: String,
-    ports: Vec<PortDeclaration>,
+    /// Names of its vector ports.
+    vectors: HashSet<String>,
 }
 
 /// What is known about a control link.
@@ -211,6 +220,10 @@ impl Manager {
             waits: deadlock::Waits::default(),
             course: ending::Course::Running,
             next_beat: Duration::ZERO,
+            programs: HashSet::new(),
+            next_late: None,
+            next_doubt: None,
+            first_open: InstanceId(0),
             away: None,
             now: Duration::ZERO,
             actions: Vec::new(),
@@ -221,6 +234,7 @@ impl Manager {
     pub fn begin(&mut self, now: Duration) -> Vec<Action> {
         self.now = now;
         self.next_beat = now + self.beat();
+        self.expect_somebody();
         for id in self.ids() {
             self.members[id].since = now;
             if self.members[id].process == Process::Starting {
@@ -263,10 +277,9 @@ impl Manager {
 
     /// When to hand in [`Event::Tick`] if nothing happens before.
     pub fn deadline(&self) -> Duration {
-        let doubts = self.members.iter().filter_map(|member| member.doubt.as_ref().map(|doubt| doubt.0));
-        let lateness = self.ids().filter_map(|id| self.late_at(id));
-        let others = [Some(self.next_beat), self.course.deadline(), self.waits.deadline()];
-        doubts.chain(lateness).chain(others.into_iter().flatten()).min().unwrap_or(self.next_beat)
+        let (course, waits) = (self.course.deadline(), self.waits.deadline());
+        let all = [Some(self.next_beat), self.next_late, self.next_doubt, course, waits];
+        all.into_iter().flatten().min().unwrap_or(self.next_beat)
     }
 
     /// How the run ended; `None` as long as it goes on.

@@ -7,6 +7,7 @@ mod receive;
 mod report;
 mod send;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
@@ -45,12 +46,21 @@ pub struct Instance {
     inner: Arc<Inner>,
 }
 
+/// The conduits with one peer, by the places of their ends: ports, slots, and of sending ends which of the slot's.
+#[derive(Default)]
+pub(crate) struct Neighbour {
+    outlets: Vec<(u32, u32, u32)>,
+    inlets: Vec<(u32, u32)>,
+}
+
 pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) path: InstanceName,
     pub(crate) process: Arc<Process>,
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
+    /// The instances at the other ends of its conduits.
+    pub(crate) neighbours: HashMap<Arc<str>, Neighbour>,
     pub(crate) cycle: Mutex<Loop>,
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
@@ -379,6 +389,18 @@ impl Inner {
         self.ports.iter().flat_map(|port| port.outlets.iter().flatten())
     }
 
+    fn outlets_to(&self, neighbour: &Neighbour) -> impl Iterator<Item = &Outlet> {
+        let outlet = |&(port, place, index): &(u32, u32, u32)| {
+            &self.ports[port as usize].outlets[place as usize][index as usize]
+        };
+        neighbour.outlets.iter().map(outlet)
+    }
+
+    fn inlets_from(&self, neighbour: &Neighbour) -> impl Iterator<Item = &Inlet> {
+        let places = neighbour.inlets.iter();
+        places.filter_map(|&(port, place)| self.ports[port as usize].inlets[place as usize].as_ref())
+    }
+
     fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
         self.ports.iter().flat_map(|port| port.inlets.iter().flatten().map(move |inlet| (port, inlet)))
     }
@@ -386,12 +408,13 @@ impl Inner {
     /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
     /// true if there are any.
     pub(crate) fn route(&self, peer: &str, way: Way, carrier: &Arc<dyn Carrier>) -> bool {
+        let Some(neighbour) = self.neighbours.get(peer) else { return false };
         let mut left = false;
-        for outlet in self.outlets().filter(|outlet| outlet.end.peer == peer) {
+        for outlet in self.outlets_to(neighbour) {
             outlet.end.join(way, carrier);
             left |= outlet.end.carrier.get().is_none();
         }
-        for (_, inlet) in self.inlets().filter(|(_, inlet)| inlet.end.peer == peer) {
+        for inlet in self.inlets_from(neighbour) {
             if inlet.end.join(way, carrier) {
                 let (messages, bytes) = inlet.limits;
                 let options = InboxOptions { messages, bytes };
@@ -415,7 +438,9 @@ impl Inner {
 
     /// A peer takes no more messages.
     pub(crate) fn peer_finished(&self, peer: &str) {
-        self.outlets().filter(|outlet| outlet.end.peer == peer).for_each(|outlet| outlet.window.close());
+        if let Some(neighbour) = self.neighbours.get(peer) {
+            self.outlets_to(neighbour).for_each(|outlet| outlet.window.close());
+        }
         self.bell.ring();
     }
 

@@ -56,7 +56,7 @@ pub(crate) struct Port {
 pub(crate) struct End {
     pub(crate) conduit: ConduitId,
     pub(crate) label: String,
-    pub(crate) peer: String,
+    pub(crate) peer: Arc<str>,
     pub(crate) peer_port: String,
     /// The medium that it is pinned to.
     pub(crate) pinned: Option<String>,
@@ -230,7 +230,7 @@ impl Drop for Busy<'_> {
 }
 
 impl End {
-    pub(crate) fn new(wire: &Wire, chain: Chain) -> Self {
+    pub(crate) fn new(wire: &Wire, peer: Arc<str>, chain: Chain) -> Self {
         let label = wire.slot.map_or_else(|| wire.port.clone(), |slot| format!("{}[{slot}]", wire.port));
         let peer_port = wire
             .peer_slot
@@ -238,7 +238,7 @@ impl End {
         End {
             conduit: wire.conduit,
             label,
-            peer: wire.peer.clone(),
+            peer,
             peer_port,
             pinned: wire.medium.clone(),
             unfit: OnceLock::new(),

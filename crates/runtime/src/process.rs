@@ -92,7 +92,7 @@ struct State {
     asked: HashMap<String, Asked>,
     /// Where instances are that we have a conduit with.
     locations: HashMap<String, EndpointId>,
-    residents: HashMap<EndpointId, Vec<String>>,
+    residents: HashMap<EndpointId, HashSet<String>>,
     /// How our conduits want instances to be reached.
     ways: HashMap<String, HashSet<Way>>,
     addresses: HashMap<EndpointId, Vec<Address>>,
@@ -100,7 +100,9 @@ struct State {
     /// What was dialled, by the tags of the links.
     dialled: HashMap<u128, (EndpointId, Way)>,
     /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
-    unrouted: HashMap<String, Vec<Arc<Inner>>>,
+    unrouted: HashMap<Arc<str>, Vec<Arc<Inner>>>,
+    /// Instances of ours, by the peer that they have conduits with.
+    neighbours: HashMap<Arc<str>, Vec<Arc<Inner>>>,
     finished: HashSet<String>,
     failure: Option<Error>,
 }
@@ -258,14 +260,15 @@ impl Process {
             let way = if pinned { Way::Tcp } else { Way::Best };
             state.ways.entry(wire.peer.clone()).or_default().insert(way);
         }
-        let peers: HashSet<&str> = welcome.wires.iter().map(|wire| wire.peer.as_str()).collect();
-        for &peer in &peers {
-            state.unrouted.entry(peer.to_owned()).or_default().push(inner.clone());
+        for peer in inner.neighbours.keys() {
+            state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
+            state.unrouted.entry(peer.clone()).or_default().push(inner.clone());
             self.reach(&mut state, peer);
             self.settle(&mut state, peer);
         }
         // The manager's word on them may have come before this instance was there to hear it.
-        let finished: Vec<&str> = peers.into_iter().filter(|&peer| state.finished.contains(peer)).collect();
+        let finished: Vec<&Arc<str>> =
+            inner.neighbours.keys().filter(|peer| state.finished.contains(&***peer)).collect();
         drop(state);
         finished.into_iter().for_each(|peer| inner.peer_finished(peer));
         self.reactor().tick();
@@ -275,7 +278,12 @@ impl Process {
     pub(crate) fn dismiss(&self, inner: &Inner) {
         let mut state = self.lock();
         state.instances.remove(&inner.name);
-        state.unrouted.values_mut().for_each(|waiting| waiting.retain(|other| other.name != inner.name));
+        let State { unrouted, neighbours, .. } = &mut *state;
+        for peer in inner.neighbours.keys() {
+            for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)].into_iter().flatten() {
+                known.retain(|other| !std::ptr::eq(&raw const **other, inner));
+            }
+        }
         inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
     }
 
@@ -350,7 +358,7 @@ impl Process {
         if carriers.is_empty() {
             return;
         }
-        let waiting = state.unrouted.entry(peer.to_owned()).or_default();
+        let Some(waiting) = state.unrouted.get_mut(peer) else { return };
         // Who is pinned to tcp may have to wait for a link of its own.
         waiting
             .retain(|inner| carriers.iter().fold(true, |_, (way, carrier)| inner.route(peer, *way, carrier)));
@@ -389,10 +397,7 @@ impl Process {
         let mut state = self.lock();
         for Peer { instance, endpoint, addresses } in peers {
             state.locations.insert(instance.clone(), endpoint);
-            let residents = state.residents.entry(endpoint).or_default();
-            if !residents.contains(&instance) {
-                residents.push(instance.clone());
-            }
+            state.residents.entry(endpoint).or_default().insert(instance.clone());
             state.addresses.entry(endpoint).or_insert(addresses);
             self.reach(&mut state, &instance);
             self.settle(&mut state, &instance);
@@ -488,8 +493,11 @@ impl Process {
             ToProgram::Finished { instance } => {
                 let instances: Vec<Arc<Inner>> = {
                     let mut state = self.lock();
+                    let own = state.instances.get(&instance).cloned();
+                    let others = state.neighbours.get(instance.as_str()).into_iter().flatten().cloned();
+                    let told = others.chain(own).collect();
                     state.finished.insert(instance.clone());
-                    state.instances.values().cloned().collect()
+                    told
                 };
                 instances.iter().for_each(|inner| inner.peer_finished(&instance));
             }

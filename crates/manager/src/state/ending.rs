@@ -275,7 +275,13 @@ impl Manager {
 
     pub(super) fn finish_if_over(&mut self) {
         let over = match &self.course {
-            Course::Running => self.ids().all(|id| self.is_done(id)),
+            Course::Running => {
+                // What is done stays so.
+                while self.first_open.index() < self.members.len() && self.is_done(self.first_open) {
+                    self.first_open.0 += 1;
+                }
+                self.first_open.index() == self.members.len()
+            }
             Course::Stopping { kill, .. } => {
                 let out_of_patience = kill.is_none();
                 self.ids().all(|id| self.is_out(id, out_of_patience))

@@ -3,6 +3,8 @@
 //! An instance may join at any time, once. Its ports must be those that the description connects: a port misspelt
 //! in the program is found here, before anybody waits for it.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use titin_model::{Operator, SETTINGS_IN};
 use titin_transport::LinkId;
 use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
@@ -86,16 +88,14 @@ impl Manager {
 
     /// A conduit between single instances may carry slots, but then both ends must say so.
     fn check_slots(&self, id: InstanceId, ports: &[PortDeclaration]) -> Result<(), String> {
-        let vector = |ports: &[PortDeclaration], name: &str| {
-            ports.iter().find(|port| port.name == name).is_some_and(|port| port.vector)
-        };
+        let vectors = vectors(ports);
         for &(conduit, sends) in &self.ends[id] {
             let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
             let Some(peer) = self.members[there.instance].joined() else { continue };
             if here.slot.is_some() || there.slot.is_some() || here.port == SETTINGS_IN {
                 continue;
             }
-            let (mine, theirs) = (vector(ports, &here.port), vector(&peer.ports, &there.port));
+            let (mine, theirs) = (vectors.contains(&*here.port), peer.vectors.contains(&there.port));
             if mine != theirs {
                 let written = |id, port: &str, vector| {
                     format!("{}.{port}{}", self.name(id), if vector { "[]" } else { "" })
@@ -117,16 +117,16 @@ impl Manager {
         let Registration { endpoint, addresses, pid, host, language, release, .. } = registration;
         let text = format!("joined: process {pid} on {host}, {language}, titin {release}");
         self.log(Level::Info, Some(id), text);
-        let ports = welcome.ports.clone();
+        let vectors = vectors(&welcome.ports).into_iter().map(str::to_owned).collect();
         let local = (host == self.host).then_some(pid);
         self.members[id].local = local;
-        self.share(pid);
+        self.share_with(id, pid);
         // The guard reports the end of what it started; anything else on this host has to be watched.
         if local.is_some() && self.members[id].process != Process::Running(pid) {
             self.actions.push(Action::Watch(pid));
         }
         let member = &mut self.members[id];
-        member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, ports });
+        member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, vectors });
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);
         }
@@ -142,13 +142,12 @@ impl Manager {
         }
         self.start_held();
         let newcomer = self.peer(id).expect("it has just joined");
-        for peer in self.peers[id].clone() {
-            if peer != id
-                && let Some(joined) = self.members[peer].joined()
-            {
-                let link = joined.link;
-                self.tell(link, ToProgram::Peers { peers: vec![newcomer.clone()] });
-            }
+        // Once to each program, whichever of its instances are peers.
+        let others = self.peers[id].iter().filter(|&&peer| peer != id);
+        let links: BTreeSet<LinkId> =
+            others.filter_map(|&peer| Some(self.members[peer].joined()?.link)).collect();
+        for link in links {
+            self.tell(link, ToProgram::Peers { peers: vec![newcomer.clone()] });
         }
     }
 
@@ -160,7 +159,11 @@ impl Manager {
             let (name, operator) = (SETTINGS_IN.into(), Operator::FInit.key().into());
             ports.push(PortDeclaration { name, operator, vector: false });
         }
-        let wires = self.ends[id].iter().map(|&end| self.wire(end, &ports)).collect();
+        let vectors = vectors(&ports);
+        let timelines = planned.ports.iter();
+        let timelines: HashMap<&str, &String> =
+            timelines.filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?))).collect();
+        let wires = self.ends[id].iter().map(|&end| self.wire(end, &vectors, &timelines)).collect();
         let terms = &self.plan.terms;
         Welcome {
             instance: planned.name.clone(),
@@ -181,16 +184,17 @@ impl Manager {
     fn described_ports(&self, id: InstanceId) -> Vec<PortDeclaration> {
         let counts = |end: &End| {
             let peer = self.members[end.instance].joined();
-            peer.is_some_and(|peer| peer.ports.iter().any(|port| port.name == end.port && port.vector))
+            peer.is_some_and(|peer| peer.vectors.contains(&end.port))
         };
         let has_slots = |&(conduit, sends): &(ConduitId, bool)| {
             let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
-            here.slot.is_some() || there.slot.is_none() && counts(there)
+            (here.slot.is_some() || there.slot.is_none() && counts(there)).then_some(here.port.as_str())
         };
+        let vectors: HashSet<&str> = self.ends[id].iter().filter_map(has_slots).collect();
         let port = |port: &Port| PortDeclaration {
             name: port.name.clone(),
             operator: port.operator.key().into(),
-            vector: self.ends[id].iter().filter(|&&end| self.near(end).port == port.name).any(has_slots),
+            vector: vectors.contains(port.name.as_str()),
         };
         self.plan.instances[id].ports.iter().map(port).collect()
     }
@@ -215,26 +219,27 @@ impl Manager {
         self.held = held;
         for id in ready {
             self.members[id].since = self.now;
+            self.expect_somebody();
             self.actions.push(Action::Start(id));
         }
     }
 
-    fn timeline(&self, end: &End) -> Option<String> {
-        let port = self.plan.instances[end.instance].ports.iter().find(|port| port.name == end.port)?;
-        port.timeline.clone()
-    }
-
-    fn wire(&self, (conduit, sends): (ConduitId, bool), ports: &[PortDeclaration]) -> Wire {
+    fn wire(
+        &self,
+        (conduit, sends): (ConduitId, bool),
+        vectors: &HashSet<&str>,
+        timelines: &HashMap<&str, &String>,
+    ) -> Wire {
         let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
         let planned = &self.plan.conduits[conduit.index()];
-        let vector = ports.iter().any(|port| port.name == here.port && port.vector);
+        let vector = vectors.contains(here.port.as_str());
         Wire {
             conduit,
             port: here.port.clone(),
             slot: here.slot,
             sends,
             resizable: vector && here.slot.is_none(),
-            timeline: self.timeline(here),
+            timeline: timelines.get(here.port.as_str()).map(|timeline| (*timeline).clone()),
             peer: self.name(there.instance).to_owned(),
             peer_port: there.port.clone(),
             peer_slot: there.slot,
@@ -247,9 +252,10 @@ impl Manager {
 
     fn warn_of_unknown_ports(&mut self, id: InstanceId, ports: &[PortDeclaration]) {
         let planned = &self.plan.instances[id];
+        let known: HashSet<&str> = planned.ports.iter().map(|port| port.name.as_str()).collect();
         let unknown = |port: &&PortDeclaration| {
             port.name != SETTINGS_IN
-                && !planned.ports.iter().any(|known| known.name == port.name)
+                && !known.contains(port.name.as_str())
                 && !planned.spare_ports.contains(&port.name)
         };
         let names: Vec<&str> = ports.iter().filter(unknown).map(|port| port.name.as_str()).collect();
@@ -282,6 +288,11 @@ impl Manager {
     }
 }
 
+/// The names of the vector ports.
+fn vectors(ports: &[PortDeclaration]) -> HashSet<&str> {
+    ports.iter().filter(|port| port.vector).map(|port| port.name.as_str()).collect()
+}
+
 /// Why somebody may not join.
 struct Refusal {
     text: String,
@@ -298,8 +309,12 @@ fn check_ports<'a>(
     declared: &[PortDeclaration],
 ) -> Result<(), String> {
     let (name, component) = (&planned.name, &planned.component);
+    let planned_ports: HashMap<&str, &Port> =
+        planned.ports.iter().map(|port| (port.name.as_str(), port)).collect();
+    let declared_ports: HashMap<&str, &PortDeclaration> =
+        declared.iter().map(|port| (port.name.as_str(), port)).collect();
     for port in declared {
-        let Some(known) = planned.ports.iter().find(|known| known.name == port.name) else { continue };
+        let Some(known) = planned_ports.get(port.name.as_str()) else { continue };
         let Some(operator) = Operator::from_key(&port.operator) else {
             return Err(format!(
                 "{name} declares its port {} as {}, which is no operator: it is f_init, o_i, s or o_f",
@@ -318,7 +333,7 @@ fn check_ports<'a>(
     }
     for end in ends.filter(|end| end.port != SETTINGS_IN) {
         let names = || declared.iter().map(|port| port.name.as_str());
-        let Some(port) = declared.iter().find(|port| port.name == end.port) else {
+        let Some(port) = declared_ports.get(end.port.as_str()) else {
             let hint = match titin_model::nearest(&end.port, names()) {
                 Some(near) => format!("it has {near}: is one of the two names misspelt?"),
                 None => format!("it has {}", titin_model::listing(names())),

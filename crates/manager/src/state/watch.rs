@@ -124,6 +124,7 @@ impl Manager {
         };
         self.members[id].process = Process::Running(pid);
         self.members[id].since = self.now;
+        self.expect_somebody();
         self.log(Level::Debug, Some(id), format!("started as process {pid}"));
         self.share(pid);
         if given_up {
@@ -132,13 +133,20 @@ impl Manager {
     }
 
     /// A program that the guard has started may open several instances. Those that nobody else starts are known by it too.
-    pub(super) fn share(&mut self, pid: u32) {
-        if self.members.iter().any(|member| member.process == Process::Running(pid)) {
-            for member in self.members.iter_mut() {
-                if member.local == Some(pid) && member.process == Process::Foreign {
-                    member.process = Process::Running(pid);
-                }
+    fn share(&mut self, pid: u32) {
+        self.programs.insert(pid);
+        for member in self.members.iter_mut() {
+            if member.local == Some(pid) && member.process == Process::Foreign {
+                member.process = Process::Running(pid);
             }
+        }
+    }
+
+    /// The same, of one that such a program has opened now.
+    pub(super) fn share_with(&mut self, id: InstanceId, pid: u32) {
+        let member = &mut self.members[id];
+        if member.local == Some(pid) && member.process == Process::Foreign && self.programs.contains(&pid) {
+            member.process = Process::Running(pid);
         }
     }
 
@@ -157,7 +165,8 @@ impl Manager {
         self.log(Level::Debug, Some(id), format!("its process {exit}"));
         let process = std::mem::replace(&mut self.members[id].process, Process::Ended(exit));
         let mut ended = vec![id];
-        if let Process::Running(_) = process {
+        if let Process::Running(pid) = process {
+            self.programs.remove(&pid);
             ended.extend(self.ids().filter(|&other| self.members[other].process == process));
         }
         for &id in &ended {
@@ -275,9 +284,19 @@ impl Manager {
         // A doubt may be sharpened but not put off.
         let until = member.doubt.as_ref().map_or(until, |doubt| doubt.0.min(until));
         member.doubt = Some((until, fault));
+        self.next_doubt = Some(self.next_doubt.map_or(until, |next| next.min(until)));
     }
 
     pub(super) fn settle_doubts(&mut self) {
+        if self.next_doubt.is_none_or(|next| next > self.now) {
+            return;
+        }
+        self.settle_due_doubts();
+        let doubts = self.members.iter().filter_map(|member| member.doubt.as_ref().map(|doubt| doubt.0));
+        self.next_doubt = doubts.min();
+    }
+
+    fn settle_due_doubts(&mut self) {
         let due = |id: &InstanceId| self.members[*id].doubt.as_ref().is_some_and(|doubt| doubt.0 <= self.now);
         let Some(first) = self.ids().find(due) else { return };
         if self.course.failure().is_some() {
@@ -332,7 +351,7 @@ impl Manager {
     }
 
     /// When an instance that has not joined counts as late.
-    pub(super) fn late_at(&self, id: InstanceId) -> Option<Duration> {
+    fn late_at(&self, id: InstanceId) -> Option<Duration> {
         let member = &self.members[id];
         let awaited = matches!(member.seat, Seat::Empty)
             && matches!(member.process, Process::Running(_) | Process::Foreign)
@@ -341,12 +360,22 @@ impl Manager {
         awaited.then_some(member.since + self.plan.terms.patience)
     }
 
+    /// Somebody is waited for from now on.
+    pub(super) fn expect_somebody(&mut self) {
+        let at = self.now + self.plan.terms.patience;
+        self.next_late = Some(self.next_late.map_or(at, |next| next.min(at)));
+    }
+
     pub(super) fn check_lateness(&mut self) {
+        if self.next_late.is_none_or(|next| next > self.now) {
+            return;
+        }
         for id in self.ids() {
             if self.late_at(id).is_some_and(|at| at <= self.now) {
                 self.fault(id, Fault::Late(self.plan.terms.patience));
             }
         }
+        self.next_late = self.ids().filter_map(|id| self.late_at(id)).min();
     }
 
     /// Tells everybody that we live, and looks for those who have stopped saying so.

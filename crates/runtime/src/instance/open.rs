@@ -8,7 +8,7 @@ use titin_model::{Habits, InstanceName, Operator, Settings};
 use titin_transport::{Doorbell, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
-use super::{Inner, Instance};
+use super::{Inner, Instance, Neighbour};
 use crate::filter::Chain;
 use crate::light::Light;
 use crate::port::{End, Inlet, InletState, Outlet, Port};
@@ -152,6 +152,7 @@ impl Inner {
         let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
         let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
         let mut ports = Vec::new();
+        let mut neighbours: HashMap<Arc<str>, Neighbour> = HashMap::new();
         let mut places = HashMap::new();
         let mut timelines: Vec<String> = Vec::new();
         for declared in &welcome.ports {
@@ -184,13 +185,23 @@ impl Inner {
                 return Err(Error::new(Kind::Usage, text));
             }
             let uses = chain.lasts > 0;
-            let end = End::new(wire, chain);
+            let (peer, neighbour) = match neighbours.get_key_value(wire.peer.as_str()) {
+                Some((peer, _)) => {
+                    (peer.clone(), neighbours.get_mut(wire.peer.as_str()).expect("it is there"))
+                }
+                None => {
+                    let peer: Arc<str> = wire.peer.as_str().into();
+                    (peer.clone(), neighbours.entry(peer).or_default())
+                }
+            };
+            let end = End::new(wire, peer, chain);
             let limits = (wire.buffer_messages, wire.buffer_bytes);
             if wire.sends {
                 // What gives way to newer messages may never arrive, so bytes say nothing.
                 let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
+                neighbour.outlets.push((index as u32, place as u32, port.outlets[place].len() as u32));
                 port.outlets[place].push(Outlet {
                     end,
                     window,
@@ -199,6 +210,7 @@ impl Inner {
                 });
             } else {
                 let inbox = process.exchange.inbox(wire.conduit);
+                neighbour.inlets.push((index as u32, place as u32));
                 port.inlets[place] =
                     Some(Inlet { end, inbox, limits, state: Mutex::<InletState>::default() });
             }
@@ -220,6 +232,7 @@ impl Inner {
             process: process.clone(),
             bell: bell.clone(),
             ports,
+            neighbours,
             cycle: Mutex::new(Loop::new(true)),
             counts_steps: welcome.counts_steps,
             beginning: AtomicBool::new(false),

@@ -34,7 +34,7 @@ impl Inner {
         WaitOn {
             conduit: end.conduit,
             port: end.label.clone(),
-            peer: end.peer.clone(),
+            peer: end.peer.to_string(),
             peer_port: end.peer_port.clone(),
             sends: window.is_some(),
             count: window.map(Window::sent).or(inbox.map(|inbox| seen(end, inbox))).unwrap_or(0),
