@@ -41,7 +41,7 @@ pub use error::{Error, Kind, Result};
 pub use filter::{Function, Functions, Mapped};
 pub use instance::{Instance, Opening, Patience, PortId};
 pub use light::Ready;
-pub use message::{Message, Payload};
+pub use message::{Lent, Loan, Message, Payload};
 pub use options::Options;
 pub use port::PortInfo;
 pub use process::{fork_child, not_forked};

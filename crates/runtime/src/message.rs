@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
-use titin_transport::Buffer;
+use titin_transport::{Buffer, Filling};
 use titin_wire::meta::{Content, Layout};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
@@ -16,23 +16,73 @@ use crate::{Error, Kind, Result};
 pub struct Payload<'a> {
     pub(crate) content: Content,
     pub(crate) parts: Vec<IoSlice<'a>>,
+    /// The memory itself, where it was lent by titin: it goes as it is.
+    pub(crate) lent: Option<Arc<Buffer>>,
+}
+
+/// Memory for an array that is to be sent, lent by titin: fill it, then send it from where it lies.
+#[derive(Debug)]
+pub struct Loan {
+    layout: Layout,
+    memory: Filling,
+}
+
+/// An array that was filled in lent memory, and does not change any more.
+#[derive(Debug, Clone)]
+pub struct Lent {
+    layout: Layout,
+    memory: Arc<Buffer>,
+}
+
+impl Loan {
+    pub(crate) fn new(layout: Layout, memory: Filling) -> Self {
+        Loan { layout, memory }
+    }
+
+    /// What the array looks like.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Its elements, in the order that the layout says, little-endian; what they are at first is not said. Aligned to
+    /// 64 bytes, at the same place until all that was made of this is gone.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.memory.rest()
+    }
+
+    /// Ends the filling.
+    pub fn finish(self) -> Lent {
+        Lent { layout: self.layout, memory: Arc::new(self.memory.finish()) }
+    }
+}
+
+impl Lent {
+    /// Its elements.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory
+    }
 }
 
 impl<'a> Payload<'a> {
     /// Nothing.
     pub fn nil() -> Self {
-        Payload { content: Content::Nil, parts: Vec::new() }
+        Payload { content: Content::Nil, parts: Vec::new(), lent: None }
     }
 
     /// A contiguous array: its elements in the order that the layout says, little-endian.
     pub fn array(layout: &Layout, elements: &'a [u8]) -> Self {
-        Payload { content: Content::Array(layout.clone()), parts: vec![IoSlice::new(elements)] }
+        Payload { content: Content::Array(layout.clone()), parts: vec![IoSlice::new(elements)], lent: None }
+    }
+
+    /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.
+    pub fn lent(lent: &'a Lent) -> Self {
+        Payload { lent: Some(lent.memory.clone()), ..Payload::array(&lent.layout, &lent.memory) }
     }
 
     /// A structure, encoded by [`structure::encode`].
     pub fn structure(encoded: &'a Encoded<'a>) -> Self {
         let parts = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
-        Payload { content: Content::Structure, parts }
+        Payload { content: Content::Structure, parts, lent: None }
     }
 
     /// Checks that an array's elements fill its shape.

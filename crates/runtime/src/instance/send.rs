@@ -8,7 +8,7 @@ use titin_model::Operator;
 use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room};
 use titin_wire::control::Event;
 use titin_wire::frame::Head;
-use titin_wire::meta::Meta;
+use titin_wire::meta::{Layout, MAX_RANK, Meta};
 use titin_wire::settings::{Overlay, encode_overlay};
 
 use super::{Inner, Instance, PortId, event};
@@ -16,7 +16,7 @@ use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::port::{End, Outlet, Port};
 use crate::sel::Call;
-use crate::{Error, Kind, Payload, Result};
+use crate::{Error, Kind, Loan, Payload, Result};
 
 /// One call in so many is timed: a clock costs a tenth of a small message.
 const SAMPLE: u64 = 64;
@@ -92,11 +92,41 @@ impl Instance {
             next_timestamp,
             iteration,
             overlay,
-            copy: None,
+            copy: payload.lent.clone(),
             done: 0,
             way: Way::default(),
         };
         inner.send_along_all(port, outlets, payload, sending)
+    }
+}
+
+impl Instance {
+    /// Memory for an array that is to be sent on this port: peers on this host read it where it lies. It does not wait,
+    /// and holds for any port; that of one that sends is asked for so that a wrong name is noticed.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there, or more bytes than can be counted;
+    /// [`Kind::NoMemory`] if there is none.
+    pub fn loan(&self, port: PortId, slot: Option<u32>, layout: Layout) -> Result<Loan> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let port = &inner.ports[port.0];
+        if !port.operator.sends() {
+            let text = format!(
+                "loan on {} port '{}': {} receives; memory is lent for what is sent",
+                port.operator, port.name, port.operator
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
+        port.find(slot)?;
+        let wrong = || Error::new(Kind::Usage, format!("an array of {:?} has too many bytes", layout.shape));
+        let length = layout.bytes().ok_or_else(wrong)?;
+        if layout.shape.len() > MAX_RANK {
+            let text = format!("an array of rank {}, at most {MAX_RANK}", layout.shape.len());
+            return Err(Error::new(Kind::Usage, text));
+        }
+        let memory = inner.process.exchange.loan(length).map_err(no_memory)?;
+        Ok(Loan::new(layout, memory))
     }
 }
 

@@ -57,6 +57,48 @@ fn macro_and_micro() {
 }
 
 #[test]
+fn what_is_lent_is_not_copied() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (addresses, places) = channel();
+    let places = std::sync::Mutex::new(places);
+    let results = stage.play(vec![
+        (
+            "a",
+            Box::new(move |instance| {
+                let out = instance.port("out")?;
+                assert!(instance.reuse()?);
+                let refused =
+                    instance.loan(out, Some(3), Layout::new(Dtype::UInt8, Order::C, [1])).unwrap_err();
+                assert_eq!(refused.kind, Kind::Usage);
+                for length in [0, 8, 1 << 20] {
+                    let mut loan = instance.loan(out, None, Layout::new(Dtype::UInt8, Order::C, [length]))?;
+                    loan.bytes_mut().fill(7);
+                    let lent = loan.finish();
+                    addresses.send(lent.bytes().as_ptr() as usize).unwrap();
+                    instance.send(out, None, &Payload::lent(&lent), 0.0, None, None)?;
+                }
+                Ok(())
+            }),
+        ),
+        (
+            "b",
+            Box::new(move |instance| {
+                let into = instance.port("in")?;
+                assert!(instance.reuse()?);
+                for length in [0, 8, 1 << 20] {
+                    let message = instance.receive(into, None, Patience::Forever)?;
+                    assert!(message.bytes().len() == length && message.bytes().iter().all(|byte| *byte == 7));
+                    let place = places.lock().unwrap().recv().unwrap();
+                    assert!(length == 0 || place == message.bytes().as_ptr() as usize);
+                }
+                Ok(())
+            }),
+        ),
+    ]);
+    assert_eq!(results, [Ok(()), Ok(())]);
+}
+
+#[test]
 fn last_repeat_and_pad_follow_steps() {
     let stage = Stage::open(
         &[
