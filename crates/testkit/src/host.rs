@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use titin_transport::{Exchange, Reactor};
+use titin_transport::{Exchange, LinkSettings, Reactor};
 use titin_wire::handshake::Purpose;
 use titin_wire::{Address, Secret};
 
@@ -44,7 +44,13 @@ impl Host {
 
     /// Begins to dial.
     pub fn dial(&self, addresses: &[Address], tag: u128) {
-        self.reactor.dial(addresses, Purpose::Data, tag).expect("addresses that can be dialled");
+        self.dial_with(addresses, tag, LinkSettings::default());
+    }
+
+    /// Begins to dial, for a link with these settings.
+    pub fn dial_with(&self, addresses: &[Address], tag: u128, settings: LinkSettings) {
+        let begun = self.reactor.dial_with(addresses, Purpose::Data, tag, settings);
+        begun.expect("addresses that can be dialled");
     }
 }
 

@@ -21,10 +21,12 @@ pub mod fuzz;
 mod host;
 mod pair;
 mod peer;
+mod relay;
 mod watchdog;
 
 pub use events::{Event, Events};
 pub use host::Host;
 pub use pair::{Inlet, Outlet, Pair, Side, Stall, pattern, until};
-pub use peer::{Peer, header, message};
+pub use peer::{Peer, header, message, striped};
+pub use relay::Relay;
 pub use watchdog::{Watchdog, progress};

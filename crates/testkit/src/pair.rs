@@ -4,7 +4,8 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Room, Sent, Window,
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, LinkSettings, Message, Outgoing, Room,
+    Sent, Window,
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
@@ -72,9 +73,19 @@ impl Pair {
 
     /// Two processes, as far as titin can tell, and a connection over loopback.
     pub fn tcp() -> Self {
+        Self::set(LinkSettings::default())
+    }
+
+    /// As [`Pair::tcp`], where so many streams carry large messages.
+    pub fn streams(count: u32) -> Self {
+        Self::set(LinkSettings { streams: Some(count), ..LinkSettings::default() })
+    }
+
+    /// As [`Pair::tcp`], with these settings of the link.
+    pub fn set(settings: LinkSettings) -> Self {
         let secret = Secret::random();
         let (left, right) = (Host::start(&secret), Host::start(&secret));
-        left.dial(&[right.listen()], 0);
+        left.dial_with(&[right.listen()], 0, settings);
         Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
     }
 

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use titin_wire::frame::{Frame, Head, Header};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Content, Meta};
-use titin_wire::{Address, ConduitId, Secret};
+use titin_wire::{Address, ConduitId, EndpointId, Secret};
 
 /// A plain socket, connected to a listener of titin's.
 pub struct Peer(pub TcpStream);
@@ -22,8 +22,45 @@ impl Peer {
 
     /// Connects and proves that it knows the secret; `write` sends the bytes, the last of them with `behind` added.
     pub fn enter(address: &Address, secret: &Secret, behind: &[u8], write: fn(&mut Self, &[u8])) -> Self {
+        Peer::enter_for(Purpose::Data, address, secret, behind, write)
+    }
+
+    /// A link of so many further streams: what the dialler holds once all have joined, the first stream first.
+    pub fn enter_streams(address: &Address, secret: &Secret, count: u64) -> Vec<Self> {
+        let key = EndpointId::random().0 as u64;
+        let mut first = Peer::enter_first(address, secret, key, count);
+        let mut answer = [0; 64];
+        first.0.read_exact(&mut answer).expect("the listener agrees");
+        let further = (1..=count).map(|number| Peer::enter_further(address, secret, key, number, &[]));
+        std::iter::once(first).chain(further).collect()
+    }
+
+    /// The first stream of a link that is to have so many further ones.
+    pub fn enter_first(address: &Address, secret: &Secret, key: u64, count: u64) -> Self {
+        let streams = header(&Frame::Streams { key, count, pacing: 0, send_buffer: 0, receive_buffer: 0 });
+        Peer::enter_for(Purpose::Streams, address, secret, &streams, Peer::write)
+    }
+
+    /// A further stream, with bytes right behind.
+    pub fn enter_further(address: &Address, secret: &Secret, key: u64, number: u64, behind: &[u8]) -> Self {
+        let bytes = [&header(&Frame::Join { key, number })[..], behind].concat();
+        Peer::enter_for(Purpose::Stream, address, secret, &bytes, Peer::write)
+    }
+
+    /// Enters for a purpose, and says so much behind.
+    pub fn enter_with(purpose: Purpose, address: &Address, secret: &Secret, behind: &[u8]) -> Self {
+        Peer::enter_for(purpose, address, secret, behind, Peer::write)
+    }
+
+    fn enter_for(
+        purpose: Purpose,
+        address: &Address,
+        secret: &Secret,
+        behind: &[u8],
+        write: fn(&mut Self, &[u8]),
+    ) -> Self {
         let mut peer = Peer::connect(address);
-        let (mut handshake, hello) = Handshake::dial(secret.clone(), Purpose::Data);
+        let (mut handshake, hello) = Handshake::dial(secret.clone(), purpose);
         write(&mut peer, &hello);
         let mut proved = false;
         loop {
@@ -86,6 +123,20 @@ pub fn message(conduit: u32, sequence: u64, body: &[u8], piece: usize) -> Vec<u8
         bytes.extend_from_slice(rest);
     }
     bytes
+}
+
+/// The bytes of a message that comes over several streams: its head, for the first one, and pieces that begin at these offsets.
+pub fn striped(conduit: u32, sequence: u64, body: &[u8], offsets: &[usize]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let mut whole = message(conduit, sequence, body, 0);
+    whole.truncate(128);
+    let ends = offsets[1..].iter().copied().chain([body.len()]);
+    let piece = |(offset, end): (usize, usize)| {
+        let (offset, bytes) = (offset as u64, &body[offset..end]);
+        let (conduit, total) = (ConduitId(conduit), body.len() as u64);
+        let frame = Frame::Piece { conduit, sequence, body: bytes.len() as u64, offset, total };
+        [&header(&frame)[..], bytes].concat()
+    };
+    (whole, offsets.iter().copied().zip(ends).map(piece).collect())
 }
 
 /// The bytes of a frame's header.

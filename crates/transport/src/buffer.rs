@@ -137,6 +137,17 @@ impl Filling {
         &mut self.buffer.memory[start + self.filled..start + length]
     }
 
+    /// So many bytes of it from there on, for who fills it in an order of his own and does not count.
+    pub(crate) fn part(&mut self, from: usize, length: usize) -> &mut [u8] {
+        let start = self.buffer.start + from;
+        assert!(
+            from + length <= self.buffer.length,
+            "a buffer of {} bytes was overfilled",
+            self.buffer.length
+        );
+        &mut self.buffer.memory[start..start + length]
+    }
+
     /// Counts bytes that were written at the beginning of [`Filling::rest`].
     pub fn advance(&mut self, bytes: usize) {
         self.filled += bytes;

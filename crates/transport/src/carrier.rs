@@ -50,6 +50,18 @@ pub enum Lost {
     /// It did not prove itself in time.
     #[error("the other end did not complete the handshake in time")]
     Silent,
+    /// One of its streams broke, which ends it as a whole.
+    #[error(
+        "stream {number} of {count} of the connection broke: {why}; the other streams were closed with it"
+    )]
+    Stream {
+        /// Which one, from 1.
+        number: usize,
+        /// Of how many.
+        count: usize,
+        /// Why.
+        why: String,
+    },
     /// There is no memory for a message. The link itself is not to blame.
     #[error("{0}")]
     NoMemory(String),
@@ -163,6 +175,11 @@ pub trait Carrier: Send + Sync {
     /// room. Receivers otherwise tell only now and then, which might never come about while this sender waits. Does
     /// not wait.
     fn ask(&self, conduit: ConduitId, sequence: u64);
+
+    /// How many streams large messages go by at a time.
+    fn streams(&self) -> usize {
+        1
+    }
 
     /// Takes in what comes by this medium on the caller's thread, where that is faster than to be woken by whoever
     /// else would: over and over, until `enough` says so of the number of bytes that came in last. Comes back at once if

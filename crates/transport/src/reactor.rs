@@ -3,6 +3,7 @@
 //! The thread blocks every signal, sleeps when nothing comes in, and never calls a user's code. A listener gives
 //! strangers a bounded number of places and of seconds: nothing of what they send is parsed but the handshake.
 
+mod gathering;
 mod pending;
 
 use std::collections::HashMap;
@@ -20,9 +21,10 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
 use crate::descriptors::Held;
-use crate::tcp::{Link, LinkId, Sinks};
+use crate::tcp::{Link, LinkId, LinkSettings, Sinks};
 use crate::{Exchange, Lost};
-use pending::{Dialled, Pending, Step, Target};
+use gathering::{Gathering, Gatherings};
+use pending::{Dialled, Pending, Step, Target, Wish};
 
 /// How long a stranger has to prove itself, and how many may be about it at once.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
@@ -123,6 +125,7 @@ impl Reactor {
             reactor: reactor.clone(),
             sinks: Arc::new(Sinks { handler: handler.clone(), exchange }),
             pending: HashMap::new(),
+            gatherings: Gatherings::default(),
             links: HashMap::new(),
             listeners: HashMap::new(),
             rests: None,
@@ -182,6 +185,20 @@ impl Reactor {
     /// # Errors
     /// [`Lost::Unreachable`] if none of the addresses is one that this release can dial.
     pub fn dial(&self, addresses: &[Address], purpose: Purpose, tag: u128) -> Result<(), Lost> {
+        self.dial_with(addresses, purpose, tag, LinkSettings::default())
+    }
+
+    /// As [`Reactor::dial`], for a link with these settings if it comes to be by tcp.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dial_with(
+        &self,
+        addresses: &[Address],
+        purpose: Purpose,
+        tag: u128,
+        settings: LinkSettings,
+    ) -> Result<(), Lost> {
         let mut found = Vec::new();
         for address in addresses {
             match address {
@@ -197,7 +214,7 @@ impl Reactor {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             return Err(Lost::Unreachable(format!("any of the addresses [{}]", list.join(", "))));
         }
-        self.command(Command::Dial(Dialled::new(found, purpose, tag)));
+        self.command(Command::Dial(Dialled::new(found, purpose, tag, settings)));
         Ok(())
     }
 
@@ -226,6 +243,7 @@ struct Worker {
     reactor: Arc<Reactor>,
     sinks: Arc<Sinks>,
     pending: HashMap<u64, Pending>,
+    gatherings: Gatherings,
     links: HashMap<u64, Arc<Link>>,
     listeners: HashMap<u64, Listener>,
     /// When to let strangers in again, after there were no descriptors or places for them.
@@ -267,6 +285,9 @@ impl Worker {
                     self.advance(token);
                 } else if self.listeners.contains_key(&token) {
                     self.accept(token);
+                } else if self.gatherings.contains(token) {
+                    // Nothing else is waited for there.
+                    self.scatter(token, Lost::Closed);
                 } else if token == WAKE && self.obey() {
                     self.links.values().for_each(|link| link.close());
                     return;
@@ -390,24 +411,107 @@ impl Worker {
         let pending = self.pending.get_mut(&token).expect("only called for those that pend");
         match pending.advance(&self.reactor.secret) {
             Ok(Step::Wait) => self.await_events(token, &self.pending[&token].socket, epoll::EventFlags::IN),
-            Ok(Step::Agreed(agreement)) => self.open(token, agreement),
+            Ok(Step::Agreed(agreement)) => {
+                let Some(pending) = self.pending.remove(&token) else { return };
+                self.open(token, pending, Vec::new(), agreement);
+            }
+            Ok(Step::Gather(wish)) => self.gather(token, wish),
+            Ok(Step::Join(key, number)) => match self.gatherings.named(key) {
+                Some(link) => self.join(token, link, number),
+                None => self.give_up(token, Lost::Closed),
+            },
+            Ok(Step::Joined(joining)) => self.join(token, joining.token, joining.number),
             Err(why) => self.give_up(token, why),
         }
     }
 
-    fn open(&mut self, token: u64, agreement: Agreement) {
-        let Some(pending) = self.pending.remove(&token) else { return };
-        let link = pending.open(LinkId(token), &self.reactor.epoll, &self.sinks);
-        self.sinks.handler.opened(&link, agreement);
+    fn open(&mut self, token: u64, first: Pending, further: Vec<Pending>, agreement: Agreement) {
+        let link = match first.open(further, LinkId(token), &self.reactor.epoll, &self.sinks) {
+            Ok(link) => link,
+            // Who dialled sees it closed, and who listened has heard of nobody.
+            Err((tag, why)) => {
+                tag.inspect(|tag| self.sinks.handler.unreachable(*tag, why));
+                return;
+            }
+        };
+        self.await_events(token, link.socket(), epoll::EventFlags::IN);
+        link.bundle().inspect(|bundle| self.register(token, bundle, epoll::EventFlags::IN));
+        self.sinks.handler.opened(&link, Agreement { purpose: agreement.purpose.of_link(), ..agreement });
         self.links.insert(token, link);
         self.admit(true);
         // Frames may have come in behind the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
     }
 
+    /// Waits for the further streams of a link, which whoever dialled opens.
+    fn gather(&mut self, token: u64, wish: Wish) {
+        let Some(first) = self.pending.remove(&token) else { return };
+        if first.stranger() && self.gatherings.named(wish.key).is_some() {
+            return self.unregister(&first.socket);
+        }
+        self.admit(true);
+        self.await_events(token, &first.socket, epoll::EventFlags::empty());
+        let gathering = Gathering::new(first, wish);
+        if gathering.is_whole() {
+            return self.assemble(token, gathering);
+        }
+        let dialled = !gathering.first.stranger();
+        for joining in gathering.joining(token).filter(|_| dialled) {
+            match gathering.first.further(joining, &wish.settings) {
+                Ok(pending) => {
+                    let token = self.token();
+                    self.register(token, &pending.socket, epoll::EventFlags::OUT);
+                    self.pending.insert(token, pending);
+                }
+                Err(why) => {
+                    self.gatherings.insert(token, gathering);
+                    return self.scatter(token, why);
+                }
+            }
+        }
+        self.gatherings.insert(token, gathering);
+    }
+
+    /// Adds a stream to its link.
+    fn join(&mut self, token: u64, link: u64, number: u64) {
+        let Some(stream) = self.pending.remove(&token) else { return };
+        // From here on the link's bundle watches it.
+        self.unregister(&stream.socket);
+        match self.gatherings.join(link, number, stream) {
+            Ok(None) => self.admit(true),
+            Ok(Some(gathering)) => self.assemble(link, gathering),
+            Err(why) => self.scatter(link, why),
+        }
+    }
+
+    fn assemble(&mut self, token: u64, gathering: Gathering) {
+        let agreement = gathering.wish.agreement;
+        let (first, further) = gathering.finish();
+        self.open(token, first, further, agreement);
+    }
+
+    /// Gives a link up whose streams do not all come.
+    fn scatter(&mut self, token: u64, why: Lost) {
+        let Some(gathering) = self.gatherings.take(token) else { return };
+        let joins = |pending: &Pending| pending.joins.is_some_and(|joining| joining.token == token);
+        let tokens: Vec<u64> =
+            self.pending.iter().filter(|(_, pending)| joins(pending)).map(|(token, _)| *token).collect();
+        for token in tokens {
+            self.pending.remove(&token).inspect(|pending| self.unregister(&pending.socket));
+        }
+        let (first, _) = gathering.finish();
+        self.unregister(&first.socket);
+        if let Some(dialled) = first.give_up(why) {
+            self.dial(dialled);
+        }
+    }
+
     fn give_up(&mut self, token: u64, why: Lost) {
         let Some(pending) = self.pending.remove(&token) else { return };
         self.unregister(&pending.socket);
+        if let Some(joining) = pending.joins {
+            return self.scatter(joining.token, joining.lost(why));
+        }
         if let Some(dialled) = pending.give_up(why) {
             self.dial(dialled);
         }
@@ -429,6 +533,7 @@ impl Worker {
     fn drop_link(&mut self, token: u64, why: Lost) {
         let Some(link) = self.links.remove(&token) else { return };
         self.unregister(link.socket());
+        link.bundle().inspect(|bundle| self.unregister(bundle));
         if let Some(channel) = link.channel() {
             channel.leave();
         }
@@ -440,7 +545,7 @@ impl Worker {
 
     /// Ends handshakes that take too long.
     fn expire(&mut self) {
-        if self.pending.is_empty() && self.rests.is_none() {
+        if self.pending.is_empty() && self.gatherings.is_empty() && self.rests.is_none() {
             return;
         }
         let now = Instant::now();
@@ -448,6 +553,7 @@ impl Worker {
         let tokens: Vec<u64> =
             self.pending.iter().filter(|(_, pending)| late(pending)).map(|(token, _)| *token).collect();
         tokens.into_iter().for_each(|token| self.give_up(token, Lost::Silent));
+        self.gatherings.late(now).into_iter().for_each(|token| self.scatter(token, Lost::Silent));
         if self.rests.is_some_and(|until| until <= now) {
             self.rests = None;
             self.admit(true);
@@ -462,7 +568,8 @@ impl Worker {
 
     fn timeout(&self) -> Option<Duration> {
         let deadlines = self.pending.values().map(|pending| pending.deadline);
-        let next = deadlines.chain(self.next_tick).chain(self.rests).min()?;
+        let next =
+            deadlines.chain(self.gatherings.deadlines()).chain(self.next_tick).chain(self.rests).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 }

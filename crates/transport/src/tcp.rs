@@ -1,4 +1,5 @@
-//! TCP: one link per pair of processes, which carries all their conduits and their control messages.
+//! TCP: one link per pair of processes, which carries all their conduits and their control messages. It has one stream, or
+//! [further ones](stripes) for large messages.
 //!
 //! **Who owns what.** One thread at a time reads: the reactor's, or for a moment a caller that waits for what the link
 //! brings, which saves the way through the reactor. Whoever sends writes, from the caller's memory, one frame at a
@@ -10,6 +11,9 @@
 
 mod inbound;
 mod reader;
+mod settings;
+mod striped;
+mod stripes;
 mod writer;
 
 use std::fmt;
@@ -25,10 +29,12 @@ use crate::descriptors::Held;
 use crate::shm::{Channel, Segment};
 use crate::turns::Turns;
 use crate::{Carrier, Lost, Medium, Outgoing, Sent};
+use stripes::{Failure, Stripes};
 use writer::{Left, Outcome, Pieces, Writer};
 
 pub(crate) use inbound::{Inbound, Sinks, read, read_with_files};
 pub use reader::{Reader, Received};
+pub use settings::LinkSettings;
 
 /// How long a sender waits for a socket that accepts nothing, before the rest of its message is copied.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -54,6 +60,9 @@ pub struct Link {
     inbound: Mutex<Inbound>,
     turns: Turns<Writer, Left>,
     closed: AtomicBool,
+    stripes: Option<Stripes>,
+    /// Why we have broken it off.
+    fault: OnceLock<Lost>,
     /// The memory shared with the other process, if there is some: then data go there.
     channel: Option<Arc<Channel>>,
     /// Why there is none, although it was tried.
@@ -65,13 +74,14 @@ impl Link {
     pub(crate) fn new(
         id: LinkId,
         tag: Option<u128>,
-        socket: Held,
+        (socket, further): (Held, Vec<Held>),
         epoll: &Arc<Held>,
         inbound: Inbound,
         channel: impl FnOnce(&Weak<Link>) -> Option<Arc<Channel>>,
         detour: Option<String>,
-    ) -> Arc<Self> {
-        Arc::new_cyclic(|this| Link {
+    ) -> Result<Arc<Self>, Lost> {
+        let stripes = if further.is_empty() { None } else { Some(Stripes::new(further)?) };
+        let link = Arc::new_cyclic(|this| Link {
             id,
             tag,
             socket,
@@ -80,10 +90,13 @@ impl Link {
             inbound: Mutex::new(inbound),
             turns: Turns::new(Writer::default()),
             closed: AtomicBool::new(false),
+            stripes,
+            fault: OnceLock::new(),
             channel: channel(this),
             detour: detour.map(OnceLock::from).unwrap_or_default(),
             this: this.clone(),
-        })
+        });
+        Ok(link)
     }
 
     /// Its number in this process.
@@ -143,9 +156,11 @@ impl Link {
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush();
+        self.stripes.iter().for_each(Stripes::flush);
         // Our half only: had we closed the other one too, the next bytes to come in would make the system throw away
         // what it has not delivered of ours.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+        self.stripes.iter().for_each(|stripes| stripes.shut(rustix::net::Shutdown::Write));
     }
 
     /// Whether we closed it ourselves.
@@ -155,6 +170,11 @@ impl Link {
 
     pub(crate) fn socket(&self) -> &Held {
         &self.socket
+    }
+
+    /// What is ready when something can be done on a further stream.
+    pub(crate) fn bundle(&self) -> Option<&Held> {
+        self.stripes.as_ref().map(Stripes::bundle)
     }
 
     /// Writes what is queued, as far as the socket takes it. Leaves it to whoever is writing, if somebody is.
@@ -208,7 +228,11 @@ impl Link {
         let Some(epoll) = self.epoll.upgrade() else { return false };
         let mut flags = self.watched.lock().expect("nothing panics while it is locked");
         flags.set(what, wanted);
-        let _ = epoll::modify(&*epoll, &self.socket, epoll::EventData::new_u64(self.id.0), *flags);
+        let data = epoll::EventData::new_u64(self.id.0);
+        let _ = epoll::modify(&*epoll, &self.socket, data, *flags);
+        if let Some(bundle) = self.bundle().filter(|_| what == epoll::EventFlags::IN) {
+            let _ = epoll::modify(&*epoll, bundle, data, *flags & what);
+        }
         true
     }
 
@@ -219,7 +243,7 @@ impl Link {
     pub(crate) fn read(self: &Arc<Self>) -> Result<(), Lost> {
         let mut inbound =
             self.inbound.lock().map_err(|_| Lost::System("reading it has failed".to_owned()))?;
-        let outcome = inbound.pour(self).map(|_| ());
+        let outcome = inbound.pour(self).map(|_| ()).map_err(|why| self.fault.get().cloned().unwrap_or(why));
         match self.channel.as_ref().and_then(|channel| channel.lost()) {
             Some(lost) => Err(lost),
             None => outcome,
@@ -250,7 +274,14 @@ impl Carrier for Link {
     }
 
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        self.send_by_socket(message)
+        match self.stripes.as_ref().filter(|stripes| stripes.takes(message)) {
+            Some(stripes) => self.send_striped(stripes, message),
+            None => self.send_by_socket(message),
+        }
+    }
+
+    fn streams(&self) -> usize {
+        self.stripes.as_ref().map_or(1, Stripes::count)
     }
 
     fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
@@ -272,7 +303,8 @@ impl Carrier for Link {
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
-        self.leave(Left::End(conduit, Header::from(&Frame::End { conduit, sequence }).encode()));
+        let frame = Header::from(&Frame::End { conduit, sequence }).encode();
+        self.leave(Left::Behind(conduit, frame.to_vec()));
     }
 
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
@@ -302,5 +334,36 @@ impl Link {
                 return Ok(sent);
             }
         }
+    }
+    /// Sends a message by the further streams, and its head behind it by the first one.
+    fn send_striped(&self, stripes: &Stripes, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone());
+        }
+        let copied = match stripes.send(message, PATIENCE) {
+            Ok(copied) => copied,
+            Err(failure) if !failure.torn && failure.why.is_of_message() => return Err(failure.why),
+            Err(failure) => return Err(self.break_off(stripes, failure)),
+        };
+        let meta = message.meta.encode();
+        let head = message.head;
+        let frame = Frame::Data { head, meta: meta.len() as u32, body: 0, total: message.length() };
+        let bytes = [&Header::from(&frame).encode()[..], &meta].concat();
+        self.leave(Left::Behind(head.conduit, bytes));
+        Ok(Sent { copied })
+    }
+
+    /// Ends the link because of one of its streams. Gives what to tell.
+    fn break_off(&self, stripes: &Stripes, failure: Failure) -> Lost {
+        let Failure { stream, why, .. } = failure;
+        // If the other end has gone as a whole, nothing is special about this stream.
+        let why = match stream.filter(|_| !inbound::has_ended(&self.socket)) {
+            Some(number) => Lost::Stream { number, count: stripes.count(), why: why.to_string() },
+            None => why,
+        };
+        let why = self.fault.get_or_init(|| why).clone();
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        stripes.shut(rustix::net::Shutdown::Both);
+        why
     }
 }

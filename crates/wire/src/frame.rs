@@ -36,6 +36,22 @@
 //! to put into ours what it could not before. **Segment** hands a segment of slots over (one descriptor), **share** the
 //! sender's ring and bells (two descriptors), which the other end answers by **shared**.
 //!
+//! A link of several streams (see `titin_transport::Link`) has further ones:
+//!
+//! | offset | streams (13)                         | join (14)           | piece (15)               |
+//! | ------ | ------------------------------------ | ------------------- | ------------------------ |
+//! | 8      | 0                                    | 0                   | conduit                  |
+//! | 24     | key of the link                      | key of the link     | sequence number          |
+//! | 32     | further streams, at most 256         | number of this one  | bytes of payload here    |
+//! | 40     | bytes per second, at most; or 0      | 0                   | offset of these          |
+//! | 48     | u64: bytes of a socket's send buffer | 0                   | u64: bytes in all        |
+//! | 56     | u64: of its receive buffer; or 0     | 0                   | 0                        |
+//!
+//! **Streams** is the first frame on the first stream, from the dialler; the listener sends it back, and then the dialler
+//! opens the further streams, on each of which **join** is the first frame. A **piece** belongs to a message whose data frame,
+//! on the first stream, has no payload though the message has some. Pieces come on any of the further streams and in any order,
+//! also before that data frame; each byte comes once.
+//!
 //! A **message** is one data frame and as many more frames as its payload needs; the pieces of one message come in
 //! order, those of different conduits interleave. Sequence numbers count from 0 per conduit. An **acknowledgement**
 //! is cumulative and end to end: the receiving instance holds the first `received` messages and its program has
@@ -51,6 +67,9 @@ pub const HEADER: usize = 64;
 
 /// Payloads are cut into pieces of at most this many bytes by senders, so that others get their turn on a link.
 pub const PIECE: usize = 1 << 20;
+
+/// Further streams that a link has at most.
+pub const MAX_STREAMS: u64 = 256;
 
 /// Longest metadata that a decoder accepts.
 pub const MAX_META: u32 = 16 << 20;
@@ -187,6 +206,39 @@ pub enum Frame {
     },
     /// What was shared is in use.
     Shared,
+    /// A link is to have further streams, and its sockets these settings; 0 leaves one to the system.
+    Streams {
+        /// Names the link to those that join it.
+        key: u64,
+        /// How many.
+        count: u64,
+        /// Bytes per second that each end sends at most.
+        pacing: u64,
+        /// Bytes of a socket's send buffer.
+        send_buffer: u64,
+        /// Bytes of a socket's receive buffer.
+        receive_buffer: u64,
+    },
+    /// This is a further stream of a link.
+    Join {
+        /// Which link.
+        key: u64,
+        /// Number of the stream, from 1.
+        number: u64,
+    },
+    /// A piece of a message that comes over several streams; `body` bytes of payload follow.
+    Piece {
+        /// The conduit.
+        conduit: ConduitId,
+        /// The message's number.
+        sequence: u64,
+        /// Bytes of payload in this frame.
+        body: u64,
+        /// Where in the message's payload they belong.
+        offset: u64,
+        /// Bytes of payload in the whole message.
+        total: u64,
+    },
 }
 
 /// How far the receiving end of a conduit has come.
@@ -324,6 +376,26 @@ impl Header {
             10 => Ok(Frame::Segment { first: self.sequence, size: self.body, count: self.total }),
             11 => Ok(Frame::Share { ring: self.sequence, slots: self.body }),
             12 => Ok(Frame::Shared),
+            13 if self.body > MAX_STREAMS => wrong(format!("{} streams, at most {MAX_STREAMS}", self.body)),
+            13 => Ok(Frame::Streams {
+                key: self.sequence,
+                count: self.body,
+                pacing: self.total,
+                send_buffer: self.stamp,
+                receive_buffer: self.next,
+            }),
+            14 if self.body == 0 || self.body > MAX_STREAMS => wrong(format!("stream {}", self.body)),
+            14 => Ok(Frame::Join { key: self.sequence, number: self.body }),
+            15 if self.body == 0 || self.total.checked_add(self.body).is_none_or(|end| end > self.stamp) => {
+                wrong(format!("{} bytes at {} in a message of {}", self.body, self.total, self.stamp))
+            }
+            15 => Ok(Frame::Piece {
+                conduit,
+                sequence: self.sequence,
+                body: self.body,
+                offset: self.total,
+                total: self.stamp,
+            }),
             kind => wrong(format!("unknown kind {kind}")),
         }
     }
@@ -372,6 +444,19 @@ impl From<&Frame> for Header {
             }
             Frame::Share { ring, slots } => Header { kind: 11, sequence: ring, body: slots, ..empty },
             Frame::Shared => Header { kind: 12, ..empty },
+            Frame::Streams { key, count, pacing, send_buffer, receive_buffer } => Header {
+                kind: 13,
+                sequence: key,
+                body: count,
+                total: pacing,
+                stamp: send_buffer,
+                next: receive_buffer,
+                ..empty
+            },
+            Frame::Join { key, number } => Header { kind: 14, sequence: key, body: number, ..empty },
+            Frame::Piece { conduit, sequence, body, offset, total } => {
+                Header { kind: 15, conduit: conduit.0, sequence, body, total: offset, stamp: total, ..empty }
+            }
         }
     }
 }
@@ -431,6 +516,9 @@ mod tests {
             Frame::Segment { first: 1, size: 2, count: 3 },
             Frame::Share { ring: 4, slots: 5 },
             Frame::Shared,
+            Frame::Streams { key: 1, count: 2, pacing: 3, send_buffer: 4, receive_buffer: 5 },
+            Frame::Join { key: 1, number: 256 },
+            Frame::Piece { conduit, sequence: 1, body: 2, offset: 3, total: 5 },
         ];
         for frame in frames {
             assert_eq!(Header::decode(&Header::from(&frame).encode()).unwrap().frame().unwrap(), frame);
@@ -446,6 +534,16 @@ mod tests {
         assert!(Header { kind: 2, body: 2, total: u64::MAX, ..header }.frame().is_err());
         assert!(Header { kind: 77, ..header }.frame().unwrap_err().to_string().contains("unknown kind 77"));
         assert!(Header::decode(&[0; 63]).is_err());
+        let piece =
+            |body, offset, total| Frame::Piece { conduit: ConduitId(1), sequence: 0, body, offset, total };
+        for wrong in [piece(0, 0, 1), piece(2, 0, 1), piece(1, 1, 1), piece(u64::MAX, 1, u64::MAX)] {
+            assert!(Header::from(&wrong).frame().is_err(), "{wrong:?}");
+        }
+        for wrong in [Frame::Join { key: 1, number: 0 }, Frame::Join { key: 1, number: 257 }] {
+            assert!(Header::from(&wrong).frame().is_err(), "{wrong:?}");
+        }
+        let crowd = Frame::Streams { key: 1, count: 257, pacing: 0, send_buffer: 0, receive_buffer: 0 };
+        assert!(Header::from(&crowd).frame().unwrap_err().to_string().contains("at most 256"));
     }
 
     proptest! {

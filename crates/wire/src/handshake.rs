@@ -2,7 +2,8 @@
 //!
 //! Four messages of fixed size; the numbers are little-endian:
 //!
-//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data), 7 × 0, u16 lowest and u16 highest
+//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with settings
+//!    or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest
 //!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
 //! 2. listener → dialler, 64 bytes: the same with its own versions and random bytes.
 //! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
@@ -35,6 +36,17 @@ pub enum Purpose {
     Control = 1,
     /// Two programs.
     Data = 2,
+    /// Two programs, where settings of the link come first and further streams may join it.
+    Streams = 3,
+    /// A further stream of a link.
+    Stream = 4,
+}
+
+impl Purpose {
+    /// What the link is for that such a connection is, or belongs to.
+    pub fn of_link(self) -> Self {
+        if self == Purpose::Control { self } else { Purpose::Data }
+    }
 }
 
 /// What both ends agreed on.
@@ -216,6 +228,8 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
     let purpose = match purpose {
         1 => Purpose::Control,
         2 => Purpose::Data,
+        3 => Purpose::Streams,
+        4 => Purpose::Stream,
         other => return Err(Malformed::new("greeting", format!("unknown purpose {other}")).into()),
     };
     let version = |at: usize| u16::from_le_bytes([theirs[at], theirs[at + 1]]);

@@ -21,7 +21,7 @@ use titin_wire::handshake::{Agreement, Handshake, Purpose, Refusal};
 use crate::Lost;
 use crate::descriptors::Held;
 use crate::shm::{Channel, Offer, Taken};
-use crate::tcp::{self, Inbound, Link, LinkId, Reader, Sinks};
+use crate::tcp::{self, Inbound, Link, LinkId, LinkSettings, Reader, Sinks};
 
 /// How long one address may take to answer, handshake included.
 const DIAL_TIME: Duration = Duration::from_secs(10);
@@ -34,6 +34,12 @@ pub(super) struct Pending {
     pub(super) heard: bool,
     /// What we wanted when we dialled; `None` for a stranger that has come to a listener.
     dialled: Option<Dialled>,
+    /// What it is to join, where we dialled for that.
+    pub(super) joins: Option<Joining>,
+    /// Since when we try.
+    since: Instant,
+    /// What was agreed on, where there is more to say.
+    agreed: Option<Agreement>,
     /// The handshake, once connected, and bytes that came behind it.
     shake: Option<(Handshake, Vec<u8>)>,
     /// Where memory is to be shared: how far that has come.
@@ -67,10 +73,45 @@ impl fmt::Display for Target {
     }
 }
 
+/// A further stream on its way to its link.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Joining {
+    /// Which of those that gather.
+    pub(super) token: u64,
+    pub(super) key: u64,
+    /// From 1.
+    pub(super) number: u64,
+}
+
+impl Joining {
+    /// Why its link does not come about.
+    pub(super) fn lost(&self, why: Lost) -> Lost {
+        match why {
+            Lost::Refused(_) => why,
+            why => Lost::System(format!("stream {}: {why}", self.number)),
+        }
+    }
+}
+
+/// What a link is to have beside its first stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    pub(super) agreement: Agreement,
+    /// Names it to further streams.
+    pub(super) key: u64,
+    /// How many there are to be.
+    pub(super) count: u64,
+    pub(super) settings: LinkSettings,
+}
+
 /// A wish for a link: addresses that may serve, tried one after the other.
 pub(super) struct Dialled {
     purpose: Purpose,
     tag: u128,
+    settings: LinkSettings,
+    /// Further streams, once it is known how many.
+    further: u64,
+    key: u64,
     untried: VecDeque<Target>,
     /// The one that is being tried.
     trying: Option<Target>,
@@ -83,11 +124,32 @@ pub(super) enum Step {
     Wait,
     /// Both ends have proved themselves.
     Agreed(Agreement),
+    /// They have, and this is what the link is to have.
+    Gather(Wish),
+    /// The other end has proved itself, and is a further stream of the link of this key.
+    Join(u64, u64),
+    /// This is the further stream that we wanted.
+    Joined(Joining),
 }
 
 impl Dialled {
-    pub(super) fn new(addresses: Vec<Target>, purpose: Purpose, tag: u128) -> Self {
-        Dialled { purpose, tag, untried: addresses.into(), trying: None, failures: Vec::new() }
+    pub(super) fn new(addresses: Vec<Target>, purpose: Purpose, tag: u128, settings: LinkSettings) -> Self {
+        let key = titin_wire::EndpointId::random().0 as u64;
+        let (untried, trying, failures) = (addresses.into(), None, Vec::new());
+        Dialled { purpose, tag, settings, further: 0, key, untried, trying, failures }
+    }
+
+    /// What the connection that has come about is for; it took so long.
+    fn connected(&mut self, time: Duration) -> Purpose {
+        let (Purpose::Data, Some(Target::Tcp(address))) = (self.purpose, &self.trying) else {
+            return self.purpose;
+        };
+        self.further = self.settings.further(address, time);
+        if self.further > 0 || self.settings.says_something() { Purpose::Streams } else { Purpose::Data }
+    }
+
+    fn wish(&self) -> Frame {
+        self.settings.frame(self.key, self.further)
     }
 
     /// Begins to connect to the next address that can be tried.
@@ -96,13 +158,16 @@ impl Dialled {
     /// The tag, and what to tell, if there is none.
     pub(super) fn next(mut self) -> Result<Pending, (u128, Lost)> {
         while let Some(peer) = self.untried.pop_front() {
-            match connect(&peer) {
+            match connect(&peer, &self.settings) {
                 Ok(socket) => {
-                    let deadline = Instant::now() + DIAL_TIME;
                     let sharing = matches!(peer, Target::Shm(_)).then(Sharing::default);
                     self.trying = Some(peer);
-                    let (heard, dialled, shake) = (false, Some(self), None);
-                    return Ok(Pending { socket, deadline, heard, dialled, shake, sharing });
+                    let dialled = Some(self);
+                    return Ok(Pending {
+                        dialled,
+                        sharing,
+                        ..Pending::new(socket, Instant::now() + DIAL_TIME)
+                    });
                 }
                 Err(error) => self.failures.push((peer, error.into())),
             }
@@ -128,6 +193,12 @@ impl Dialled {
 }
 
 impl Pending {
+    fn new(socket: Held, deadline: Instant) -> Self {
+        let (heard, since) = (false, Instant::now());
+        let (dialled, joins, agreed, shake, sharing) = (None, None, None, None, None);
+        Pending { socket, deadline, heard, dialled, joins, since, agreed, shake, sharing }
+    }
+
     /// A stranger that has come to a listener.
     pub(super) fn accepted(socket: Held, shares: bool, secret: &Secret, deadline: Instant) -> Self {
         if !shares {
@@ -135,12 +206,23 @@ impl Pending {
         }
         let shake = Some((Handshake::listen(secret.clone()), Vec::new()));
         let sharing = shares.then(Sharing::default);
-        Pending { socket, deadline, heard: false, dialled: None, shake, sharing }
+        Pending { shake, sharing, ..Pending::new(socket, deadline) }
+    }
+
+    /// A further stream of the link that this has become the first stream of.
+    ///
+    /// # Errors
+    /// [`Lost`] if there cannot be one.
+    pub(super) fn further(&self, joining: Joining, settings: &LinkSettings) -> Result<Self, Lost> {
+        let peer = self.dialled.as_ref().and_then(|dialled| dialled.trying.as_ref());
+        let socket = connect(peer.ok_or(Lost::Closed)?, settings)?;
+        let (joins, deadline) = (Some(joining), Instant::now() + DIAL_TIME);
+        Ok(Pending { joins, ..Pending::new(socket, deadline) })
     }
 
     /// Whether it has come to us.
     pub(super) fn stranger(&self) -> bool {
-        self.dialled.is_none()
+        self.dialled.is_none() && self.joins.is_none()
     }
 
     /// Gives this socket up. What was dialled goes on with its next address, if it was dialled.
@@ -174,12 +256,16 @@ impl Pending {
             ahead.extend_from_slice(&bytes[..count]);
             return sharing.advance(&self.socket, ahead);
         }
+        if self.agreed.is_some() {
+            ahead.extend_from_slice(&bytes[..count]);
+            return self.hear();
+        }
         let progress = shake.advance(&bytes[..count])?;
         ahead.extend_from_slice(&bytes[progress.used..count]);
         write_whole(&self.socket, &progress.reply)?;
         match (progress.agreed, &mut self.sharing) {
             (None, _) => Ok(Step::Wait),
-            (Some(agreement), None) => Ok(Step::Agreed(agreement)),
+            (Some(agreement), None) => self.settle(agreement),
             (Some(agreement), Some(sharing)) => {
                 sharing.begin(&self.socket, agreement)?;
                 sharing.advance(&self.socket, ahead)
@@ -187,18 +273,87 @@ impl Pending {
         }
     }
 
+    /// Goes on behind the proofs: says what more there is to say, or waits for it.
+    fn settle(&mut self, agreement: Agreement) -> Result<Step, Lost> {
+        if let Some(joins) = self.joins {
+            let frame = Frame::Join { key: joins.key, number: joins.number };
+            write_whole(&self.socket, &Header::from(&frame).encode())?;
+            return Ok(Step::Joined(joins));
+        }
+        if matches!(agreement.purpose, Purpose::Control | Purpose::Data) {
+            return Ok(Step::Agreed(agreement));
+        }
+        self.agreed = Some(agreement);
+        if let Some(dialled) = &self.dialled {
+            write_whole(&self.socket, &Header::from(&dialled.wish()).encode())?;
+        }
+        self.hear()
+    }
+
+    /// Goes on with what the other end has said about streams.
+    fn hear(&mut self) -> Result<Step, Lost> {
+        let (Some(agreement), Some((_, ahead))) = (self.agreed, &mut self.shake) else {
+            return Ok(Step::Wait);
+        };
+        let Some(header) = ahead.first_chunk::<HEADER>() else { return Ok(Step::Wait) };
+        let (header, frame) = (*header, Header::decode(header)?.frame()?);
+        ahead.drain(..HEADER);
+        match (frame, agreement.purpose, &self.dialled) {
+            (Frame::Streams { key, count, .. }, Purpose::Streams, Some(dialled))
+                if frame == dialled.wish() =>
+            {
+                Ok(Step::Gather(Wish { agreement, key, count, settings: dialled.settings }))
+            }
+            (Frame::Streams { key, count, pacing, send_buffer, receive_buffer }, Purpose::Streams, None) => {
+                let settings = LinkSettings::told(pacing, send_buffer, receive_buffer);
+                settings.size(&self.socket);
+                write_whole(&self.socket, &header)?;
+                Ok(Step::Gather(Wish { agreement, key, count, settings }))
+            }
+            (Frame::Join { key, number }, Purpose::Stream, None) => Ok(Step::Join(key, number)),
+            _ => {
+                Err(titin_wire::Malformed::new("frame", format!("{frame:?} before all streams are there"))
+                    .into())
+            }
+        }
+    }
+
     fn connected(&mut self, secret: &Secret) -> Result<Step, Lost> {
         sockopt::socket_error(&self.socket)??;
-        let dialled = self.dialled.as_ref().expect("only who dials connects");
-        let (shake, hello) = Handshake::dial(secret.clone(), dialled.purpose);
+        let purpose = match &mut self.dialled {
+            Some(dialled) => dialled.connected(self.since.elapsed()),
+            None => Purpose::Stream,
+        };
+        let (shake, hello) = Handshake::dial(secret.clone(), purpose);
         write_whole(&self.socket, &hello)?;
         self.shake = Some((shake, Vec::new()));
         Ok(Step::Wait)
     }
 
-    /// The link that it has become, after the handshake.
-    pub(super) fn open(self, id: LinkId, epoll: &Arc<Held>, sinks: &Arc<Sinks>) -> Arc<Link> {
-        let ahead = self.shake.map(|(_, ahead)| ahead).unwrap_or_default();
+    /// The bytes that came behind all that was said so far.
+    fn ahead(&mut self) -> Vec<u8> {
+        self.shake.take().map(|(_, ahead)| ahead).unwrap_or_default()
+    }
+
+    /// The link that it has become, after the handshake, with further streams.
+    ///
+    /// # Errors
+    /// If the system refuses descriptors; with the tag, if it was dialled.
+    pub(super) fn open(
+        mut self,
+        further: Vec<Pending>,
+        id: LinkId,
+        epoll: &Arc<Held>,
+        sinks: &Arc<Sinks>,
+    ) -> Result<Arc<Link>, (Option<u128>, Lost)> {
+        let ahead = self.ahead();
+        let (further, further_ahead): (Vec<_>, Vec<_>) = further
+            .into_iter()
+            .map(|mut pending| {
+                let ahead = pending.ahead();
+                (pending.socket, ahead)
+            })
+            .unzip();
         let tag = self.dialled.as_ref().map(|dialled| dialled.tag);
         let detour = self.dialled.and_then(|dialled| dialled.detour());
         let (files, shared) =
@@ -208,8 +363,10 @@ impl Pending {
             let pool = sinks.exchange.as_ref()?.pool().clone();
             Some(Channel::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks)))
         };
-        let inbound = Inbound::new(Reader::new(&ahead), files.unwrap_or_default(), sinks);
-        Link::new(id, tag, self.socket, epoll, inbound, channel, detour)
+        let reader = Reader::with_streams(&ahead, &further_ahead);
+        let inbound = Inbound::new(reader, files.unwrap_or_default(), sinks);
+        let link = Link::new(id, tag, (self.socket, further), epoll, inbound, channel, detour);
+        link.map_err(|why| (tag, why))
     }
 }
 
@@ -255,7 +412,7 @@ impl Sharing {
     }
 }
 
-fn connect(peer: &Target) -> Result<Held, Errno> {
+fn connect(peer: &Target, settings: &LinkSettings) -> Result<Held, Errno> {
     let peer = match peer {
         Target::Tcp(peer) => peer,
         Target::Shm(path) => return connect_local(path),
@@ -264,6 +421,8 @@ fn connect(peer: &Target) -> Result<Held, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = Held::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
     prepare(&socket);
+    // Before the connection is made, since the two ends agree then on how large a window can be.
+    settings.size(&socket);
     match net::connect(&socket, peer) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(error),

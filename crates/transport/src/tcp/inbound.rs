@@ -6,15 +6,22 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
+use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
+use super::stripes::Stripes;
 use super::{Link, Reader, Received};
 use crate::descriptors::Held;
 use crate::{Exchange, Handler, Lost};
 
 /// What is read from one link before others get their turn.
 const TURN: usize = 4 << 20;
+
+/// Further streams that are looked at in one turn.
+const STREAMS: usize = 16;
+
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Where what comes in on the links of a process goes.
 pub(crate) struct Sinks {
@@ -29,6 +36,8 @@ pub(crate) struct Inbound {
     /// Descriptors that came, for frames that are still to be read.
     files: VecDeque<OwnedFd>,
     sinks: Weak<Sinks>,
+    /// Whether further streams have been read.
+    begun: bool,
     /// Why nothing more can be read. The reactor is told when it comes to read.
     lost: Option<Lost>,
 }
@@ -36,7 +45,8 @@ pub(crate) struct Inbound {
 impl Inbound {
     /// Goes on behind a handshake, with which descriptors of the first frames may have come.
     pub(crate) fn new(reader: Reader, files: VecDeque<OwnedFd>, sinks: &Arc<Sinks>) -> Self {
-        Inbound { reader, received: Vec::new(), files, sinks: Arc::downgrade(sinks), lost: None }
+        let (received, sinks) = (Vec::new(), Arc::downgrade(sinks));
+        Inbound { reader, received, files, sinks, begun: false, lost: None }
     }
 
     /// Reads what is there, up to the length of a turn, and hands on what is complete. Gives the number of bytes.
@@ -49,6 +59,14 @@ impl Inbound {
         }
         // The reactor has ended.
         let Some(sinks) = self.sinks.upgrade() else { return Err(Lost::Closed) };
+        let outcome = self.pour_stream(link, &sinks).and_then(|count| match &link.stripes {
+            Some(stripes) => Ok(count + self.pour_stripes(link, stripes, &sinks)?),
+            None => Ok(count),
+        });
+        outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
+    }
+
+    fn pour_stream(&mut self, link: &Arc<Link>, sinks: &Sinks) -> Result<usize, Lost> {
         let mut turn = 0;
         loop {
             let files = &mut self.files;
@@ -56,21 +74,68 @@ impl Inbound {
                 None => read(link.socket(), slices),
                 Some(_) => read_with_files(link.socket(), slices, files),
             });
-            let handed =
-                self.received.drain(..).try_for_each(|item| sinks.hand_on(link, item, &mut self.files));
-            match handed.and(outcome) {
-                Ok((count, more)) => {
-                    turn += count;
-                    if !more || turn > TURN {
-                        return Ok(turn);
-                    }
-                }
-                Err(lost) => {
-                    self.lost = Some(lost.clone());
-                    return Err(lost);
-                }
+            self.hand_on(link, sinks)?;
+            let (count, more) = outcome?;
+            turn += count;
+            if !more || turn > TURN {
+                return Ok(turn);
             }
         }
+    }
+
+    /// Reads what is there on the further streams, and writes what waits for them.
+    fn pour_stripes(&mut self, link: &Arc<Link>, stripes: &Stripes, sinks: &Sinks) -> Result<usize, Lost> {
+        // What came in behind the handshake was never parsed, and no event announces it.
+        if !std::mem::replace(&mut self.begun, true) {
+            for number in 1..=stripes.count() {
+                self.reader.read_stream(number, &mut self.received, |_| Ok(0))?;
+            }
+            self.hand_on(link, sinks)?;
+        }
+        let mut events = Vec::with_capacity(STREAMS);
+        match epoll::wait(stripes.bundle(), rustix::buffer::spare_capacity(&mut events), Some(&NOW)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let events: Vec<_> = events.iter().map(|event| (event.data.u64() as usize, event.flags)).collect();
+        if events.iter().any(|(_, flags)| flags.contains(epoll::EventFlags::OUT)) {
+            stripes.flush();
+        }
+        let mut turn = 0;
+        let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        for (number, _) in events.into_iter().filter(|(_, flags)| flags.intersects(readable)) {
+            let mut share = 0;
+            loop {
+                let fill = |slices: &mut [IoSliceMut<'_>]| read(stripes.socket(number), slices);
+                let outcome = self.reader.read_stream(number, &mut self.received, fill);
+                self.hand_on(link, sinks)?;
+                match outcome {
+                    Ok((count, more)) => {
+                        share += count;
+                        if !more || share > TURN / STREAMS {
+                            break;
+                        }
+                    }
+                    // The first stream says how the link ends. This one has brought all that it should.
+                    Err(Lost::Closed) if self.reader.is_between_frames(number) => {
+                        stripes.leave(number);
+                        break;
+                    }
+                    Err(Lost::Malformed(wrong)) => return Err(wrong.into()),
+                    Err(_) if has_ended(link.socket()) => return Err(Lost::Closed),
+                    Err(lost) => {
+                        let (count, why) = (stripes.count(), lost.to_string());
+                        return Err(Lost::Stream { number, count, why });
+                    }
+                }
+            }
+            turn += share;
+        }
+        Ok(turn)
+    }
+
+    fn hand_on(&mut self, link: &Arc<Link>, sinks: &Sinks) -> Result<(), Lost> {
+        self.received.drain(..).try_for_each(|item| sinks.hand_on(link, item, &mut self.files))
     }
 }
 
@@ -150,6 +215,12 @@ pub(crate) fn read_with_files(
         }
         return Ok(count);
     }
+}
+
+/// Whether the other end has closed a connection, and all that it said has been read.
+pub(super) fn has_ended(socket: &Held) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    !matches!(rustix::net::recv(socket, &mut [0u8], flags), Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
 }
 
 /// Reads without blocking; 0 if nothing is there.

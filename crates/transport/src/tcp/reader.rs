@@ -1,6 +1,7 @@
 //! The reading side of a link: bytes become messages. Long payloads are read straight into their final place.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::IoSliceMut;
 use std::sync::Arc;
 
@@ -8,9 +9,13 @@ use titin_wire::frame::{Ack, Frame, HEADER, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
+use super::striped::{Held, Order, Striped};
 use crate::{Filling, Lost, Message};
 
 const SCRATCH: usize = 64 << 10;
+
+/// Further streams bring little but headers that is not read straight into its place.
+const FURTHER_SCRATCH: usize = 4 << 10;
 
 /// What came in on a link.
 #[derive(Debug)]
@@ -40,12 +45,20 @@ pub enum Received {
 
 /// Turns the bytes of one link into what they say. Knows no socket: whoever reads gives it a function that does.
 pub struct Reader {
+    streams: Vec<Stream>,
+    /// Messages of which some pieces have arrived, but for the one whose piece is under way.
+    parted: HashMap<ConduitId, Assembly>,
+    /// Messages that come over several streams, of which not everything has arrived.
+    striped: HashMap<(ConduitId, u64), Striped>,
+    /// What has to wait for those of them that were sent before it.
+    order: Order,
+}
+
+struct Stream {
     scratch: Vec<u8>,
     start: usize,
     end: usize,
     state: State,
-    /// Messages of which some pieces have arrived, but for the one whose piece is under way.
-    parted: HashMap<ConduitId, Assembly>,
 }
 
 enum State {
@@ -53,6 +66,7 @@ enum State {
     Meta { head: Head, meta: usize, body: u64, total: u64 },
     Control { length: usize, body: Vec<u8> },
     Body { assembly: Assembly, left: usize },
+    Piece { message: (ConduitId, u64), at: usize, left: usize },
 }
 
 /// A message whose bytes have not all arrived.
@@ -66,9 +80,18 @@ struct Assembly {
 impl Reader {
     /// A reader that begins with bytes that were read past the handshake.
     pub fn new(ahead: &[u8]) -> Self {
-        let mut scratch = vec![0; SCRATCH.max(ahead.len())];
-        scratch[..ahead.len()].copy_from_slice(ahead);
-        Reader { scratch, start: 0, end: ahead.len(), state: State::Header, parted: HashMap::new() }
+        Reader::with_streams(ahead, &[])
+    }
+
+    /// A reader of a link with further streams, each of which begins with such bytes.
+    pub fn with_streams(ahead: &[u8], further: &[Vec<u8>]) -> Self {
+        let further = further.iter().map(|ahead| Stream::new(ahead, FURTHER_SCRATCH));
+        Reader {
+            streams: std::iter::once(Stream::new(ahead, SCRATCH)).chain(further).collect(),
+            parted: HashMap::new(),
+            striped: HashMap::new(),
+            order: Order::default(),
+        }
     }
 
     /// Reads once by means of `fill`, which puts bytes into the slices in their order and says how many, and appends
@@ -82,84 +105,130 @@ impl Reader {
         out: &mut Vec<Received>,
         fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
     ) -> Result<(usize, bool), Lost> {
+        self.read_stream(0, out, fill)
+    }
+
+    /// As [`Reader::read`], from the stream of this number.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_stream(
+        &mut self,
+        number: usize,
+        out: &mut Vec<Received>,
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
+    ) -> Result<(usize, bool), Lost> {
         // What came in behind the handshake was never parsed.
-        self.parse(out)?;
+        self.parse(number, out)?;
+        let Stream { scratch, start, end, state } = &mut self.streams[number];
         // After parsing, fewer bytes than a header or its metadata need are left; keep them at the beginning.
-        self.scratch.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        if self.end == self.scratch.len() {
-            self.scratch.resize(2 * self.end, 0);
+        scratch.copy_within(*start..*end, 0);
+        *end -= *start;
+        *start = 0;
+        if *end == scratch.len() {
+            scratch.resize(2 * *end, 0);
         }
-        let spare = &mut self.scratch[self.end..];
-        let (direct, ahead) = match &mut self.state {
+        let spare = &mut scratch[*end..];
+        let header = HEADER.min(spare.len());
+        let (direct, ahead) = match state {
             State::Body { assembly, left } => {
                 // Behind a piece that is not the last comes the header of the next, most likely; its payload is to
                 // go straight into its place as well.
                 let last = assembly.body.filled() as u64 + *left as u64 == assembly.total;
-                let ahead = if last { spare.len() } else { HEADER.min(spare.len()) };
+                let ahead = if last { spare.len() } else { header };
                 (&mut assembly.body.rest()[..*left], &mut spare[..ahead])
             }
+            State::Piece { message, at, left } => {
+                let striped = self.striped.get_mut(message).expect("it is there until it is whole");
+                (striped.place(*at, *left), &mut spare[..header])
+            }
+            _ if number > 0 => (&mut [][..], &mut spare[..header]),
             _ => (&mut [][..], spare),
         };
         let (wanted, room) = (direct.len(), direct.len() + ahead.len());
         let count = fill(&mut [IoSliceMut::new(direct), IoSliceMut::new(ahead)])?;
+        *end += count.saturating_sub(wanted);
         if wanted > 0 {
-            self.advance(count.min(wanted), out);
+            self.advance(number, count.min(wanted), out);
         }
-        self.end += count.saturating_sub(wanted);
-        self.parse(out)?;
+        self.parse(number, out)?;
         Ok((count, count == room))
     }
 
-    fn parse(&mut self, out: &mut Vec<Received>) -> Result<(), Lost> {
+    /// Whether a stream has ended where nothing is missing.
+    pub(super) fn is_between_frames(&self, number: usize) -> bool {
+        let stream = &self.streams[number];
+        matches!(stream.state, State::Header) && stream.start == stream.end
+    }
+
+    fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
         loop {
-            let bytes = &self.scratch[self.start..self.end];
-            match &mut self.state {
+            let Stream { scratch, start, end, state } = &mut self.streams[number];
+            let bytes = &scratch[*start..*end];
+            match state {
                 State::Header => {
                     if bytes.len() < HEADER {
                         return Ok(());
                     }
                     let frame = Header::decode(bytes)?.frame()?;
-                    self.start += HEADER;
-                    self.begin(frame, out)?;
+                    *start += HEADER;
+                    self.streams[number].state = self.begin(number, frame, out)?;
                 }
                 State::Meta { head, meta, body, total } => {
                     if bytes.len() < *meta {
                         return Ok(());
                     }
                     let fields = Arc::new(Meta::decode(&bytes[..*meta], *total)?);
-                    self.start += *meta;
-                    let (head, total) = (*head, *total);
+                    *start += *meta;
+                    let (head, body, total) = (*head, *body, *total);
+                    if self.streams.len() > 1 && body == 0 && total > 0 {
+                        self.streams[number].state = State::Header;
+                        self.announce(head, fields, total, out)?;
+                        continue;
+                    }
                     let assembly = Assembly { head, meta: fields, body: Filling::new(total)?, total };
-                    self.state = State::Body { assembly, left: *body as usize };
-                    self.advance(0, out);
+                    self.streams[number].state = State::Body { assembly, left: body as usize };
+                    self.advance(number, 0, out);
                 }
                 State::Control { length, body } => {
                     let take = bytes.len().min(*length - body.len());
                     body.extend_from_slice(&bytes[..take]);
-                    self.start += take;
+                    *start += take;
                     if body.len() < *length {
                         return Ok(());
                     }
                     out.push(Received::Control(std::mem::take(body)));
-                    self.state = State::Header;
+                    *state = State::Header;
                 }
-                State::Body { assembly, left } => {
+                State::Body { left, .. } | State::Piece { left, .. } => {
                     if bytes.is_empty() {
                         return Ok(());
                     }
                     let take = bytes.len().min(*left);
-                    assembly.body.rest()[..take].copy_from_slice(&bytes[..take]);
-                    self.start += take;
-                    self.advance(take, out);
+                    match state {
+                        State::Body { assembly, .. } => {
+                            assembly.body.rest()[..take].copy_from_slice(&bytes[..take]);
+                        }
+                        State::Piece { message, at, .. } => {
+                            let striped =
+                                self.striped.get_mut(message).expect("it is there until it is whole");
+                            striped.place(*at, take).copy_from_slice(&bytes[..take]);
+                        }
+                        _ => {}
+                    }
+                    *start += take;
+                    self.advance(number, take, out);
                 }
             }
         }
     }
 
-    fn begin(&mut self, frame: Frame, out: &mut Vec<Received>) -> Result<(), Lost> {
-        self.state = State::Header;
+    /// What a frame begins on the stream of this number.
+    fn begin(&mut self, number: usize, frame: Frame, out: &mut Vec<Received>) -> Result<State, Lost> {
+        if matches!(frame, Frame::Piece { .. }) != (number > 0) {
+            let why = format!("{frame:?} does not belong on stream {number} of {}", self.streams.len());
+            return Err(Malformed::new("frame", why).into());
+        }
         match frame {
             Frame::Data { head, meta, body, total } => {
                 if self.parted.contains_key(&head.conduit) {
@@ -167,7 +236,7 @@ impl Reader {
                         format!("a message on conduit {} begins before the last one has ended", head.conduit);
                     return Err(Malformed::new("frame", why).into());
                 }
-                self.state = State::Meta { head, meta: meta as usize, body, total };
+                return Ok(State::Meta { head, meta: meta as usize, body, total });
             }
             Frame::More { conduit, sequence, body, offset } => {
                 let follows = |assembly: &Assembly| {
@@ -182,38 +251,110 @@ impl Reader {
                     );
                     return Err(Malformed::new("frame", why).into());
                 };
-                self.state = State::Body { assembly, left: body as usize };
+                return Ok(State::Body { assembly, left: body as usize });
+            }
+            Frame::Piece { conduit, sequence, body, offset, total } => {
+                let message = (conduit, sequence);
+                self.striped(message, total)?.claim(offset, body).map_err(|why| {
+                    let why = format!("message {sequence} on conduit {conduit}: {why}");
+                    Malformed::new("piece", why)
+                })?;
+                return Ok(State::Piece { message, at: offset as usize, left: body as usize });
             }
             Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
-            Frame::End { conduit, sequence } => out.push(Received::Ended(conduit, sequence)),
+            Frame::End { conduit, sequence } => self.order.pass(conduit, Held::End(sequence), out),
             Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
             Frame::Segment { first, size, count } => out.push(Received::Segment { first, size, count }),
             Frame::Look => out.push(Received::Look),
-            Frame::Placed { .. } | Frame::Elsewhere { .. } | Frame::Share { .. } | Frame::Shared => {
+            Frame::Placed { .. }
+            | Frame::Elsewhere { .. }
+            | Frame::Share { .. }
+            | Frame::Shared
+            | Frame::Streams { .. }
+            | Frame::Join { .. } => {
                 return Err(Malformed::new("frame", format!("{frame:?} does not belong on a socket")).into());
             }
             Frame::Control { body } => {
                 // Room is made as the bytes come in, not as the length claims.
-                self.state = State::Control { length: body as usize, body: Vec::new() };
+                return Ok(State::Control { length: body as usize, body: Vec::new() });
             }
         }
+        Ok(State::Header)
+    }
+
+    /// A message that comes over several streams: as far as it has arrived, or new.
+    fn striped(&mut self, message: (ConduitId, u64), total: u64) -> Result<&mut Striped, Lost> {
+        let striped = match self.striped.entry(message) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Striped::new(total)?),
+        };
+        if striped.total() == total {
+            return Ok(striped);
+        }
+        let (conduit, sequence) = message;
+        let why =
+            format!("message {sequence} on conduit {conduit} has {} bytes and {total}", striped.total());
+        Err(Malformed::new("piece", why).into())
+    }
+
+    /// Takes the head of a message in that comes over several streams.
+    fn announce(
+        &mut self,
+        head: Head,
+        meta: Arc<Meta>,
+        total: u64,
+        out: &mut Vec<Received>,
+    ) -> Result<(), Lost> {
+        let Head { conduit, sequence, .. } = head;
+        if !self.striped((conduit, sequence), total)?.announce(head, meta) {
+            let why = format!("number {sequence} on conduit {conduit} has begun before");
+            return Err(Malformed::new("message", why).into());
+        }
+        self.order.expect(conduit, sequence);
+        self.order.release(conduit, &mut self.striped, out);
         Ok(())
     }
 
     /// Counts bytes of the piece under way. Once that is whole, the message is handed on, or laid by for its next one.
-    fn advance(&mut self, count: usize, out: &mut Vec<Received>) {
-        let State::Body { assembly, left } = &mut self.state else { return };
-        assembly.body.advance(count);
-        *left -= count;
-        if *left > 0 {
-            return;
+    fn advance(&mut self, number: usize, count: usize, out: &mut Vec<Received>) {
+        let state = &mut self.streams[number].state;
+        match state {
+            State::Body { assembly, left } => {
+                assembly.body.advance(count);
+                *left -= count;
+                if *left > 0 {
+                    return;
+                }
+            }
+            State::Piece { message, at, left } => {
+                let (message, striped) = (*message, self.striped.get_mut(message));
+                *at += count;
+                *left -= count;
+                if *left == 0 {
+                    *state = State::Header;
+                }
+                if striped.is_some_and(|striped| striped.arrived(count)) {
+                    self.order.release(message.0, &mut self.striped, out);
+                }
+                return;
+            }
+            _ => return,
         }
-        let State::Body { assembly, .. } = std::mem::replace(&mut self.state, State::Header) else { return };
+        let State::Body { assembly, .. } = std::mem::replace(state, State::Header) else { return };
         if (assembly.body.filled() as u64) < assembly.total {
             self.parted.insert(assembly.head.conduit, assembly);
             return;
         }
         let Assembly { head, meta, body, .. } = assembly;
-        out.push(Received::Message(Message { head, meta, body: Arc::new(body.finish()) }));
+        let message = Message { head, meta, body: Arc::new(body.finish()) };
+        self.order.pass(message.head.conduit, Held::Message(message), out);
+    }
+}
+
+impl Stream {
+    fn new(ahead: &[u8], room: usize) -> Self {
+        let mut scratch = vec![0; room.max(ahead.len())];
+        scratch[..ahead.len()].copy_from_slice(ahead);
+        Stream { scratch, start: 0, end: ahead.len(), state: State::Header }
     }
 }

@@ -17,7 +17,7 @@ use crate::shm::Segment;
 use crate::{Buffer, Lost, Outgoing};
 
 /// The kernel takes this many pieces of memory in one call.
-const MAX_SLICES: usize = 64;
+pub(super) const MAX_SLICES: usize = 64;
 
 /// Frames that wait are put together up to this many bytes, so that small ones share a call.
 const BATCH: usize = 64 << 10;
@@ -32,8 +32,9 @@ pub(super) enum Left {
     Frame(Vec<u8>),
     /// A frame with which the descriptor of a segment goes.
     Handing(Vec<u8>, Arc<Segment>),
-    /// The end of a conduit, which goes behind its messages.
-    End(ConduitId, [u8; HEADER]),
+    /// The end of a conduit, or the head of a message whose payload goes by further streams: it goes behind the messages of
+    /// its conduit.
+    Behind(ConduitId, Vec<u8>),
 }
 
 /// What waits to be written on a link.
@@ -54,7 +55,7 @@ pub(super) struct Writer {
     pub(super) watched: bool,
 }
 
-/// A message, or what is left of one, in memory of our own; or the end of a conduit.
+/// A message, or what is left of one, in memory of our own; or a frame that goes behind those before it.
 enum Kept {
     Message {
         cut: Cut,
@@ -63,7 +64,7 @@ enum Kept {
         /// Where in the message `body` begins.
         start: u64,
     },
-    End([u8; HEADER]),
+    Frame(Vec<u8>),
 }
 
 /// Cuts a message into frames.
@@ -118,7 +119,7 @@ impl Writer {
             match item {
                 Left::Frame(frame) => self.urgent.push_back((frame, None)),
                 Left::Handing(frame, segment) => self.urgent.push_back((frame, Some(segment))),
-                Left::End(conduit, frame) => self.messages(conduit).push_back(Kept::End(frame)),
+                Left::Behind(conduit, frame) => self.messages(conduit).push_back(Kept::Frame(frame)),
             }
         }
     }
@@ -213,7 +214,7 @@ impl Writer {
         if let Some(first) = pieces.message.meta.supersedes {
             messages.retain(|message| match message {
                 Kept::Message { cut, .. } => cut.begun || cut.head.sequence < first,
-                Kept::End(_) => true,
+                Kept::Frame(_) => true,
             });
         }
         messages.push_back(kept);
@@ -241,7 +242,7 @@ impl Kept {
                 out.extend_from_slice(&body[at..at + piece as usize]);
                 cut.is_done()
             }
-            Kept::End(frame) => {
+            Kept::Frame(frame) => {
                 out.extend_from_slice(frame);
                 true
             }
@@ -319,7 +320,12 @@ impl<'a> Pieces<'a> {
 }
 
 /// Appends the slices that hold `length` bytes of the parts from `offset`.
-fn slice_parts<'a>(parts: &'a [IoSlice<'a>], mut offset: u64, mut length: u64, out: &mut Vec<IoSlice<'a>>) {
+pub(super) fn slice_parts<'a>(
+    parts: &'a [IoSlice<'a>],
+    mut offset: u64,
+    mut length: u64,
+    out: &mut Vec<IoSlice<'a>>,
+) {
     for part in parts {
         let size = part.len() as u64;
         if offset >= size {
@@ -337,7 +343,7 @@ fn slice_parts<'a>(parts: &'a [IoSlice<'a>], mut offset: u64, mut length: u64, o
 }
 
 /// Writes without blocking and without a signal, with a descriptor if one is to go; 0 if the socket is full.
-fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&OwnedFd>) -> Result<usize, Lost> {
+pub(super) fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&OwnedFd>) -> Result<usize, Lost> {
     let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);

@@ -1,0 +1,78 @@
+//! Somebody on the way between two hosts, who can cut connections.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use titin_wire::Address;
+
+/// Passes on what comes, connection by connection.
+pub struct Relay {
+    address: Address,
+    connections: Arc<Mutex<Vec<[TcpStream; 2]>>>,
+    admitted: Arc<AtomicUsize>,
+}
+
+impl Relay {
+    /// Passes on to this address.
+    pub fn start(to: Address) -> Self {
+        let Address::Tcp(host, port) = to else { panic!("{to} is not of tcp") };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let here = listener.local_addr().expect("bound");
+        let connections: Arc<Mutex<Vec<[TcpStream; 2]>>> = Arc::default();
+        let admitted = Arc::new(AtomicUsize::new(usize::MAX));
+        let (known, limit) = (connections.clone(), admitted.clone());
+        // Ends with the process; nothing comes any more once the test is over.
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let mut known = known.lock().expect("never poisoned");
+                if known.len() >= limit.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let far = TcpStream::connect((host.as_str(), port)).expect("somebody listens");
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone(), to.try_clone());
+                    let (from, to) = (from.expect("a descriptor"), to.expect("a descriptor"));
+                    std::thread::spawn(move || pass(from, to));
+                }
+                known.push([near, far]);
+            }
+        });
+        Relay { address: Address::Tcp(here.ip().to_string(), here.port()), connections, admitted }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        self.address.clone()
+    }
+
+    /// Lets only so many connections through.
+    pub fn admit(&self, count: usize) {
+        self.admitted.store(count, Ordering::SeqCst);
+    }
+
+    /// Cuts a connection, of those that were made in the order in which they were.
+    pub fn cut(&self, number: usize) {
+        self.connections.lock().expect("never poisoned")[number].iter().for_each(cut);
+    }
+
+    /// Cuts all connections, the first one first.
+    pub fn cut_all(&self) {
+        self.connections.lock().expect("never poisoned").iter().flatten().for_each(cut);
+    }
+}
+
+fn cut(socket: &TcpStream) {
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 64 << 10];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}
