@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 import time
 
-from benchmarks import check, conduits, death, harness, message, multicast, profiling, python_pair, rate, ring, start
+from benchmarks import (
+    check,
+    conduits,
+    death,
+    harness,
+    many,
+    message,
+    multicast,
+    profiling,
+    python_pair,
+    rate,
+    ring,
+    start,
+)
 
 QUESTIONS = {
     "message": message.main,
@@ -13,6 +26,7 @@ QUESTIONS = {
     "multicast": multicast.main,
     "conduits": conduits.main,
     "ring": ring.main,
+    "many": many.main,
     "profiling": profiling.main,
     "python_pair": python_pair.main,
     "start": start.main,

@@ -39,6 +39,13 @@ def build(name: str) -> Path:
 
 
 @functools.cache
+def library(name: str) -> Path:
+    """Compiles ``programs/NAME.c`` to a shared library of titin's."""
+    flags = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
+    return compiled(name, f"{name}.so", "cc", ["-shared", "-fPIC", *shlex.split(flags.stdout)])
+
+
+@functools.cache
 def rival(name: str, flavour: str) -> Path:
     """Compiles ``programs/NAME.c`` for ``openmpi``, ``mpich``, ``zmq`` or ``plain``; the executable."""
     packages()

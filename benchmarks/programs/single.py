@@ -1,0 +1,12 @@
+"""A Python program of benchmarks/many.py: the same in a process of its own."""
+
+import titin
+
+with titin.Instance() as instance:
+    while instance.reuse():
+        for operator in ("o_i", "s"):
+            for port in instance.ports.values():
+                if port.operator == operator == "o_i":
+                    instance.send(port, timestamp=0)
+                elif port.operator == operator:
+                    instance.receive(port)
