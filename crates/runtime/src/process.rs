@@ -75,6 +75,8 @@ pub(crate) struct Process {
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
     failed: AtomicBool,
+    /// Whether some process cannot be reached, for sure.
+    given_up: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -164,6 +166,7 @@ impl Process {
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
             failed: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             state: Mutex::default(),
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));
@@ -269,9 +272,13 @@ impl Process {
         // The manager's word on them may have come before this instance was there to hear it.
         let finished: Vec<&Arc<str>> =
             inner.neighbours.keys().filter(|peer| state.finished.contains(&***peer)).collect();
+        let first = state.instances.len() == 1;
         drop(state);
         finished.into_iter().for_each(|peer| inner.peer_finished(peer));
-        self.reactor().tick();
+        // From then on it looks by itself.
+        if first {
+            self.reactor().tick();
+        }
     }
 
     /// Lets an instance go.
@@ -317,6 +324,10 @@ impl Process {
 
     /// Why an instance cannot be reached, once it is sure that nobody explains it better.
     pub(crate) fn unreachable(&self, instance: &str) -> Option<Lost> {
+        // Every look for a message that is not there comes by here.
+        if !self.given_up.load(Ordering::Acquire) {
+            return None;
+        }
         let state = self.lock();
         let endpoint = *state.locations.get(instance)?;
         [Way::Best, Way::Tcp].into_iter().find_map(|way| match state.routes.get(&(endpoint, way))? {
@@ -386,7 +397,10 @@ impl Process {
             let tag = state.dialled.len() as u128 + 1;
             let route = match self.reactor().dial(&addresses, Purpose::Data, tag) {
                 Ok(()) => Route::Dialling,
-                Err(why) => Route::Given(why),
+                Err(why) => {
+                    self.given_up.store(true, Ordering::Release);
+                    Route::Given(why)
+                }
             };
             state.dialled.insert(tag, (endpoint, way));
             state.routes.insert((endpoint, way), route);
@@ -434,6 +448,7 @@ impl Process {
         }
         drop(state);
         if given {
+            self.given_up.store(true, Ordering::Release);
             self.ring_all();
         }
     }

@@ -1,6 +1,7 @@
 //! The conduit ends of a process, by number.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, RwLock};
 
 use titin_wire::ConduitId;
@@ -8,11 +9,33 @@ use titin_wire::ConduitId;
 use crate::shm::Pool;
 use crate::{Filling, Inbox, Window};
 
+type ByConduit<T> = HashMap<ConduitId, Arc<T>, BuildHasherDefault<Spread>>;
+
+/// Conduits are numbered from 0 on by the manager, so nobody can choose numbers that meet in the table; spreading them is
+/// enough, and every message is looked up by one.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // Fibonacci hashing: the table looks at the highest bits and at the lowest.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// All inboxes and windows of a process: where carriers find them.
 #[derive(Default)]
 pub struct Exchange {
-    inboxes: RwLock<HashMap<ConduitId, Arc<Inbox>>>,
-    windows: RwLock<HashMap<ConduitId, Arc<Window>>>,
+    inboxes: RwLock<ByConduit<Inbox>>,
+    windows: RwLock<ByConduit<Window>>,
     pool: Arc<Pool>,
 }
 

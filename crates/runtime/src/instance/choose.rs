@@ -225,13 +225,15 @@ impl Inlet {
     pub(super) fn missed(&self, port: &Port) -> Option<String> {
         let state = self.state.lock().expect("never poisoned");
         let count = if self.end.chain.pads > 0 { state.missed + u64::from(state.not_given()) } else { 0 };
+        if count == 0 {
+            return None;
+        }
         let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
         let (other, label, operator) = (self.end.other(), &self.end.label, port.operator);
-        let text = format!(
+        Some(format!(
             "{count} message{s} from {other} on {operator} port '{label}' {were} not given, as `pad` gives each in its own \
              step: there was no use in that"
-        );
-        (count > 0).then_some(text)
+        ))
     }
 }
 

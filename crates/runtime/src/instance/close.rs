@@ -165,15 +165,17 @@ impl<'a> Untaken<'a> {
     /// What there is to say if messages have come that were not taken.
     fn text(&self) -> Option<String> {
         let count = self.inlet.inbox.received() - self.taken;
+        if count == 0 {
+            return None;
+        }
         let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
         let end = &self.inlet.end;
-        let text = format!(
+        Some(format!(
             "{count} message{s} from {} on {} port '{}' {were} never taken",
             end.other(),
             self.port.operator,
             end.label
-        );
-        (count > 0).then_some(text)
+        ))
     }
 
     /// For the log of a program that is not checked.
