@@ -438,10 +438,12 @@ impl Inner {
 
     /// A peer takes no more messages.
     pub(crate) fn peer_finished(&self, peer: &str) {
-        if let Some(neighbour) = self.neighbours.get(peer) {
-            self.outlets_to(neighbour).for_each(|outlet| outlet.window.close());
+        let Some(neighbour) = self.neighbours.get(peer) else { return };
+        self.outlets_to(neighbour).for_each(|outlet| outlet.window.close());
+        // Most often all is said already, and nobody waits for this.
+        if self.inlets_from(neighbour).any(|inlet| !inlet.inbox.ended()) {
+            self.bell.ring();
         }
-        self.bell.ring();
     }
 
     /// Tells senders how far we are, which may give them room that they wait for.

@@ -133,7 +133,14 @@ impl Port {
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
+            // Most ports have one place, and there may be a hundred thousand of them.
+            if place == 0 {
+                self.outlets.reserve_exact(1);
+                self.inlets.reserve_exact(usize::from(!wire.sends));
+            }
             self.outlets.resize_with(place + 1, Vec::new);
+        }
+        if !wire.sends && self.inlets.len() <= place {
             self.inlets.resize_with(place + 1, || None);
         }
         let slots = if self.resizable { 0 } else { self.outlets.len() as u32 };

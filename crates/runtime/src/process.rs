@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,8 @@ pub(crate) struct Process {
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
     failed: AtomicBool,
+    /// How many instances are open.
+    crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicBool,
     state: Mutex<State>,
@@ -166,6 +168,7 @@ impl Process {
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
             failed: AtomicBool::new(false),
+            crowd: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
             state: Mutex::default(),
         });
@@ -272,11 +275,12 @@ impl Process {
         // The manager's word on them may have come before this instance was there to hear it.
         let finished: Vec<&Arc<str>> =
             inner.neighbours.keys().filter(|peer| state.finished.contains(&***peer)).collect();
-        let first = state.instances.len() == 1;
+        let count = state.instances.len();
+        self.crowd.store(count, Ordering::Relaxed);
         drop(state);
         finished.into_iter().for_each(|peer| inner.peer_finished(peer));
         // From then on it looks by itself.
-        if first {
+        if count == 1 {
             self.reactor().tick();
         }
     }
@@ -285,6 +289,7 @@ impl Process {
     pub(crate) fn dismiss(&self, inner: &Inner) {
         let mut state = self.lock();
         state.instances.remove(&inner.name);
+        self.crowd.store(state.instances.len(), Ordering::Relaxed);
         let State { unrouted, neighbours, .. } = &mut *state;
         for peer in inner.neighbours.keys() {
             for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)].into_iter().flatten() {
@@ -343,6 +348,11 @@ impl Process {
             Route::Up(link) => link.detour().map(str::to_owned),
             _ => None,
         }
+    }
+
+    /// How many instances are open in this process.
+    pub(crate) fn crowd(&self) -> usize {
+        self.crowd.load(Ordering::Relaxed)
     }
 
     fn reactor(&self) -> &Arc<Reactor> {
@@ -514,7 +524,12 @@ impl Process {
                     state.finished.insert(instance.clone());
                     told
                 };
-                instances.iter().for_each(|inner| inner.peer_finished(&instance));
+                for inner in instances {
+                    inner.peer_finished(&instance);
+                    if inner.name == instance {
+                        inner.bell.ring();
+                    }
+                }
             }
             ToProgram::RunFailed { culprit, text, deadlock } => {
                 let kind = if deadlock { Kind::Deadlock } else { Kind::PeerLost };

@@ -112,9 +112,10 @@ impl Inner {
             }
             let (late, tell, report, crowded) = light.call(who, deadline, |call, others| {
                 let so_far = call.since.elapsed();
-                let tell = !call.told && so_far >= TELL_AFTER;
+                let tell = !call.told && so_far >= self.composed(TELL_AFTER);
                 call.told |= tell;
                 let patience = self.habits.patience.filter(|_| !call.silent);
+                let patience = patience.map(|patience| self.composed(patience));
                 let report = patience.is_some_and(|patience| so_far >= patience);
                 call.silent |= report;
                 (call.is_late(), tell, report, others > 0)
@@ -163,12 +164,18 @@ impl Inner {
 
     /// Has a pending call made again that is due although nothing has come for it; when the next one will be.
     pub(crate) fn nudge(&self, now: Instant) -> Option<Instant> {
-        let due = self.light.as_ref()?.due(TELL_AFTER, self.habits.patience)?;
+        let patience = self.habits.patience.map(|patience| self.composed(patience));
+        let due = self.light.as_ref()?.due(self.composed(TELL_AFTER), patience)?;
         if due > now {
             return Some(due);
         }
         self.bell.ring();
         None
+    }
+
+    /// How long a pending call keeps quiet instead: where thousands take turns, to wait long says little.
+    fn composed(&self, patience: Duration) -> Duration {
+        patience.max(Duration::from_millis(self.process.crowd() as u64))
     }
 
     /// Tells the manager that a wait is over of which it has heard.

@@ -94,6 +94,9 @@ impl Inbox {
         })?;
         state.asked = state.asked.filter(|waiting| number < *waiting);
         state.supersede(first);
+        if state.queue.capacity() == 0 {
+            state.queue.reserve_exact(1);
+        }
         state.queue.push_back(message);
         if state.discards {
             state.supersede(0);

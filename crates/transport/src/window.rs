@@ -100,8 +100,13 @@ impl Window {
 
     /// Says that the receiver takes no more.
     pub fn close(&self) {
-        self.lock().closed = true;
-        self.bell.ring();
+        let mut state = self.lock();
+        let waited_for = !state.is_settled() && !state.closed;
+        state.closed = true;
+        drop(state);
+        if waited_for {
+            self.bell.ring();
+        }
     }
 
     /// Messages sent.
@@ -117,8 +122,7 @@ impl Window {
 
     /// Whether the receiving process holds, or has held, all that was sent, and its end.
     pub fn settled(&self) -> bool {
-        let state = self.lock();
-        state.ack.received == state.sent && state.ack.ended
+        self.lock().is_settled()
     }
 
     /// Whether the receiver takes no more.
@@ -128,6 +132,12 @@ impl Window {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while a window is locked")
+    }
+}
+
+impl State {
+    fn is_settled(&self) -> bool {
+        self.ack.received == self.sent && self.ack.ended
     }
 }
 

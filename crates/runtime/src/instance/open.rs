@@ -202,6 +202,9 @@ impl Inner {
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
                 neighbour.outlets.push((index as u32, place as u32, port.outlets[place].len() as u32));
+                if port.outlets[place].is_empty() {
+                    port.outlets[place].reserve_exact(1);
+                }
                 port.outlets[place].push(Outlet {
                     end,
                     window,
