@@ -1,0 +1,98 @@
+"""Python functions that one process runs as instances, as the description says."""
+
+from __future__ import annotations
+
+import subprocess
+
+from ..conftest import TITIN
+
+MODEL = """\
+ymmsl_version: v0.2
+models:
+  hosts:
+    components:
+      driver: {description: asks, ports: {o_i: out, s: in}, implementation: driver}
+      member: {description: answers, ports: {f_init: in, o_f: out}, implementation: member, multiplicity: 5}
+    conduits: {driver.out: member.in, member.out: driver.in}
+programs:
+  driver: {titin: {host: crowd, function: "parts:driver"}}
+  member: {titin: {host: crowd, function: "parts:member"}}
+settings: {k: 3}
+"""
+
+PARTS = """
+import os, threading
+import titin
+
+def driver():
+    with titin.Instance(o_i=["out[]"], s=["in[]"]) as instance:
+        while instance.reuse():
+            for slot in range(5):
+                instance.send("out", slot, timestamp=0, slot=slot)
+            answers = [instance.receive("in", slot=slot).data for slot in range(5)]
+            print(answers, os.getpid(), os.path.basename(os.getcwd()))
+
+MEMBER
+"""
+
+THREADS = """
+def member(instance):
+    while instance.reuse():
+        message = instance.receive("in")
+        instance.send("out", message.data * instance.setting("k", int), timestamp=0)
+"""
+
+COROUTINES = """
+threads = set()
+
+async def member(instance):
+    threads.add(threading.get_ident())
+    assert len(threads) == 1
+    while await instance.reuse():
+        message = await instance.receive("in")
+        await instance.send("out", message.data * instance.setting("k", int), timestamp=0)
+"""
+
+
+def run(folder, member, model=MODEL):
+    (folder / "parts.py").write_text(PARTS.replace("MEMBER", member))
+    (folder / "model.ymmsl").write_text(model)
+    command = [TITIN, "run", "model.ymmsl", "--run-dir", "run"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    said = "".join(path.read_text() for path in (folder / "run/instances/crowd").glob("std*.txt"))
+    return done.returncode, done.stderr + said
+
+
+def test_functions_on_threads(tmp_path):
+    code, said = run(tmp_path, THREADS)
+    assert code == 0, said
+    assert "[0, 3, 6, 9, 12]" in said
+    assert said.split()[-1] == "workdir"
+
+
+def test_coroutines_on_one_thread(tmp_path):
+    code, said = run(tmp_path, COROUTINES)
+    assert code == 0, said
+    assert "[0, 3, 6, 9, 12]" in said
+
+
+def test_an_exception_is_told_with_its_lines(tmp_path):
+    for member in (THREADS, COROUTINES):
+        folder = tmp_path / str(len(member))
+        folder.mkdir()
+        code, said = run(folder, member.replace("data *", "data / 0 *"))
+        assert code == 1
+        assert "ZeroDivisionError" in said
+        assert "parts.py" in said
+
+
+def test_a_module_that_is_not_there(tmp_path):
+    code, said = run(tmp_path, THREADS, MODEL.replace("parts:member", "prats:member"))
+    assert code == 1
+    assert "No module named 'prats'" in said
+
+
+def test_a_process_that_dies_takes_all_along(tmp_path):
+    code, said = run(tmp_path, THREADS.replace("message = ", "os.kill(os.getpid(), 9); message = "))
+    assert code == 1
+    assert "SIGKILL" in said
