@@ -1,0 +1,80 @@
+/* One piece of a ring that conducts heat, in steps: the function is called when the instance can go on, goes as far as it
+ * can, and returns TITIN_PENDING where a call of its does. What it has done so far stands in a struct. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <titin.h>
+
+enum stage { BEGIN, SEND_LEFT, SEND_RIGHT, RECEIVE_LEFT, RECEIVE_RIGHT };
+
+struct cell {
+    enum stage next;
+    titin_port *to_left, *from_left, *to_right, *from_right;
+    double u, a, left;
+    int64_t step, steps;
+};
+
+static int receive(titin_port *port, double *value) {
+    titin_message *message;
+    const int pending = titin_receive(port, TITIN_NO_SLOT, TITIN_WAIT, &message);
+    if (pending) return pending;
+    *value = *(const double *)titin_message_data(message);
+    titin_message_free(message);
+    return 0;
+}
+
+int cell(titin_instance *instance, void *data) {
+    struct cell **place = data, *me = *place;
+    int again, pending;
+    double right;
+    if (!me) {
+        me = *place = calloc(1, sizeof *me);
+        me->to_left = titin_port_find(instance, "to_left");
+        me->from_left = titin_port_find(instance, "from_left");
+        me->to_right = titin_port_find(instance, "to_right");
+        me->from_right = titin_port_find(instance, "from_right");
+    }
+    for (;;) switch (me->next) {
+    case BEGIN:
+        if ((pending = titin_reuse(instance, &again))) return pending;
+        if (!again) {
+            free(me);
+            return 0;
+        }
+        /* F_INIT */
+        titin_setting_f64(instance, "u", &me->u);
+        titin_setting_f64(instance, "a", &me->a);
+        titin_setting_i64(instance, "steps", &me->steps);
+        me->step = 0;
+        me->next = SEND_LEFT;
+        break;
+
+    /* O_I */
+    case SEND_LEFT:
+        pending = titin_send(me->to_left, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &me->u, (double)me->step, TITIN_NO_NEXT);
+        if (pending) return pending;
+        me->next = SEND_RIGHT;
+        break;
+    case SEND_RIGHT:
+        pending = titin_send(me->to_right, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &me->u, (double)me->step, TITIN_NO_NEXT);
+        if (pending) return pending;
+        me->next = RECEIVE_LEFT;
+        break;
+
+    /* S */
+    case RECEIVE_LEFT:
+        if ((pending = receive(me->from_left, &me->left))) return pending;
+        me->next = RECEIVE_RIGHT;
+        break;
+    case RECEIVE_RIGHT:
+        if ((pending = receive(me->from_right, &right))) return pending;
+        me->u += me->a * (me->left - 2.0 * me->u + right);
+        me->next = SEND_LEFT;
+        if (++me->step == me->steps) {
+            /* O_F */
+            printf("%s %.17g\n", titin_instance_name(instance), me->u);
+            me->next = BEGIN;
+        }
+        break;
+    }
+}

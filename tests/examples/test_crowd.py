@@ -1,0 +1,14 @@
+"""A thousand instances in one process conduct heat as the exact solution says."""
+
+import re
+
+import pytest
+
+
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_a_thousand_instances_agree_with_the_exact_solution(examples, language):
+    examples.call("make", folder="crowd")
+    run = examples.titin(f"build/{language}.ymmsl", folder="crowd", run=language)
+    assert [folder.name for folder in (run / "instances").iterdir()] == ["crowd"]
+    said = examples.call("python3", "compare.py", run, folder="crowd")
+    assert float(re.search(r"within (\S+) of the exact solution", said)[1]) < 1e-12
