@@ -7,7 +7,6 @@ mod receive;
 mod report;
 mod send;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
@@ -19,6 +18,7 @@ use titin_wire::settings::{Overlay, Setting};
 
 use crate::filter::inside;
 use crate::light::Light;
+use crate::neighbours::Neighbours;
 use crate::options::Interrupt;
 use crate::port::{End, Inlet, Outlet, Port};
 use crate::process::{Process, Way, forked, not_forked};
@@ -46,13 +46,6 @@ pub struct Instance {
     inner: Arc<Inner>,
 }
 
-/// The conduits with one peer, by the places of their ends: ports, slots, and of sending ends which of the slot's.
-#[derive(Default)]
-pub(crate) struct Neighbour {
-    outlets: Vec<(u32, u32, u32)>,
-    inlets: Vec<(u32, u32)>,
-}
-
 pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) path: InstanceName,
@@ -60,7 +53,7 @@ pub(crate) struct Inner {
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
     /// The instances at the other ends of its conduits.
-    pub(crate) neighbours: HashMap<Arc<str>, Neighbour>,
+    pub(crate) neighbours: Neighbours,
     pub(crate) cycle: Mutex<Loop>,
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
@@ -389,16 +382,14 @@ impl Inner {
         self.ports.iter().flat_map(|port| port.outlets.iter().flatten())
     }
 
-    fn outlets_to(&self, neighbour: &Neighbour) -> impl Iterator<Item = &Outlet> {
-        let outlet = |&(port, place, index): &(u32, u32, u32)| {
-            &self.ports[port as usize].outlets[place as usize][index as usize]
-        };
-        neighbour.outlets.iter().map(outlet)
+    fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
+        let ends = self.neighbours.ends(peer).iter();
+        ends.filter(|end| end.sends()).map(|end| &self.ports[end.port()].outlets[end.place()][end.index()])
     }
 
-    fn inlets_from(&self, neighbour: &Neighbour) -> impl Iterator<Item = &Inlet> {
-        let places = neighbour.inlets.iter();
-        places.filter_map(|&(port, place)| self.ports[port as usize].inlets[place as usize].as_ref())
+    fn inlets_from(&self, peer: &str) -> impl Iterator<Item = &Inlet> {
+        let ends = self.neighbours.ends(peer).iter().filter(|end| !end.sends());
+        ends.filter_map(|end| self.ports[end.port()].inlets[end.place()].as_ref())
     }
 
     fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
@@ -408,13 +399,12 @@ impl Inner {
     /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
     /// true if there are any.
     pub(crate) fn route(&self, peer: &str, way: Way, carrier: &Arc<dyn Carrier>) -> bool {
-        let Some(neighbour) = self.neighbours.get(peer) else { return false };
         let mut left = false;
-        for outlet in self.outlets_to(neighbour) {
+        for outlet in self.outlets_to(peer) {
             outlet.end.join(way, carrier);
             left |= outlet.end.carrier.get().is_none();
         }
-        for inlet in self.inlets_from(neighbour) {
+        for inlet in self.inlets_from(peer) {
             if inlet.end.join(way, carrier) {
                 let (messages, bytes) = inlet.limits;
                 let options = InboxOptions { messages, bytes };
@@ -438,10 +428,9 @@ impl Inner {
 
     /// A peer takes no more messages.
     pub(crate) fn peer_finished(&self, peer: &str) {
-        let Some(neighbour) = self.neighbours.get(peer) else { return };
-        self.outlets_to(neighbour).for_each(|outlet| outlet.window.close());
+        self.outlets_to(peer).for_each(|outlet| outlet.window.close());
         // Most often all is said already, and nobody waits for this.
-        if self.inlets_from(neighbour).any(|inlet| !inlet.inbox.ended()) {
+        if self.inlets_from(peer).any(|inlet| !inlet.inbox.ended()) {
             self.bell.ring();
         }
     }

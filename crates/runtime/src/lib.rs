@@ -29,6 +29,7 @@ mod instance;
 mod iteration;
 mod light;
 mod message;
+mod neighbours;
 mod options;
 mod port;
 mod process;

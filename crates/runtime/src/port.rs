@@ -96,20 +96,32 @@ pub(crate) struct Inlet {
     pub(crate) state: Mutex<InletState>,
 }
 
-#[derive(Default)]
 pub(crate) struct InletState {
     /// The overlay that the sender last defined.
     pub(crate) overlay: (u32, Arc<Overlay>),
     /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
     pub(crate) stash: HashMap<u32, VecDeque<Message>>,
     /// What `repeat` gives again and `pad` once.
-    pub(crate) latest: Option<Message>,
+    pub(crate) latest: Option<Box<Message>>,
     /// Which message `pad` gave last, and within which step.
     pub(crate) given: Option<(u64, Iteration)>,
     /// How many messages `pad` never gave, since the program was not used in their step.
     pub(crate) missed: u64,
     /// No message of this step, or of an earlier one, comes any more.
     pub(crate) over: Option<Iteration>,
+}
+
+impl InletState {
+    pub(crate) fn new(overlay: Arc<Overlay>) -> Self {
+        InletState {
+            overlay: (0, overlay),
+            stash: HashMap::new(),
+            latest: None,
+            given: None,
+            missed: 0,
+            over: None,
+        }
+    }
 }
 
 impl Port {

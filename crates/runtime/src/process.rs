@@ -20,6 +20,7 @@ use titin_wire::control::{
     self, Greeting, Peer, Registration, SILENT_MANAGER, ToManager, ToProgram, Welcome,
 };
 use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::settings::Overlay;
 use titin_wire::{Address, EndpointId, Secret};
 
 use crate::instance::Inner;
@@ -75,6 +76,8 @@ pub(crate) struct Process {
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
     failed: AtomicBool,
+    /// The overlay without settings, which most conduits have.
+    pub(crate) no_overlay: Arc<Overlay>,
     /// How many instances are open.
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
@@ -168,6 +171,7 @@ impl Process {
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
             failed: AtomicBool::new(false),
+            no_overlay: Arc::default(),
             crowd: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
             state: Mutex::default(),
@@ -266,7 +270,7 @@ impl Process {
             let way = if pinned { Way::Tcp } else { Way::Best };
             state.ways.entry(wire.peer.clone()).or_default().insert(way);
         }
-        for peer in inner.neighbours.keys() {
+        for peer in inner.neighbours.names() {
             state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
             state.unrouted.entry(peer.clone()).or_default().push(inner.clone());
             self.reach(&mut state, peer);
@@ -274,7 +278,7 @@ impl Process {
         }
         // The manager's word on them may have come before this instance was there to hear it.
         let finished: Vec<&Arc<str>> =
-            inner.neighbours.keys().filter(|peer| state.finished.contains(&***peer)).collect();
+            inner.neighbours.names().filter(|peer| state.finished.contains(&***peer)).collect();
         let count = state.instances.len();
         self.crowd.store(count, Ordering::Relaxed);
         drop(state);
@@ -291,7 +295,7 @@ impl Process {
         state.instances.remove(&inner.name);
         self.crowd.store(state.instances.len(), Ordering::Relaxed);
         let State { unrouted, neighbours, .. } = &mut *state;
-        for peer in inner.neighbours.keys() {
+        for peer in inner.neighbours.names() {
             for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)].into_iter().flatten() {
                 known.retain(|other| !std::ptr::eq(&raw const **other, inner));
             }

@@ -106,6 +106,8 @@ impl Common {
             Ok(plan) => plan,
             Err(text) => return complain(&text),
         };
+        // A large model takes as much room as all that runs.
+        drop(network);
         let titin = match std::env::current_exe() {
             Ok(path) => path,
             Err(error) => return complain(&format!("cannot find this command's own file: {error}")),

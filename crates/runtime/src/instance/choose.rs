@@ -61,7 +61,7 @@ impl Inner {
             let message = self.unpack(inlet, state, arrived)?;
             let given =
                 |message: Message| state.given.as_ref().is_some_and(|given| given.0 == message.number);
-            let missed = state.latest.replace(message).is_some_and(|message| !given(message));
+            let missed = state.latest.replace(Box::new(message)).is_some_and(|message| !given(*message));
             state.missed += u64::from(missed && chain.pads > 0);
         }
         let passed = |over: &Iteration| here.iteration.is_within(over) || *over > here.iteration;
@@ -79,10 +79,10 @@ impl Inner {
                 let step = if chain.repeat { here.iteration.outer(chain.pads) } else { Iteration::default() };
                 let given = Some((message.number, step));
                 let again = std::mem::replace(&mut state.given, given.clone()) == given;
-                Ok(Some(if again { nil() } else { message.clone() }))
+                Ok(Some(if again { nil() } else { Message::clone(message) }))
             }
             _ if chain.pads > 0 => Ok(Some(nil())),
-            Some(message) => Ok(Some(message.clone())),
+            Some(message) => Ok(Some(Message::clone(message))),
             None => {
                 let text = format!(
                     "{}: port '{}' has nothing to repeat: {} sent nothing before it {}",

@@ -1,6 +1,6 @@
 //! How an instance joins the run: it asks the manager, and is built of the answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -8,9 +8,10 @@ use titin_model::{Habits, InstanceName, Operator, Settings};
 use titin_transport::{Doorbell, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
-use super::{Inner, Instance, Neighbour};
+use super::{Inner, Instance};
 use crate::filter::Chain;
 use crate::light::Light;
+use crate::neighbours::{Neighbours, Place};
 use crate::port::{End, Inlet, InletState, Outlet, Port};
 use crate::process::{ANSWER, Process, forked, host};
 use crate::profile::Trace;
@@ -152,7 +153,7 @@ impl Inner {
         let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
         let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
         let mut ports = Vec::new();
-        let mut neighbours: HashMap<Arc<str>, Neighbour> = HashMap::new();
+        let (mut peers, mut ends): (HashSet<Arc<str>>, _) = (HashSet::new(), Vec::new());
         let mut places = HashMap::new();
         let mut timelines: Vec<String> = Vec::new();
         for declared in &welcome.ports {
@@ -185,15 +186,15 @@ impl Inner {
                 return Err(Error::new(Kind::Usage, text));
             }
             let uses = chain.lasts > 0;
-            let (peer, neighbour) = match neighbours.get_key_value(wire.peer.as_str()) {
-                Some((peer, _)) => {
-                    (peer.clone(), neighbours.get_mut(wire.peer.as_str()).expect("it is there"))
-                }
+            let peer = match peers.get(wire.peer.as_str()) {
+                Some(peer) => peer.clone(),
                 None => {
                     let peer: Arc<str> = wire.peer.as_str().into();
-                    (peer.clone(), neighbours.entry(peer).or_default())
+                    peers.insert(peer.clone());
+                    peer
                 }
             };
+            let name = peer.clone();
             let end = End::new(wire, peer, chain);
             let limits = (wire.buffer_messages, wire.buffer_bytes);
             if wire.sends {
@@ -201,21 +202,25 @@ impl Inner {
                 let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
-                neighbour.outlets.push((index as u32, place as u32, port.outlets[place].len() as u32));
+                ends.push((name, Place::sending(index, place, port.outlets[place].len())));
                 if port.outlets[place].is_empty() {
                     port.outlets[place].reserve_exact(1);
                 }
                 port.outlets[place].push(Outlet {
                     end,
                     window,
-                    told: Mutex::default(),
+                    told: Mutex::new((0, process.no_overlay.clone())),
                     sent: Mutex::default(),
                 });
             } else {
                 let inbox = process.exchange.inbox(wire.conduit);
-                neighbour.inlets.push((index as u32, place as u32));
-                port.inlets[place] =
-                    Some(Inlet { end, inbox, limits, state: Mutex::<InletState>::default() });
+                ends.push((name, Place::receiving(index, place)));
+                port.inlets[place] = Some(Inlet {
+                    end,
+                    inbox,
+                    limits,
+                    state: Mutex::new(InletState::new(process.no_overlay.clone())),
+                });
             }
         }
         // What leads nowhere does not count the steps of what does.
@@ -235,7 +240,7 @@ impl Inner {
             process: process.clone(),
             bell: bell.clone(),
             ports,
-            neighbours,
+            neighbours: Neighbours::of(ends),
             cycle: Mutex::new(Loop::new(true)),
             counts_steps: welcome.counts_steps,
             beginning: AtomicBool::new(false),
