@@ -41,7 +41,8 @@ def model(n: int, m: int, program: str, *, medium: str = "") -> str:
     conduits = []
     for number in range(m):
         sender, turn = number % n, number // n
-        receiver = (sender + 1 + turn) % n
+        # Never back to the sender: such a conduit has no medium but inproc.
+        receiver = (sender + 1 + turn % max(n - 1, 1)) % n
         ports[sender][0].append(f"o{turn}")
         ports[receiver][1].append(f"i{turn}")
         conduits.append(f"      c{sender}.o{turn}: c{receiver}.i{turn}")
@@ -75,7 +76,7 @@ def megabytes(text: str, folder: Path) -> float:
     (folder / "model.ymmsl").write_text(text)
     command = [native.TITIN, "run", "model.ymmsl", "--run-dir", "run"]
     largest: dict[int, int] = {}
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
             for pid in family(process.pid):
                 try:
