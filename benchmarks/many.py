@@ -216,7 +216,8 @@ def separate(quick: bool) -> list[Record]:
         program = json.dumps([str(PROGRAMS / "single.py")])
         text = model(count, count, f"{{executable: {sys.executable}, args: {program}}}")
         pairs, good = [], 0
-        rounds = 2 if quick else 20
+        # 200 take a quarter of a minute.
+        rounds = 2 if quick else 20 if count == 50 else 6
         for number in range(rounds):
             progress(f"Python, round {number + 1}/{rounds}: {count} programs")
             with scratch() as name:

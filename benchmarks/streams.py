@@ -1,0 +1,62 @@
+"""What several streams on one link bring on the loopback interface: the experiment of the MPWide paper's figure 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import native
+from benchmarks.harness import Record, compare, run, scratch, stepping, sweep
+
+QUESTION = "Messages exchanged both ways at once over several TCP streams on the loopback interface"
+STREAMS = [1, 2, 4, 8, 16, 32, 64, 128]
+MEGABYTES = [8, 64, 512]
+
+
+def titin(streams: int, exchanges: int) -> Callable[[], dict[int, float]]:
+    """All sizes with so many streams; microseconds for an exchange."""
+    program = native.build("exchange_titin")
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            words = [exchanges, folder / "times", *(megabytes * 10**6 for megabytes in MEGABYTES)]
+            text = stepping([(program, [0, *words]), (program, [1, *words])])
+            text += f"titin:\n  medium: {{c0.in: tcp, c1.in: tcp}}\n  links: {{c0: {{streams: {streams}}}}}\n"
+            native.titin_run(text, folder)
+            return native.times(folder / "times")
+
+    return once
+
+
+def sockets(count: int, exchanges: int) -> Callable[[], dict[int, float]]:
+    """The same over so many sockets, a thread each."""
+    program = native.rival("exchange_tcp", "threads")
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            sizes = [megabytes * 10**6 for megabytes in MEGABYTES]
+            run([program, count, exchanges, folder / "times", *sizes], folder)
+            return native.times(folder / "times")
+
+    return once
+
+
+def main(quick: bool) -> list[Record]:
+    """Every number of streams and of sockets, in every round."""
+    rounds, exchanges = (2, 1) if quick else (15, 3)
+    contenders = {}
+    for count in STREAMS:
+        contenders[f"{count} streams"] = titin(count, exchanges)
+        contenders[f"{count} sockets"] = sockets(count, exchanges)
+    figures = sweep(rounds, contenders)
+    found = []
+    for megabytes in MEGABYTES:
+        for count in STREAMS:
+            size = megabytes * 10**6
+            pairs = list(zip(figures[f"{count} streams"][size], figures[f"{count} sockets"][size]))
+            pairs = [(ours / 1000, theirs / 1000) for ours, theirs in pairs]
+            case, rival = f"{megabytes} MB, {count} streams", f"{count} sockets"
+            found.append(compare(QUESTION, case, pairs, rival=rival, unit="ms", size=size))
+    return found
