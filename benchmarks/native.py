@@ -47,13 +47,14 @@ def library(name: str) -> Path:
 
 @functools.cache
 def rival(name: str, flavour: str) -> Path:
-    """Compiles ``programs/NAME.c`` for ``openmpi``, ``mpich``, ``zmq`` or ``plain``; the executable."""
+    """Compiles ``programs/NAME.c`` for ``openmpi``, ``mpich``, ``zmq``, ``threads`` or ``plain``; the executable."""
     packages()
     compiler, libraries = {
         "openmpi": ("mpicc.openmpi", []),
         "mpich": ("mpicc.mpich", []),
         "zmq": ("cc", ["-lzmq"]),
         "plain": ("cc", []),
+        "threads": ("cc", ["-pthread"]),
     }[flavour]
     return compiled(name, f"{name}_{flavour}", compiler, libraries)
 
