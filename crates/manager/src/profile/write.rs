@@ -1,17 +1,20 @@
 //! Writing a profile: event rows as they come, by a thread of its own; everything else at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Transaction, params};
-use titin_wire::control::{Event, Profile};
+use titin_wire::control::{ConduitProfile, Event, Profile};
 
 use super::{EVENT_TYPES, FIRST_REGION, OPERATORS, REGION, TABLES};
 use crate::placement::Placement;
 use crate::plan::{ConduitId, InstanceId, Plan};
+
+/// How many instances' counts are written at once.
+const BATCH: usize = 64;
 
 /// Why the profile could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +81,8 @@ impl Recorder {
             placement,
             database: None,
             totals: BTreeMap::new(),
+            ends: Vec::new(),
+            written: BTreeSet::new(),
             regions: 0,
         };
         let thread =
@@ -113,6 +118,10 @@ struct Writer {
     placement: Placement,
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
+    /// What instances count at their conduits, which is not written yet.
+    ends: Vec<(InstanceId, Vec<ConduitProfile>)>,
+    /// Those of whom it is.
+    written: BTreeSet<InstanceId>,
     regions: i64,
 }
 
@@ -130,6 +139,14 @@ impl Writer {
                 Message::Keep(mut profile) => {
                     let Some(&id) = ids.get(&profile.instance) else { continue };
                     let events = std::mem::take(&mut profile.events);
+                    // Thousands of instances would fill the memory with it.
+                    let ends = std::mem::take(&mut profile.conduits);
+                    if !ends.is_empty() {
+                        self.ends.push((id, ends));
+                    }
+                    if self.ends.len() == BATCH {
+                        self.write_ends()?;
+                    }
                     self.totals.insert(id, *profile);
                     if !events.is_empty() {
                         self.write_events(id, &events)?;
@@ -155,6 +172,22 @@ impl Writer {
                 for core in &self.placement.cores[id] {
                     insert.execute(params![oid(id), self.host, core])?;
                 }
+            }
+            drop(insert);
+            let mut insert =
+                transaction.prepare("INSERT INTO conduits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)")?;
+            for (conduit, planned) in self.plan.numbered() {
+                let (from, to) = (&planned.from, &planned.to);
+                insert.execute(params![
+                    conduit.0,
+                    oid(from.instance),
+                    from.port,
+                    from.slot,
+                    oid(to.instance),
+                    to.port,
+                    to.slot,
+                    signed(planned.buffer_messages),
+                ])?;
             }
             drop(insert);
             transaction.commit()?;
@@ -195,45 +228,23 @@ impl Writer {
         Ok(())
     }
 
-    fn write_all(&mut self, summary: &Summary) -> rusqlite::Result<()> {
-        let (plan, host) = (self.plan.clone(), self.host.clone());
-        let totals = std::mem::take(&mut self.totals);
+    fn write_ends(&mut self) -> rusqlite::Result<()> {
+        let plan = self.plan.clone();
+        let (all, mut written) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.written));
         let transaction = self.open()?.transaction()?;
-        transaction.execute(
-            "INSERT INTO run VALUES (?, ?, ?, ?)",
-            params![plan.model, host, summary.seconds, summary.outcome],
-        )?;
         {
             let mut insert =
-                transaction.prepare("INSERT INTO conduits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
-            for (conduit, planned) in plan.numbered() {
-                let (from, to) = (&planned.from, &planned.to);
-                let (times, messages) =
-                    summary.raised.get(&conduit).copied().unwrap_or((0, planned.buffer_messages));
-                insert.execute(params![
-                    conduit.0,
-                    oid(from.instance),
-                    from.port,
-                    from.slot,
-                    oid(to.instance),
-                    to.port,
-                    to.slot,
-                    signed(messages),
-                    signed(times)
-                ])?;
-            }
-            let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
-            let mut end =
-                transaction.prepare("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
-            let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
-            for (&id, profile) in &totals {
-                let Profile { start, stop, waiting, sending, blocked, conduits, regions, .. } = profile;
-                total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
+                transaction.prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+            for (id, ends) in all {
+                // An instance that fails while it closes may count once more.
+                if !written.insert(id) {
+                    transaction.execute("DELETE FROM conduit_ends WHERE instance_oid = ?", [oid(id)])?;
+                }
                 // A conduit that the plan does not have would break the database.
-                for of in conduits.iter().filter(|of| plan.conduit(ConduitId(of.conduit)).is_some()) {
+                for of in ends.iter().filter(|of| plan.conduit(ConduitId(of.conduit)).is_some()) {
                     let (messages, bytes, copied) =
                         (signed(of.messages), signed(of.bytes), signed(of.copied));
-                    end.execute(params![
+                    insert.execute(params![
                         of.conduit,
                         oid(id),
                         of.port,
@@ -245,6 +256,33 @@ impl Writer {
                         of.waiting
                     ])?;
                 }
+            }
+        }
+        transaction.commit()?;
+        self.written = written;
+        Ok(())
+    }
+
+    fn write_all(&mut self, summary: &Summary) -> rusqlite::Result<()> {
+        self.write_ends()?;
+        let (plan, host) = (self.plan.clone(), self.host.clone());
+        let totals = std::mem::take(&mut self.totals);
+        let transaction = self.open()?.transaction()?;
+        transaction.execute(
+            "INSERT INTO run VALUES (?, ?, ?, ?)",
+            params![plan.model, host, summary.seconds, summary.outcome],
+        )?;
+        {
+            let mut raise = transaction
+                .prepare("UPDATE conduits SET buffer_messages = ?, buffer_raised = ? WHERE oid = ?")?;
+            for (conduit, (times, messages)) in &summary.raised {
+                raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
+            }
+            let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
+            let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
+            for (&id, profile) in &totals {
+                let Profile { start, stop, waiting, sending, blocked, regions, .. } = profile;
+                total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
                 for (name, uses, seconds) in regions {
                     region.execute(params![oid(id), name, signed(*uses), seconds])?;
                 }
@@ -258,7 +296,9 @@ impl Writer {
 fn create(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open(path)?;
     // One writer, and a run that is cut short has no use for half a profile.
-    database.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN;")?;
+    database.execute_batch(
+        "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;",
+    )?;
     database.execute_batch(TABLES)?;
     database.execute("INSERT INTO muscle3_format VALUES (1, 1)", [])?;
     database.execute("INSERT INTO titin_format VALUES (1, 0)", [])?;
