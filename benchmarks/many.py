@@ -2,7 +2,7 @@
 
 Each of n instances has a conduit to each of the m/n instances behind it, sends an empty message by each, receives one
 by each, and exits. Timed is `titin run` from its start to its end, without what `titin check` takes for the same
-description. Time and memory are fitted as a + b n + c m. Memory is that of all processes at their largest.
+description. Time and memory are fitted as a + b n + c m. Memory is that of all processes together, when it is largest.
 """
 
 from __future__ import annotations
@@ -72,23 +72,26 @@ def seconds(text: str, folder: Path) -> float:
 
 
 def megabytes(text: str, folder: Path) -> float:
-    """The memory of all processes of a run, each at its largest."""
+    """The memory of all processes of a run when that is largest; what processes share is counted once."""
     (folder / "model.ymmsl").write_text(text)
     command = [native.TITIN, "run", "model.ymmsl", "--run-dir", "run"]
-    largest: dict[int, int] = {}
+    largest = 0
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
-            for pid in family(process.pid):
-                try:
-                    status = Path(f"/proc/{pid}/status").read_text()
-                except OSError:
-                    continue
-                if found := re.search(r"VmHWM:\s+(\d+)", status):
-                    largest[pid] = max(largest.get(pid, 0), int(found[1]))
-            time.sleep(0.002)
+            largest = max(largest, sum(map(share, family(process.pid))))
+            time.sleep(0.005)
     if process.returncode:
         raise SystemExit(f"the run failed; see {folder}")
-    return sum(largest.values()) / 1000
+    return largest / 1000
+
+
+def share(pid: int) -> int:
+    """A process's share of the memory, in kB."""
+    try:
+        found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
 
 
 def family(pid: int) -> list[int]:

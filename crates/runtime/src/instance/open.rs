@@ -152,7 +152,7 @@ impl Inner {
     ) -> Result<Self> {
         let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
         let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
-        let mut ports = Vec::new();
+        let mut ports = Vec::with_capacity(welcome.ports.len());
         let (mut peers, mut ends): (HashSet<Arc<str>>, _) = (HashSet::new(), Vec::new());
         let mut places = HashMap::new();
         let mut timelines: Vec<String> = Vec::new();
