@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_runtime::{Error, Instance, Kind, PortId, Ready, Result};
@@ -38,11 +39,13 @@ pub(crate) struct Shared {
     pub(crate) ready: Option<(Arc<Ready>, u64)>,
     sticky: bool,
     stuck: Mutex<Option<Error>>,
+    /// Whether there may be one: calls look at this first.
+    is_stuck: AtomicBool,
 }
 
 impl Shared {
     fn new(instance: Instance, ready: Option<(Arc<Ready>, u64)>, sticky: bool) -> Self {
-        Shared { instance, ready, sticky, stuck: Mutex::default() }
+        Shared { instance, ready, sticky, stuck: Mutex::default(), is_stuck: AtomicBool::new(false) }
     }
 
     pub(crate) fn stuck(&self) -> MutexGuard<'_, Option<Error>> {
@@ -57,7 +60,7 @@ impl Shared {
 
     /// As [`Shared::run`], for calls that are not made any more once an error has stuck.
     pub(crate) fn run_unless_stuck(&self, body: impl FnOnce() -> Result<()>) -> c_int {
-        let stuck = self.stuck().clone();
+        let stuck = self.is_stuck.load(Ordering::Acquire).then(|| self.stuck().clone()).flatten();
         stuck.map_or_else(|| self.run(body), keep)
     }
 
@@ -72,6 +75,7 @@ impl Shared {
     pub(crate) fn hold(&self, error: &Error) {
         if self.sticky {
             self.stuck().get_or_insert_with(|| error.clone());
+            self.is_stuck.store(true, Ordering::Release);
         }
     }
 }

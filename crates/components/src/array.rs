@@ -321,12 +321,12 @@ mod tests {
         let ((a, a_bytes), (b, b_bytes)) = (counted(&[2, 3], Order::C), counted(&[2, 4], Order::C));
         let pair = [(&a, &a_bytes[..]), (&b, &b_bytes[..])];
         assert!(concatenate(&pair, 0).unwrap_err().contains("array 1 is uint16 with shape [2, 4]"));
-        assert_eq!(concatenate(&pair, 1).unwrap().0.shape, [2, 7]);
+        assert_eq!(concatenate(&pair, 1).unwrap().0.shape[..], [2, 7]);
         assert!(stack(&pair, 0).unwrap_err().contains("needs equal ones"));
         assert!(split(&a, &a_bytes, 1, &[1, 1]).unwrap_err().contains("do not add up to 3"));
         assert!(split(&a, &a_bytes, 2, &[1]).unwrap_err().contains("no axis 2"));
         let (single, bytes) = counted(&[], Order::C);
         assert!(concatenate(&[(&single, &bytes)], 0).unwrap_err().contains("how: stack"));
-        assert_eq!(stack(&[(&single, &bytes), (&single, &bytes)], 0).unwrap().0.shape, [2]);
+        assert_eq!(stack(&[(&single, &bytes), (&single, &bytes)], 0).unwrap().0.shape[..], [2]);
     }
 }

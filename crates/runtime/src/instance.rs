@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
+    /// Whether there is one.
+    pub(crate) overlaid: AtomicBool,
     /// The last overlay that was given a number, and that.
     numbered: Mutex<(u32, Arc<Overlay>)>,
     scale: Option<Scale>,

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use titin_transport::{Buffer, Filling};
 use titin_wire::meta::{Content, Layout};
 use titin_wire::settings::Overlay;
@@ -15,7 +16,7 @@ use crate::{Error, Kind, Result};
 /// What to send. The memory stays the caller's, who may change it once the call has returned.
 pub struct Payload<'a> {
     pub(crate) content: Content,
-    pub(crate) parts: Vec<IoSlice<'a>>,
+    pub(crate) parts: SmallVec<[IoSlice<'a>; 1]>,
     /// The memory itself, where it was lent by titin: it goes as it is.
     pub(crate) lent: Option<Arc<Buffer>>,
 }
@@ -66,12 +67,16 @@ impl Lent {
 impl<'a> Payload<'a> {
     /// Nothing.
     pub fn nil() -> Self {
-        Payload { content: Content::Nil, parts: Vec::new(), lent: None }
+        Payload { content: Content::Nil, parts: SmallVec::new(), lent: None }
     }
 
     /// A contiguous array: its elements in the order that the layout says, little-endian.
     pub fn array(layout: &Layout, elements: &'a [u8]) -> Self {
-        Payload { content: Content::Array(layout.clone()), parts: vec![IoSlice::new(elements)], lent: None }
+        Payload {
+            content: Content::Array(layout.clone()),
+            parts: smallvec![IoSlice::new(elements)],
+            lent: None,
+        }
     }
 
     /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.

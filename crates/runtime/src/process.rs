@@ -457,6 +457,7 @@ impl Process {
                 && since.elapsed() >= EXPLANATION
             {
                 *route = Route::Given(why.clone());
+                self.given_up.store(true, Ordering::Release);
                 given = true;
             }
         }

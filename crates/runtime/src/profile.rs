@@ -78,6 +78,11 @@ impl Trace {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }
 
+    /// As [`Trace::now`], if rows are kept.
+    pub(crate) fn start_of_wait(&self) -> i64 {
+        if self.on { self.now() } else { 0 }
+    }
+
     /// Keeps a row; the full batch, when it is time to hand it over.
     pub(crate) fn row(&self, event: Event) -> Option<Vec<Event>> {
         let mut rows = self.rows.lock().expect("never poisoned");

@@ -4,8 +4,7 @@
 //! "Foundations of distributed multiscale computing"). [`Loop`] follows the calls of one instance and refuses, in
 //! these terms, what contradicts it. It knows no messages and no sockets.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use titin_model::Operator;
 
 use crate::iteration::Iteration;
@@ -22,7 +21,7 @@ pub(crate) struct Loop {
     /// Connected F_INIT ends not received in this use, with their port's name.
     waiting: Vec<(End, String)>,
     /// Latest call on each end in this use.
-    stamps: HashMap<End, Stamp>,
+    stamps: FxHashMap<End, Stamp>,
     /// Latest timestamp of all ends in this use.
     now: Option<f64>,
     /// Where this use lies in the steps of others.

@@ -1,35 +1,15 @@
 //! The conduit ends of a process, by number.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, RwLock};
 
+use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
 
 use crate::shm::Pool;
 use crate::{Filling, Inbox, Window};
 
-type ByConduit<T> = HashMap<ConduitId, Arc<T>, BuildHasherDefault<Spread>>;
-
-/// Conduits are numbered from 0 on by the manager, so nobody can choose numbers that meet in the table; spreading them is
-/// enough, and every message is looked up by one.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        // Fibonacci hashing: the table looks at the highest bits and at the lowest.
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+/// Conduits are numbered by the manager, so nobody can choose numbers that meet in the table.
+type ByConduit<T> = FxHashMap<ConduitId, Arc<T>>;
 
 /// All inboxes and windows of a process: where carriers find them.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! The receiving end of a conduit: messages that have arrived and were not taken yet.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use titin_wire::frame::{Ack, Head};
 use titin_wire::meta::Meta;
@@ -41,6 +41,13 @@ impl Default for InboxOptions {
 pub struct Inbox {
     conduit: ConduitId,
     state: Mutex<State>,
+    attached: OnceLock<Attached>,
+}
+
+/// The instance whose inbox it is: where to ring, and by which carrier to answer the sender.
+struct Attached {
+    bell: Arc<Doorbell>,
+    carrier: Arc<dyn Carrier>,
 }
 
 #[derive(Default)]
@@ -53,19 +60,21 @@ struct State {
     /// The instance is done: whatever arrives is dropped as consumed.
     discards: bool,
     options: InboxOptions,
-    attached: Option<(Arc<Doorbell>, Arc<dyn Carrier>)>,
+    /// Whether there is somebody to answer by.
+    attached: bool,
 }
 
 impl Inbox {
     pub(crate) fn new(conduit: ConduitId) -> Self {
-        Inbox { conduit, state: Mutex::default() }
+        Inbox { conduit, state: Mutex::default(), attached: OnceLock::new() }
     }
 
     /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
     pub fn attach(&self, bell: Arc<Doorbell>, carrier: Arc<dyn Carrier>, options: InboxOptions) {
+        let _ = self.attached.set(Attached { bell: bell.clone(), carrier });
         let mut state = self.lock();
         state.options = options;
-        state.attached = Some((bell.clone(), carrier));
+        state.attached = true;
         let ended = state.ack.ended;
         let answer = state.answer(ended);
         drop(state);
@@ -101,11 +110,10 @@ impl Inbox {
         if state.discards {
             state.supersede(0);
         }
-        let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
         let answer = state.answer(false);
         drop(state);
         self.tell(answer);
-        bell.inspect(|bell| bell.ring());
+        self.ring();
         Ok(())
     }
 
@@ -123,11 +131,10 @@ impl Inbox {
             return Err(Malformed::new("end", why));
         }
         state.ack.ended = true;
-        let bell = state.attached.as_ref().map(|(bell, _)| bell.clone());
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
-        bell.inspect(|bell| bell.ring());
+        self.ring();
         Ok(())
     }
 
@@ -211,9 +218,15 @@ impl Inbox {
         self.lock().ack.received
     }
 
-    fn tell(&self, answer: Option<(Arc<dyn Carrier>, Ack)>) {
-        if let Some((carrier, ack)) = answer {
-            carrier.acknowledge(self.conduit, ack);
+    fn tell(&self, answer: Option<Ack>) {
+        if let (Some(ack), Some(attached)) = (answer, self.attached.get()) {
+            attached.carrier.acknowledge(self.conduit, ack);
+        }
+    }
+
+    fn ring(&self) {
+        if let Some(attached) = self.attached.get() {
+            attached.bell.ring();
         }
     }
 
@@ -236,16 +249,15 @@ impl State {
 
     /// The acknowledgement that is due, if one is: always after an end, else at a quarter of the buffer, and for
     /// everything that is consumed while the sender waits for room.
-    fn answer(&mut self, always: bool) -> Option<(Arc<dyn Carrier>, Ack)> {
+    fn answer(&mut self, always: bool) -> Option<Ack> {
         let messages = self.ack.consumed - self.told.consumed;
         let bytes = self.ack.bytes - self.told.bytes;
         let enough = messages >= self.options.messages / 4 || bytes >= self.options.bytes / 4;
         let due = messages > 0 && (enough || self.asked.is_some());
-        if !(always || due) {
+        if !(always || due) || !self.attached {
             return None;
         }
-        let (_, carrier) = self.attached.as_ref()?;
         self.told = self.ack;
-        Some((carrier.clone(), self.ack))
+        Some(self.ack)
     }
 }

@@ -191,10 +191,14 @@ impl Channel {
 
     /// Takes in all that the ring holds; how many entries. The reactor tells of what goes wrong.
     fn take_in(&self, inbound: &mut Inbound) -> usize {
+        let Some(sinks) = self.sinks.upgrade() else { return 0 };
+        self.take_in_to(&sinks, inbound)
+    }
+
+    fn take_in_to(&self, sinks: &Sinks, inbound: &mut Inbound) -> usize {
         if self.broken.load(Ordering::Relaxed) {
             return 0;
         }
-        let Some(sinks) = self.sinks.upgrade() else { return 0 };
         let mut count = 0;
         let outcome = inbound.take_in(|received| {
             count += 1;
@@ -264,8 +268,11 @@ impl Carrier for Channel {
     }
 
     fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
+        let Some(sinks) = self.sinks.upgrade() else { return };
+        // Held while we look: what comes for others is handed on from here, and they are woken.
+        let Ok(mut inbound) = self.inbound.try_lock() else { return };
         loop {
-            let count = self.visit();
+            let count = if self.waits() { self.take_in_to(&sinks, &mut inbound) } else { 0 };
             if enough(count) {
                 return;
             }

@@ -19,6 +19,8 @@
 //!
 //! A message with neither layout nor structure carries nil.
 
+use smallvec::SmallVec;
+
 use crate::{Malformed, padded};
 
 /// Most dimensions of an array.
@@ -117,6 +119,9 @@ pub enum Order {
     Fortran = 1,
 }
 
+/// The extents of an array, without memory of their own where they are few.
+pub type Shape = SmallVec<[u64; 4]>;
+
 /// What an array looks like; its elements follow as the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -125,15 +130,15 @@ pub struct Layout {
     /// Storage order.
     pub order: Order,
     /// Extent of each dimension; empty for a single value.
-    pub shape: Vec<u64>,
+    pub shape: Shape,
     /// Name of each dimension, or empty.
     pub names: Vec<String>,
 }
 
 impl Layout {
     /// An array without index names.
-    pub fn new(dtype: Dtype, order: Order, shape: impl Into<Vec<u64>>) -> Self {
-        Layout { dtype, order, shape: shape.into(), names: Vec::new() }
+    pub fn new(dtype: Dtype, order: Order, shape: impl AsRef<[u64]>) -> Self {
+        Layout { dtype, order, shape: Shape::from_slice(shape.as_ref()), names: Vec::new() }
     }
 
     /// Number of elements, or `None` if it passes 64 bits.
@@ -455,7 +460,7 @@ mod tests {
             content: Content::Array(Layout {
                 dtype: Dtype::Float64,
                 order: Order::Fortran,
-                shape: vec![2, 3],
+                shape: Shape::from_slice(&[2, 3]),
                 names: vec!["x".into(), "größe".into()],
             }),
             slot: Some((4, 10)),

@@ -325,7 +325,7 @@ mod tests {
             let layout = Layout {
                 dtype: Dtype::UInt8,
                 order: Order::C,
-                shape: vec![bytes.len() as u64],
+                shape: crate::meta::Shape::from_slice(&[bytes.len() as u64]),
                 names: vec!["i".into()],
             };
             Value::Array(layout, bytes)

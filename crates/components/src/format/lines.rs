@@ -194,8 +194,12 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
         _ => None,
     };
     let names: Option<Vec<String>> = list("names")?.iter().map(name).collect();
-    let layout =
-        Layout { dtype, order, shape, names: names.ok_or("\"names\" of an array is a list of text")? };
+    let layout = Layout {
+        dtype,
+        order,
+        shape: shape.into(),
+        names: names.ok_or("\"names\" of an array is a list of text")?,
+    };
     let values = list("values")?;
     let parts = if numbers::is_complex(dtype) { 2 } else { 1 };
     if layout.elements().and_then(|elements| elements.checked_mul(parts)) != Some(values.len() as u64) {
@@ -333,7 +337,7 @@ impl Serialize for Written<'_> {
             View::Array(layout, elements) => {
                 let mut map = serializer.serialize_map(None)?;
                 map.serialize_entry("$array", layout.dtype.name())?;
-                map.serialize_entry("shape", &layout.shape)?;
+                map.serialize_entry("shape", &layout.shape[..])?;
                 if layout.order == Order::Fortran {
                     map.serialize_entry("order", "F")?;
                 }
@@ -399,8 +403,12 @@ mod tests {
         (dtype, prop::collection::vec(0u64..4, 0..3), any::<bool>(), any::<u64>()).prop_map(
             |(dtype, shape, c, seed)| {
                 let order = if c { Order::C } else { Order::Fortran };
-                let layout =
-                    Layout { dtype, order, names: shape.iter().map(|n| format!("n{n}")).collect(), shape };
+                let layout = Layout {
+                    dtype,
+                    order,
+                    names: shape.iter().map(|n| format!("n{n}")).collect(),
+                    shape: shape.into(),
+                };
                 let count = layout.elements().unwrap() * if numbers::is_complex(dtype) { 2 } else { 1 };
                 let mut bytes = Vec::new();
                 for n in 0..count {

@@ -428,7 +428,7 @@ mod tests {
             let records = all(&path, None);
             let Value::Array(back, elements) = &records[2].value else { panic!("no array") };
             assert_eq!(elements[..], array::reorder(&layout, &bytes, Order::C)[..]);
-            assert_eq!(back.shape, [2, 3]);
+            assert_eq!(back.shape[..], [2, 3]);
             assert_eq!((records[1].timestamp, records[1].next), (Some(1.1), Next::Known(Some(2.1))));
             assert_eq!(records[2].next, Next::Known(None));
         }

@@ -246,6 +246,7 @@ impl Inner {
             beginning: AtomicBool::new(false),
             settings,
             overlay: Mutex::default(),
+            overlaid: AtomicBool::new(false),
             numbered: Mutex::default(),
             scale: welcome.scale.clone(),
             end,

@@ -78,6 +78,7 @@ impl Instance {
         let sources: Vec<_> = following.into_iter().chain(leading).collect();
         let overlay = inner.merge_overlays(&sources)?;
         let numbered = inner.number(overlay)?;
+        inner.overlaid.store(numbered.0 != 0, Ordering::Release);
         *inner.overlay.lock().expect("never poisoned") = numbered;
         let waiting = sources.iter().filter(|source| source.port.name != SETTINGS_IN);
         let ends = waiting.map(|s| {
@@ -369,7 +370,7 @@ impl Inner {
         {
             return Ok(found);
         }
-        let start = (Instant::now(), self.trace.now());
+        let start = (Instant::now(), self.trace.start_of_wait());
         let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
         let outcome = self.wait(
             Some(source.inlet.end.conduit),

@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
@@ -83,9 +84,11 @@ impl Instance {
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
         let overlay = match settings {
-            None => inner.overlay.lock().expect("never poisoned").clone(),
-            Some(overlay) => inner.number(overlay.clone())?,
+            None if !inner.overlaid.load(Ordering::Acquire) => None,
+            None => Some(inner.overlay.lock().expect("never poisoned").clone()),
+            Some(overlay) => Some(inner.number(overlay.clone())?),
         };
+        let overlay = overlay.filter(|(number, _)| *number != 0);
         let sending = Sending {
             slot,
             timestamp,
@@ -136,7 +139,8 @@ pub(crate) struct Sending {
     timestamp: f64,
     next_timestamp: Option<f64>,
     iteration: Iteration,
-    overlay: (u32, Arc<Overlay>),
+    /// The overlay that goes with it, and its number.
+    overlay: Option<(u32, Arc<Overlay>)>,
     /// The payload as filters and several receivers share it.
     copy: Option<Arc<Buffer>>,
     /// How many of the conduits have had it.
@@ -194,7 +198,9 @@ impl Inner {
         payload: &Payload<'_>,
         mut message: Sending,
     ) -> Result<()> {
-        let turn = self.sends.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // Of two threads that send at once one may not be counted: it is a sample.
+        let turn = self.sends.load(Ordering::Relaxed);
+        self.sends.store(turn.wrapping_add(1), Ordering::Relaxed);
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let times = match turn {
             _ if self.trace.on => Some(1),
@@ -225,15 +231,15 @@ impl Inner {
     }
 
     /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
-    pub(crate) fn carrier(&self, outlet: &Outlet) -> Result<Option<Arc<dyn Carrier>>> {
+    pub(crate) fn carrier<'a>(&self, outlet: &'a Outlet) -> Result<Option<&'a dyn Carrier>> {
         if let Some(carrier) = outlet.end.carrier.get() {
-            return Ok(Some(carrier.clone()));
+            return Ok(Some(&**carrier));
         }
         let start = Instant::now();
         // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
         let carrier = self.wait(Some(outlet.end.conduit), None, None, Vec::new, || {
             if let Some(carrier) = outlet.end.carrier.get() {
-                return Ok(Some(Some(carrier.clone())));
+                return Ok(Some(Some(&**carrier)));
             }
             if self.process.finished(&outlet.end.peer) {
                 return Ok(Some(None));
@@ -274,7 +280,7 @@ impl Inner {
         let mut meta = Meta {
             content: payload.content.clone(),
             slot: port.resizable.then(|| (message.slot, port.slots())),
-            overlay: message.overlay.0,
+            overlay: message.overlay.as_ref().map_or(0, |(number, _)| *number),
             iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
             ..Meta::default()
         };
@@ -311,13 +317,14 @@ impl Inner {
             outlet.note(&message.iteration, sequence);
         }
 
-        let mut told = outlet.told.lock().expect("never poisoned");
-        // Behind `last` a message may be dropped for a later one, and with it what only it has told.
-        if message.overlay.0 != 0 && (told.0 != message.overlay.0 || outlet.end.chain.lasts > 0) {
-            meta.definition = Some(encode_overlay(&message.overlay.1));
-            *told = message.overlay.clone();
+        if let Some((number, overlay)) = &message.overlay {
+            let mut told = outlet.told.lock().expect("never poisoned");
+            // Behind `last` a message may be dropped for a later one, and with it what only it has told.
+            if told.0 != *number || outlet.end.chain.lasts > 0 {
+                meta.definition = Some(encode_overlay(overlay));
+                *told = (*number, overlay.clone());
+            }
         }
-        drop(told);
         let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, parts);
         if let Some(copy) = mapped.as_ref().or(message.copy.as_ref()) {
             outgoing.share(copy.clone());

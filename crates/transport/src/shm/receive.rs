@@ -1,10 +1,11 @@
 //! The receiving side of a channel.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use titin_wire::frame::{Frame, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
@@ -21,11 +22,11 @@ pub(super) struct Inbound {
     ring: Consumer,
     returns: Arc<Returns>,
     /// The metadata that came last on each conduit.
-    metas: HashMap<ConduitId, Arc<Meta>>,
+    metas: FxHashMap<ConduitId, Arc<Meta>>,
     /// The peer's segments, by their first slots.
     segments: BTreeMap<usize, Segment>,
     /// What came by the socket, and whose turn in the ring is still to come.
-    elsewhere: HashMap<(ConduitId, u64), Message>,
+    elsewhere: FxHashMap<(ConduitId, u64), Message>,
     stalled: bool,
 }
 
@@ -57,9 +58,9 @@ impl Inbound {
         Inbound {
             ring,
             returns,
-            metas: HashMap::new(),
+            metas: FxHashMap::default(),
             segments: BTreeMap::new(),
-            elsewhere: HashMap::new(),
+            elsewhere: FxHashMap::default(),
             stalled: false,
         }
     }

@@ -1,10 +1,12 @@
 //! The sending side of a channel.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::io::IoSlice;
 
+use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
+use titin_wire::meta::Meta;
 
 use super::ring::{self, LINE, Producer};
 use super::{Channel, INLINE, POISONED, REACTOR};
@@ -16,7 +18,7 @@ pub(super) struct Outbound {
     /// What the ring did not take, in its order.
     kept: VecDeque<Kept>,
     /// The metadata that were last sent on each conduit.
-    metas: HashMap<ConduitId, Vec<u8>>,
+    metas: FxHashMap<ConduitId, Meta>,
     /// First slots of the segments that the peer was handed.
     handed: HashSet<usize>,
     /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
@@ -33,7 +35,13 @@ struct Kept {
 
 impl Outbound {
     pub(super) fn new(ring: Producer) -> Self {
-        Outbound { ring, kept: VecDeque::new(), metas: HashMap::new(), handed: HashSet::new(), urgent: 0 }
+        Outbound {
+            ring,
+            kept: VecDeque::new(),
+            metas: FxHashMap::default(),
+            handed: HashSet::new(),
+            urgent: 0,
+        }
     }
 
     /// Puts an entry into the ring, or keeps it; how many bytes of the body were copied for that.
@@ -81,18 +89,23 @@ impl Channel {
     pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
         let length = message.length() as usize;
         let mut sent = Sent::default();
-        let meta = message.meta.encode();
         let placed = if length > INLINE { self.place(message, &mut sent)? } else { None };
-        if (length > INLINE && placed.is_none()) || meta.len() > INLINE {
+        if length > INLINE && placed.is_none() {
             return self.put_elsewhere(message);
         }
         let mut outbound = self.outbound.lock().expect(POISONED);
-        let same = outbound.metas.get(&message.head.conduit).is_some_and(|last| *last == meta);
+        let same = outbound.metas.get(&message.head.conduit).is_some_and(|last| last == message.meta);
+        let mut meta = Vec::new();
         if !same {
-            outbound.metas.insert(message.head.conduit, meta.clone());
+            meta = message.meta.encode();
+            if meta.len() > INLINE {
+                drop(outbound);
+                return self.put_elsewhere(message);
+            }
+            outbound.metas.insert(message.head.conduit, message.meta.clone());
         }
         let (total, head) = (length as u64, message.head);
-        let length = if same { 0 } else { meta.len() as u32 };
+        let length = meta.len() as u32;
         let frame = match &placed {
             None => Frame::Data { head, meta: length, body: total, total },
             Some(body) => {
@@ -107,7 +120,7 @@ impl Channel {
         let header = Header::from(&frame);
         let header = if same { header.with_same_meta() } else { header }.encode();
         let parts = if placed.is_some() { &[] } else { message.parts };
-        sent.copied += outbound.push(header, if same { &[] } else { &meta }, parts, false);
+        sent.copied += outbound.push(header, &meta, parts, false);
         self.wake(outbound);
         Ok(sent)
     }
