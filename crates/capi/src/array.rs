@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
-use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Kind, Layout, Message, Order, Result};
+use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Kind, Layout, Message, Order, Result, Shape};
 
 use crate::error::usage;
+use crate::strided::Strides;
 use crate::value::Value;
 use crate::{input, strided};
 
@@ -17,7 +18,7 @@ const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 pub(crate) struct Described {
     /// Type, shape and index names; the order is the one wanted.
     pub(crate) layout: Layout,
-    pub(crate) strides: Vec<isize>,
+    pub(crate) strides: Strides,
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
 }
@@ -60,7 +61,7 @@ pub(crate) unsafe fn layout(dtype: c_int, rank: c_int, extents: *const i64, orde
     // SAFETY: as the caller promises.
     let extents = unsafe { input::list(extents, rank, "extents") }?;
     let shape = extents.iter().map(|extent| u64::try_from(*extent));
-    let shape: Vec<u64> = shape
+    let shape: Shape = shape
         .collect::<std::result::Result<_, _>>()
         .map_err(|_| usage(format!("an array of extents {extents:?}")))?;
     Ok(Layout::new(dtype, order, shape))

@@ -135,21 +135,22 @@ unsafe extern "C" fn titin_receive_into(
     out: *mut *mut Message,
 ) -> c_int {
     let arguments = Arguments { dtype, rank, extents, strides, order, names: std::ptr::null(), data };
-    let mut unwanted = std::ptr::null_mut();
-    let place = if out.is_null() { &raw mut unwanted } else { out };
-    // SAFETY: as the caller promises.
-    let status = unsafe {
-        receive(handle, place, |port| {
-            let described = arguments.read()?;
-            let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
-            let message = port.shared.instance.receive(port.id, slot, patience)?;
-            described.fill(&message).map_err(|error| {
-                Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
-            })?;
-            Ok(Some((port.name.clone(), message)))
-        })
+    let fill = |port: &Port| {
+        // SAFETY: as the caller promises.
+        let described = unsafe { arguments.read() }?;
+        let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
+        let message = port.shared.instance.receive(port.id, slot, patience)?;
+        // SAFETY: as the caller promises.
+        unsafe { described.fill(&message) }.map_err(|error| {
+            Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
+        })?;
+        Ok(message)
     };
-    // SAFETY: the message is ours alone.
-    unsafe { crate::message::titin_message_free(unwanted) };
-    status
+    // SAFETY: as the caller promises.
+    unsafe {
+        if out.is_null() {
+            return on_port(handle, |port| fill(port).map(|_| ()));
+        }
+        receive(handle, out, |port| Ok(Some((port.name.clone(), fill(port)?))))
+    }
 }

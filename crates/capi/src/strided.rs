@@ -1,6 +1,10 @@
 //! Copies between arrays that lie differently in memory.
 
+use smallvec::SmallVec;
 use titin_runtime::Order;
+
+/// How far apart elements are in each dimension, in bytes.
+pub(crate) type Strides = SmallVec<[isize; 4]>;
 
 /// Elements of a tile's side: two tiles of the largest element fit the first cache.
 const TILE: usize = 32;
@@ -14,8 +18,8 @@ struct Dimension {
 }
 
 /// Strides in bytes of a contiguous array.
-pub(crate) fn contiguous(shape: &[u64], size: usize, order: Order) -> Vec<isize> {
-    let mut strides = vec![0; shape.len()];
+pub(crate) fn contiguous(shape: &[u64], size: usize, order: Order) -> Strides {
+    let mut strides = Strides::from_elem(0, shape.len());
     let mut next = size as isize;
     let mut place = |index: usize| {
         strides[index] = next;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Carrier, Wake};
+use titin_transport::{Carrier, Inbox, Message, Wake};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
 
@@ -29,7 +29,23 @@ impl Inner {
         deadline: Option<Instant>,
         carrier: Option<&dyn Carrier>,
         on: impl Fn() -> Vec<WaitOn>,
+        poll: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        let nobody = |_| Err(Error::new(Kind::Internal, "a message that nobody waits for"));
+        self.wait_directly(who, deadline, carrier, None, on, poll, nobody)
+    }
+
+    /// As [`Inner::wait`]; the next message of `direct` may be handed to `take` as it comes.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn wait_directly<T>(
+        &self,
+        who: Option<ConduitId>,
+        deadline: Option<Instant>,
+        carrier: Option<&dyn Carrier>,
+        direct: Option<&Inbox>,
+        on: impl Fn() -> Vec<WaitOn>,
         mut poll: impl FnMut() -> Result<Option<T>>,
+        take: impl FnOnce(Message) -> Result<T>,
     ) -> Result<T> {
         if let Some(light) = &self.light {
             return self.look(light, who, deadline, on, poll);
@@ -60,9 +76,13 @@ impl Inner {
             let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
-            let wake = match carrier {
-                Some(carrier) => self.bell.wait(rings, limit, &[carrier]),
-                None => {
+            let wake = match (carrier, direct) {
+                (Some(carrier), Some(inbox)) => match self.bell.wait_for(rings, limit, carrier, inbox) {
+                    Ok(message) => break take(message),
+                    Err(wake) => wake,
+                },
+                (Some(carrier), None) => self.bell.wait(rings, limit, &[carrier]),
+                (None, _) => {
                     let carriers = self.carriers();
                     let carriers: Vec<&dyn Carrier> = carriers.iter().map(AsRef::as_ref).collect();
                     self.bell.wait(rings, limit, &carriers)

@@ -8,7 +8,7 @@ use titin_wire::handshake::Refusal;
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use crate::{Buffer, Doorbell};
+use crate::{Buffer, Doorbell, Inbox, Message};
 
 /// A way by which messages travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,6 +186,14 @@ pub trait Carrier: Send + Sync {
     /// there is nothing to do so, or somebody else is at it.
     fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
         let _ = enough;
+    }
+
+    /// As [`Carrier::attend`], for a caller that waits for the next message of this inbox, which is empty: it may be given
+    /// here without a way through the inbox, which has counted it as taken then.
+    fn attend_one(&self, inbox: &Inbox, enough: &mut dyn FnMut(usize) -> bool) -> Option<Message> {
+        let _ = inbox;
+        self.attend(enough);
+        None
     }
 
     /// Takes in what is there, where that costs no system call.

@@ -13,9 +13,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::Carrier;
 use crate::shm::Place;
 use crate::sync::{AtomicU32, Futex, Ordering};
+use crate::{Carrier, Inbox, Message};
 
 /// How long to look before going to sleep.
 const SPIN: Duration = Duration::from_micros(50);
@@ -166,6 +166,26 @@ impl Doorbell {
         if self.spin(seen, limit, carriers) { Wake::Rung } else { self.sleep(seen, limit, carriers) }
     }
 
+    /// As [`Doorbell::wait`], for the next message of an inbox, which is empty. It comes by `carrier`, and may be handed
+    /// over here; the inbox has counted it as taken then.
+    pub fn wait_for(
+        &self,
+        seen: u32,
+        limit: Option<Duration>,
+        carrier: &dyn Carrier,
+        inbox: &Inbox,
+    ) -> Result<Message, Wake> {
+        if limit.is_none_or(|limit| limit >= SPIN)
+            && let Some(message) = carrier.attend_one(inbox, &mut self.patience(seen, limit))
+        {
+            return Ok(message);
+        }
+        if self.rings() != seen {
+            return Err(Wake::Rung);
+        }
+        Err(self.sleep(seen, limit, &[carrier]))
+    }
+
     /// Its number among the bells that other processes can ring, if it is one of them. Whoever listens is told by this
     /// process's reactor instead.
     pub(crate) fn number(&self) -> Option<u32> {
@@ -187,21 +207,7 @@ impl Doorbell {
             carriers.iter().for_each(|carrier| carrier.look());
             return self.rings() != seen;
         }
-        let begun = Instant::now();
-        let longest = limit.map_or(LONGEST, |limit| limit.min(LONGEST));
-        let mut busy = begun;
-        let mut enough = |taken_in: usize| {
-            if self.rings() != seen {
-                return true;
-            }
-            let now = Instant::now();
-            if taken_in > 0 {
-                busy = now;
-            } else {
-                self.pause(now - busy);
-            }
-            now - busy > SPIN || now - begun > longest
-        };
+        let mut enough = self.patience(seen, limit);
         if let [carrier] = carriers {
             carrier.attend(&mut enough);
         }
@@ -215,6 +221,26 @@ impl Doorbell {
             }
         }
         self.rings() != seen
+    }
+
+    /// What says that it is enough to look, between two looks.
+    fn patience(&self, seen: u32, limit: Option<Duration>) -> impl FnMut(usize) -> bool {
+        let longest = limit.map_or(LONGEST, |limit| limit.min(LONGEST));
+        // A wait may be shorter than a look at the clock, so there is none before the first one was in vain.
+        let mut times = None;
+        move |taken_in: usize| {
+            if self.rings() != seen {
+                return true;
+            }
+            let now = Instant::now();
+            let (begun, busy) = times.get_or_insert((now, now));
+            if taken_in > 0 {
+                *busy = now;
+            } else {
+                self.pause(now - *busy);
+            }
+            now - *busy > SPIN || now - *begun > longest
+        }
     }
 
     /// Offers the core to others, once it is time for that.

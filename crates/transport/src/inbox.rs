@@ -162,6 +162,30 @@ impl Inbox {
         Some(message)
     }
 
+    /// Counts a message as taken that is handed to the program as it arrives; false if others wait before it, or it is not
+    /// one that could be taken.
+    pub(crate) fn pass(&self, message: &Message) -> bool {
+        let mut state = self.lock();
+        let (number, bytes) = (message.head.sequence, message.body.len() as u64);
+        let plain = message.meta.supersedes.is_none() && state.asked.is_none() && !state.discards;
+        let next = number == state.ack.received && number < u64::MAX && !state.ack.ended;
+        if !(plain && next && state.queue.is_empty()) {
+            return false;
+        }
+        state.ack.received = number + 1;
+        state.ack.consumed = number + 1;
+        state.ack.bytes += bytes;
+        let answer = state.answer(false);
+        drop(state);
+        self.tell(answer);
+        true
+    }
+
+    /// The conduit whose end it is.
+    pub(crate) fn conduit(&self) -> ConduitId {
+        self.conduit
+    }
+
     /// Drops everything that has arrived and whatever will, so that the sender is not held up by a receiver that is
     /// done.
     pub fn discard(&self) {

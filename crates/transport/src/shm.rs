@@ -22,6 +22,7 @@ mod ring;
 mod send;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -40,7 +41,7 @@ use receive::Inbound;
 use send::Outbound;
 
 use crate::tcp::{Link, Received, Sinks};
-use crate::{Carrier, Doorbell, Lost, Medium, Outgoing, Sent};
+use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Sent};
 
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
 const RING: usize = 256 << 10;
@@ -192,18 +193,19 @@ impl Channel {
     /// Takes in all that the ring holds; how many entries. The reactor tells of what goes wrong.
     fn take_in(&self, inbound: &mut Inbound) -> usize {
         let Some(sinks) = self.sinks.upgrade() else { return 0 };
-        self.take_in_to(&sinks, inbound)
+        let mut count = 0;
+        self.take_in_to(inbound, |received| {
+            count += 1;
+            sinks.deliver(received).map(ControlFlow::Continue)
+        });
+        count
     }
 
-    fn take_in_to(&self, sinks: &Sinks, inbound: &mut Inbound) -> usize {
+    fn take_in_to(&self, inbound: &mut Inbound, sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>) {
         if self.broken.load(Ordering::Relaxed) {
-            return 0;
+            return;
         }
-        let mut count = 0;
-        let outcome = inbound.take_in(|received| {
-            count += 1;
-            sinks.deliver(received)
-        });
+        let outcome = inbound.take_in(sink);
         self.head.store(inbound.head(), Ordering::Relaxed);
         match outcome {
             Ok(false) => {}
@@ -216,7 +218,40 @@ impl Channel {
                 }
             }
         }
-        count
+    }
+
+    /// Takes in what comes until it is enough, or until the next message of this inbox comes, if one is given.
+    fn stay(&self, wanted: Option<&Inbox>, enough: &mut dyn FnMut(usize) -> bool) -> Option<Message> {
+        let sinks = self.sinks.upgrade()?;
+        // Held while we look: what comes for others is handed on from here, and they are woken.
+        let mut inbound = self.inbound.try_lock().ok()?;
+        let mut found = None;
+        loop {
+            let mut count = 0;
+            if self.waits() {
+                self.take_in_to(&mut inbound, |received| {
+                    count += 1;
+                    match (received, wanted) {
+                        (Received::Message(message), Some(inbox))
+                            if message.head.conduit == inbox.conduit() && inbox.pass(&message) =>
+                        {
+                            found = Some(message);
+                            Ok(ControlFlow::Break(()))
+                        }
+                        (received, _) => sinks.deliver(received).map(ControlFlow::Continue),
+                    }
+                });
+            }
+            if found.is_some() || enough(count) {
+                return found;
+            }
+            for _ in 0..LOOKS {
+                if self.waits() {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
     }
 
     /// Has the peer's reactor look at its ring.
@@ -268,21 +303,11 @@ impl Carrier for Channel {
     }
 
     fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
-        let Some(sinks) = self.sinks.upgrade() else { return };
-        // Held while we look: what comes for others is handed on from here, and they are woken.
-        let Ok(mut inbound) = self.inbound.try_lock() else { return };
-        loop {
-            let count = if self.waits() { self.take_in_to(&sinks, &mut inbound) } else { 0 };
-            if enough(count) {
-                return;
-            }
-            for _ in 0..LOOKS {
-                if self.waits() {
-                    break;
-                }
-                std::hint::spin_loop();
-            }
-        }
+        self.stay(None, enough);
+    }
+
+    fn attend_one(&self, inbox: &Inbox, enough: &mut dyn FnMut(usize) -> bool) -> Option<Message> {
+        self.stay(Some(inbox), enough)
     }
 
     fn look(&self) {

@@ -372,12 +372,17 @@ impl Inner {
         }
         let start = (Instant::now(), self.trace.start_of_wait());
         let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
-        let outcome = self.wait(
-            Some(source.inlet.end.conduit),
+        let Source { port, inlet, slot, .. } = *source;
+        // What needs no choice, no filter and no slot of its own need not wait in the inbox.
+        let direct = !port.resizable && inlet.end.chain.is_empty();
+        let outcome = self.wait_directly(
+            Some(inlet.end.conduit),
             patience.deadline(),
             carrier,
+            direct.then_some(&*inlet.inbox),
             || vec![source.wait_on(self)],
             || self.poll(source, here),
+            |arrived| Ok((slot.unwrap_or(0), self.unpack(inlet, &mut inlet.lock(), arrived)?)),
         );
         match outcome {
             Ok((slot, message)) => {

@@ -1,7 +1,7 @@
 //! The receiving side of a channel.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -97,10 +97,11 @@ impl Inbound {
         Ok(())
     }
 
-    /// Hands on all that the ring holds. True if the peer is to be told that there is room.
+    /// Hands on what the ring holds, all of it or until `sink` says that it is enough. True if the peer is to be told that
+    /// there is room.
     pub(super) fn take_in(
         &mut self,
-        mut sink: impl FnMut(Received) -> Result<(), Lost>,
+        mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
     ) -> Result<bool, Lost> {
         let mut room = false;
         self.stalled = false;
@@ -108,7 +109,9 @@ impl Inbound {
             match self.read(&entry)? {
                 Next::Entry(received, size) => {
                     room |= self.ring.pop(size)?;
-                    sink(received)?;
+                    if sink(received)?.is_break() {
+                        break;
+                    }
                 }
                 Next::Stalled => {
                     self.stalled = true;
