@@ -119,6 +119,17 @@ def test_a_pin_that_can_be_kept_is(tmp_path: Path) -> None:
         assert media == {"receiver.in": medium, "receiver.other": "shm"}
 
 
+def test_links_have_as_many_streams_as_said(tmp_path: Path) -> None:
+    path = model(tmp_path, PINNED, "")
+    links = "{default: {streams: 2, pacing: 1 GB}, receiver: {streams: 3, send_buffer: 1 MiB}, sender: {streams: 1}}"
+    path.write_text(path.read_text() + f"  medium: {{receiver.in: tcp}}\n  links: {links}\n")
+    done = subprocess.run([TITIN, "run", path, "--run-dir", tmp_path / "run"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    profile = subprocess.run([TITIN, "profile", tmp_path / "run", "--json"], stdout=subprocess.PIPE, check=True).stdout
+    streams = {conduit["to"]: conduit["streams"] for conduit in json.loads(profile)["conduits"]}
+    assert streams == {"receiver.in": 3, "receiver.other": None}
+
+
 def test_a_pin_that_cannot_be_kept_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(titin.ConnectionFailed, match=r"is pinned to tcp .* is reached by inproc"):
         titin.run(pinned(tmp_path, "tcp"), roles(PINNED), run_dir=tmp_path / "threads")

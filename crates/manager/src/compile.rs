@@ -7,6 +7,7 @@ use std::time::Duration;
 use titin_model as model;
 use titin_model::quantity::Quantity;
 use titin_model::{Call, Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind};
+use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::Setting;
 
@@ -251,9 +252,15 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
                 buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
                 buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
                 medium: bundle.medium.map(|medium| medium.key().to_owned()),
+                link: link(bundle.link),
             })
         })
         .collect()
+}
+
+fn link(link: model::Link) -> LinkSettings {
+    let model::Link { streams, pacing, send_buffer, receive_buffer } = link;
+    LinkSettings { streams, pacing, send_buffer, receive_buffer }
 }
 
 fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Operator};
+use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::{Overlay, Setting};
 
@@ -221,6 +222,8 @@ pub struct Conduit {
     pub buffer_bytes: u64,
     /// The medium that it is pinned to.
     pub medium: Option<String>,
+    /// How the link that it takes is to be made, if that is by tcp.
+    pub link: LinkSettings,
 }
 
 /// One end of a conduit.

@@ -5,7 +5,7 @@ use crate::description::{
     ProgramKind, SupportedSetting,
 };
 use crate::emit::{Map, Yaml, float};
-use crate::extras::{Buffer, Call, EndTime, Extras};
+use crate::extras::{Buffer, Call, EndTime, Extras, Link};
 use crate::filter::{Filter, Side};
 use crate::merge::SETTINGS_IN;
 use crate::names::Name;
@@ -376,14 +376,23 @@ fn extras(extras: &Extras) -> Map {
         section.list(name, required.ports.iter().map(|port| port.to_string()));
     }
     top.map("required", std::mem::take(&mut section));
-    for (name, link) in &extras.links {
-        let mut inner = Map::default();
-        inner.raw("streams", link.streams);
-        inner.raw("pacing", link.pacing.map(|bytes| bytes as u64));
-        section.put(name.as_str(), Yaml::Map(inner));
+    if extras.links.default != Link::default() {
+        section.map("default", link(extras.links.default));
+    }
+    for (path, (settings, _)) in &extras.links.components {
+        section.put(path.as_str(), Yaml::Map(link(*settings)));
     }
     top.map("links", section);
     top
+}
+
+fn link(link: Link) -> Map {
+    let mut map = Map::default();
+    map.raw("streams", link.streams);
+    map.raw("pacing", link.pacing);
+    map.raw("send_buffer", link.send_buffer);
+    map.raw("receive_buffer", link.receive_buffer);
+    map
 }
 
 fn buffer(buffer: Buffer) -> Map {

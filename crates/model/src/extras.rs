@@ -30,8 +30,8 @@ pub struct Extras {
     pub register_timeout: Option<Quantity>,
     /// Ports that must be connected, by program.
     pub required: IndexMap<Name, Required>,
-    /// How links between sites are made, by name.
-    pub links: IndexMap<Name, Link>,
+    /// How links by tcp are made.
+    pub links: Links,
 }
 
 /// The scales of a component.
@@ -175,12 +175,72 @@ pub struct Required {
     pub(crate) at: Place,
 }
 
-/// How a link between sites is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// How links by tcp are made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Links {
+    /// All that have no settings of their own.
+    pub default: Link,
+    /// Those of a component's instances.
+    pub components: IndexMap<Name, (Link, Placed)>,
+}
+
+/// How a link by tcp is made; `None` leaves it to the runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// The number of parallel streams.
     pub streams: Option<u32>,
     /// The most bytes per second that are sent.
-    pub pacing: Option<f64>,
-    pub(crate) at: Place,
+    pub pacing: Option<u64>,
+    /// Bytes of a socket's send buffer.
+    pub send_buffer: Option<u64>,
+    /// Bytes of a socket's receive buffer.
+    pub receive_buffer: Option<u64>,
+}
+
+impl Link {
+    /// What both ends want: the larger number, but of two rates the lower one.
+    pub fn and(self, other: Link) -> Link {
+        let lower = self.pacing.into_iter().chain(other.pacing).min();
+        Link {
+            streams: self.streams.max(other.streams),
+            pacing: lower,
+            send_buffer: self.send_buffer.max(other.send_buffer),
+            receive_buffer: self.receive_buffer.max(other.receive_buffer),
+        }
+    }
+
+    /// These settings; where one is missing, that of `other`.
+    pub fn or(self, other: Link) -> Link {
+        Link {
+            streams: self.streams.or(other.streams),
+            pacing: self.pacing.or(other.pacing),
+            send_buffer: self.send_buffer.or(other.send_buffer),
+            receive_buffer: self.receive_buffer.or(other.receive_buffer),
+        }
+    }
+}
+
+impl Links {
+    /// How a link between instances of these components is made.
+    pub fn between(&self, one: &str, other: &str) -> Link {
+        let own = |name: &str| self.components.get(name).map_or(Link::default(), |(link, _)| *link);
+        own(one).and(own(other)).or(self.default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_made_as_both_ends_want() {
+        let link = |streams, pacing, send_buffer| Link { streams, pacing, send_buffer, receive_buffer: None };
+        let mut links = Links { default: link(Some(2), Some(50), Some(7)), ..Links::default() };
+        assert_eq!(links.between("a", "b"), links.default);
+        links.components.insert("a".into(), (link(Some(8), Some(100), None), Placed::default()));
+        assert_eq!(links.between("a", "b"), link(Some(8), Some(100), Some(7)));
+        assert_eq!(links.between("b", "a"), links.between("a", "b"));
+        links.components.insert("b".into(), (link(None, Some(30), Some(1)), Placed::default()));
+        assert_eq!(links.between("a", "b"), link(Some(8), Some(30), Some(1)));
+    }
 }

@@ -469,6 +469,10 @@ fn add_bundle(
         medium =
             [to, from].iter().find_map(|path| extras.medium.get(path.as_str())).map(|pinned| pinned.medium);
     }
+    let link = {
+        let of = |component: ComponentId| network.components[component.index()].path.as_str();
+        extras.links.between(of(sender), of(receiver))
+    };
     let (sender_port, receiver_port) = (sender_port.clone(), receiver_port.clone());
     if receiver_port == SETTINGS_IN {
         let ports = &mut network.components[receiver.index()].ports;
@@ -491,6 +495,7 @@ fn add_bundle(
         filters,
         buffer,
         medium,
+        link,
         first_conduit: 0,
         through_models,
         at,

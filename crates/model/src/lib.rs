@@ -73,8 +73,8 @@ pub use description::{
     SupportedSetting,
 };
 pub use extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,
-    UserFilter,
+    Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress, Required, Scales,
+    Stage, UserFilter,
 };
 pub use filter::{ElementType, FILTER_NAMES, Filter, FilterKind, Side, before_wire};
 pub use load::{LoadOptions, Start, load, load_texts};

@@ -110,7 +110,8 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.heartbeat = more.heartbeat.or(merged.heartbeat);
     merged.register_timeout = more.register_timeout.or(merged.register_timeout);
     merged.required.extend(more.required);
-    merged.links.extend(more.links);
+    merged.links.default = more.links.default.or(merged.links.default);
+    merged.links.components.extend(more.links.components);
 }
 
 /// What a v0.1 document leaves to be understood, said as in v0.2.

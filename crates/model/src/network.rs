@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::description::{Checkpoints, Need, Port, Ports, Program};
-use crate::extras::{Buffer, Extras, Medium};
+use crate::extras::{Buffer, Extras, Link, Medium};
 use crate::filter::{Filter, FilterKind};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
@@ -96,6 +96,8 @@ pub struct Bundle {
     pub buffer: Buffer,
     /// The medium that it is pinned to.
     pub medium: Option<Medium>,
+    /// How the link that it takes is made, if that is by tcp.
+    pub link: Link,
     pub(crate) first_conduit: u32,
     /// Whether it leads through the port of a model.
     pub(crate) through_models: bool,

@@ -21,7 +21,7 @@ use titin_wire::control::{
 };
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::settings::Overlay;
-use titin_wire::{Address, EndpointId, Secret};
+use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
 use crate::instance::Inner;
 use crate::{Error, Kind, Result};
@@ -102,6 +102,8 @@ struct State {
     residents: HashMap<EndpointId, HashSet<String>>,
     /// How our conduits want instances to be reached.
     ways: HashMap<String, HashSet<Way>>,
+    /// How links to instances are to be made.
+    settings: HashMap<String, LinkSettings>,
     addresses: HashMap<EndpointId, Vec<Address>>,
     routes: HashMap<(EndpointId, Way), Route>,
     /// What was dialled, by the tags of the links.
@@ -269,6 +271,7 @@ impl Process {
             let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
             let way = if pinned { Way::Tcp } else { Way::Best };
             state.ways.entry(wire.peer.clone()).or_default().insert(way);
+            state.settings.entry(wire.peer.clone()).or_insert(wire.link);
         }
         for peer in inner.neighbours.names() {
             state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
@@ -409,7 +412,8 @@ impl Process {
             let addresses: Vec<Address> = known.filter(fits).cloned().collect();
             // The manager's link has tag 0.
             let tag = state.dialled.len() as u128 + 1;
-            let route = match self.reactor().dial(&addresses, Purpose::Data, tag) {
+            let settings = state.settings.get(peer).copied().unwrap_or_default();
+            let route = match self.reactor().dial_with(&addresses, Purpose::Data, tag, settings) {
                 Ok(()) => Route::Dialling,
                 Err(why) => {
                     self.given_up.store(true, Ordering::Release);

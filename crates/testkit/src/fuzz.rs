@@ -29,8 +29,9 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All of them.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("stream", stream),
+    ("streams", streams),
     ("meta", meta),
     ("structure", structure),
     ("control", control),
@@ -44,6 +45,15 @@ pub fn stream(bytes: &[u8]) -> Outcome {
     let (whole, outcome) = read(bytes, bytes.len().max(1));
     let (cut, cut_outcome) = read(bytes, step + 1);
     assert_eq!((&whole, &outcome), (&cut, &cut_outcome), "read {} bytes at a time", step + 1);
+    outcome
+}
+
+/// The frames of a link of three streams: over and over the number of a stream, how many times 16 bytes follow, and these.
+/// However they are cut, they say the same.
+pub fn streams(bytes: &[u8]) -> Outcome {
+    let (whole, outcome) = read_streams(bytes, usize::MAX);
+    let (cut, cut_outcome) = read_streams(bytes, 7);
+    assert_eq!((&whole, &outcome), (&cut, &cut_outcome), "read 7 bytes at a time");
     outcome
 }
 
@@ -141,7 +151,29 @@ pub fn description(bytes: &[u8]) -> Outcome {
 }
 
 fn read(bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
-    let (mut reader, mut left, mut out) = (Reader::new(&[]), bytes, Vec::new());
+    let (mut reader, mut out) = (Reader::new(&[]), Vec::new());
+    let outcome = feed(&mut reader, 0, bytes, step, &mut out);
+    (out.iter().map(describe).collect(), outcome)
+}
+
+fn read_streams(mut bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
+    let (mut reader, mut out) = (Reader::with_streams(&[], &[vec![], vec![]]), Vec::new());
+    let mut outcome = Ok(());
+    while let ([number, length, rest @ ..], Ok(())) = (bytes, &outcome) {
+        let (piece, rest) = rest.split_at(rest.len().min(16 * usize::from(*length)));
+        outcome = feed(&mut reader, usize::from(number % 3), piece, step, &mut out);
+        bytes = rest;
+    }
+    (out.iter().map(describe).collect(), outcome)
+}
+
+fn feed(
+    reader: &mut Reader,
+    number: usize,
+    mut left: &[u8],
+    step: usize,
+    out: &mut Vec<Received>,
+) -> Outcome {
     let mut outcome = Ok(());
     while !left.is_empty() && outcome.is_ok() {
         let fill = |slices: &mut [IoSliceMut<'_>]| {
@@ -154,15 +186,18 @@ fn read(bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
             }
             Ok(count)
         };
-        outcome = reader.read(&mut out, fill).map(drop).map_err(|lost| lost.to_string());
+        outcome = reader.read_stream(number, out, fill).map(drop).map_err(|lost| lost.to_string());
     }
-    let describe = |received: &Received| match received {
+    outcome
+}
+
+fn describe(received: &Received) -> String {
+    match received {
         Received::Message(message) => {
             format!("{:?} {:?} {:?}", message.head, message.meta, &message.body[..])
         }
         other => format!("{other:?}"),
-    };
-    (out.iter().map(describe).collect(), outcome)
+    }
 }
 
 fn within<'a>(value: &Value<Range<usize>>, payload: &'a [u8]) -> Value<&'a [u8]> {

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use titin_transport::{Exchange, LinkSettings, Reactor};
+use titin_transport::{Exchange, Reactor};
 use titin_wire::handshake::Purpose;
-use titin_wire::{Address, Secret};
+use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::{Events, Watchdog};
 

@@ -4,12 +4,11 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, LinkSettings, Message, Outgoing, Room,
-    Sent, Window,
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Room, Sent, Window,
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
-use titin_wire::{ConduitId, Secret};
+use titin_wire::{ConduitId, LinkSettings, Secret};
 
 use crate::events::STAND_STILL;
 use crate::{Events, Host, Watchdog, progress};

@@ -5,9 +5,9 @@ use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use titin_testkit::{Host, Pair, Peer, Side, conformance, header, message, pattern, striped};
-use titin_transport::{InboxOptions, LinkSettings, Lost, Medium};
+use titin_transport::{InboxOptions, Lost, Medium};
 use titin_wire::frame::Frame;
-use titin_wire::{Address, ConduitId, EndpointId, Secret};
+use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 mod one {
     use super::*;

@@ -45,5 +45,5 @@ pub use exchange::Exchange;
 pub use inbox::{Inbox, InboxOptions, Message};
 pub use inproc::Inproc;
 pub use reactor::{Handler, Reactor};
-pub use tcp::{Link, LinkId, LinkSettings, Reader, Received};
+pub use tcp::{Link, LinkId, Reader, Received};
 pub use window::{Room, Window};

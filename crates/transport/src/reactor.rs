@@ -18,10 +18,10 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::{Address, Secret};
+use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::descriptors::Held;
-use crate::tcp::{Link, LinkId, LinkSettings, Sinks};
+use crate::tcp::{Link, LinkId, Sinks};
 use crate::{Exchange, Lost};
 use gathering::{Gathering, Gatherings};
 use pending::{Dialled, Pending, Step, Target, Wish};

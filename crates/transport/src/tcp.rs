@@ -11,7 +11,7 @@
 
 mod inbound;
 mod reader;
-mod settings;
+pub(crate) mod settings;
 mod striped;
 mod stripes;
 mod writer;
@@ -34,7 +34,6 @@ use writer::{Left, Outcome, Pieces, Writer};
 
 pub(crate) use inbound::{Inbound, Sinks, read, read_with_files};
 pub use reader::{Reader, Received};
-pub use settings::LinkSettings;
 
 /// How long a sender waits for a socket that accepts nothing, before the rest of its message is copied.
 const PATIENCE: Duration = Duration::from_millis(5);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use titin_model::Filter;
 
 use crate::settings::{Overlay, Setting};
-use crate::{Address, ConduitId, EndpointId, Malformed};
+use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
 /// Begins what a program says that gives up a silent manager, in [`ToManager::Failed`]: one that was stopped meanwhile knows
 /// by it that it has itself to blame.
@@ -294,6 +294,9 @@ pub struct Wire {
     /// The medium that the description asks for.
     #[serde(default)]
     pub medium: Option<String>,
+    /// How the link that it takes is to be made.
+    #[serde(default, skip_serializing_if = "LinkSettings::is_empty")]
+    pub link: LinkSettings,
 }
 
 /// An instance and where it is.
@@ -382,6 +385,9 @@ pub struct ConduitProfile {
     pub sends: bool,
     /// The medium in use.
     pub medium: String,
+    /// Streams that large messages go by, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
     /// Why it is not shared memory, if that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,

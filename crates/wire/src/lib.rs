@@ -22,11 +22,13 @@ pub mod control;
 pub mod frame;
 pub mod handshake;
 pub mod ids;
+mod link;
 pub mod meta;
 pub mod settings;
 pub mod structure;
 
 pub use ids::{Address, EndpointId, Secret};
+pub use link::LinkSettings;
 pub use titin_model::ConduitId;
 
 /// Bytes that do not follow the format: what was being read, and what is wrong with it.

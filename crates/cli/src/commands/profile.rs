@@ -175,10 +175,14 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
             0 => conduit.buffer.to_string(),
             times => format!("{}, raised {times}×", conduit.buffer),
         };
+        let medium = match conduit.streams {
+            Some(streams) => format!("{}, {streams} streams", conduit.medium),
+            None => conduit.medium.clone(),
+        };
         vec![
             conduit.from.clone(),
             conduit.to.clone(),
-            conduit.medium.clone(),
+            medium,
             conduit.messages.to_string(),
             size(conduit.bytes),
             seconds(conduit.receiver_waited),

@@ -43,9 +43,9 @@ CREATE TABLE conduits (oid INTEGER PRIMARY KEY, sender_oid INTEGER, sender_port 
     receiver_oid INTEGER, receiver_port TEXT, receiver_slot INTEGER, buffer_messages INTEGER, buffer_raised INTEGER);
 INSERT INTO conduits VALUES (0, 1, 'out', 0, 2, 'in', NULL, 128, 2), (1, 2, 'final', NULL, 1, 'back', 0, 64, 0);
 CREATE TABLE conduit_ends (conduit_oid INTEGER, instance_oid INTEGER, port TEXT, sends INTEGER, medium TEXT,
-    messages INTEGER, bytes INTEGER, copied INTEGER, waiting DOUBLE);
-INSERT INTO conduit_ends VALUES (0, 1, 'out[0]', 1, 'tcp', 10, 64000000, 1000, 0.5), (0, 2, 'in', 0, 'tcp', 10, 64000000, 0, 1.25),
-    (1, 2, 'final', 1, 'inproc', 10, 80, 80, 0.0), (1, 1, 'back[0]', 0, 'inproc', 10, 80, 0, 0.25);
+    messages INTEGER, bytes INTEGER, copied INTEGER, waiting DOUBLE, streams INTEGER);
+INSERT INTO conduit_ends VALUES (0, 1, 'out[0]', 1, 'tcp', 10, 64000000, 1000, 0.5, 8), (0, 2, 'in', 0, 'tcp', 10, 64000000, 0, 1.25, 8),
+    (1, 2, 'final', 1, 'inproc', 10, 80, 80, 0.0, NULL), (1, 1, 'back[0]', 0, 'inproc', 10, 80, 0, 0.25, NULL);
 CREATE TABLE totals (instance_oid INTEGER PRIMARY KEY, start DOUBLE, stop DOUBLE, waiting DOUBLE, sending DOUBLE,
     blocked DOUBLE);
 INSERT INTO totals VALUES (1, 100.0, 104.0, 0.25, 0.75, 0.5), (2, 100.5, 104.0, 1.25, 900.0, 0.0);
@@ -92,7 +92,10 @@ fn a_table_says_where_the_time_of_each_instance_went() {
     let expected = "macro 4.00 s 3.00 s 75 % 250 ms 6 % 750 ms 19 % 500 ms";
     assert_eq!(words.join(" "), expected);
     let conduit = line(&text, "macro.out[0]").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(conduit, "macro.out[0] micro[0].in tcp 10 64.0 MB 1.25 s 500 ms 1.00 kB 128, raised 2×");
+    assert_eq!(
+        conduit,
+        "macro.out[0] micro[0].in tcp, 8 streams 10 64.0 MB 1.25 s 500 ms 1.00 kB 128, raised 2×"
+    );
     let region = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(region, "macro solve 2.00 s 50 % 20 100 ms");
     assert!(!text.contains('\x1b'), "plain in a pipe");

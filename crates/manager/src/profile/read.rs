@@ -70,6 +70,8 @@ pub struct Conduit {
     pub to: String,
     /// The medium.
     pub medium: String,
+    /// Streams that large messages went by, if there were several.
+    pub streams: Option<i64>,
     /// Messages.
     pub messages: i64,
     /// Payload bytes.
@@ -297,7 +299,7 @@ impl Database {
         let sql = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
                    COALESCE(se.medium, re.medium, ''), COALESCE(se.messages, re.messages, 0), \
                    COALESCE(se.bytes, re.bytes, 0), COALESCE(se.copied, 0) + COALESCE(re.copied, 0), \
-                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised \
+                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, se.streams \
                    FROM conduits c JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid \
                    LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
                    LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid";
@@ -321,6 +323,7 @@ impl Database {
                 receiver_waited: row.get(11)?,
                 buffer: row.get(12)?,
                 raised: row.get(13)?,
+                streams: row.get(14)?,
             })
         })
     }

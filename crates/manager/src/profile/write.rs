@@ -233,8 +233,8 @@ impl Writer {
         let (all, mut written) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.written));
         let transaction = self.open()?.transaction()?;
         {
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+            let mut insert = transaction
+                .prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for (id, ends) in all {
                 // An instance that fails while it closes may count once more.
                 if !written.insert(id) {
@@ -253,7 +253,8 @@ impl Writer {
                         messages,
                         bytes,
                         copied,
-                        of.waiting
+                        of.waiting,
+                        of.streams
                     ])?;
                 }
             }

@@ -247,6 +247,7 @@ impl Manager {
             buffer_messages: planned.buffer_messages,
             buffer_bytes: planned.buffer_bytes,
             medium: planned.medium.clone(),
+            link: planned.link,
         }
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use titin_model::Operator;
 use titin_transport::LinkId;
-use titin_wire::EndpointId;
 use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
+use titin_wire::{EndpointId, LinkSettings};
 
 use super::{Manager, Outcome, Phase, Process, Seat};
 use crate::event::{Action, Event, Exit, Level, Signal};
@@ -64,7 +64,15 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
         let (from, to) = (ends.next().unwrap(), ends.next().unwrap());
         drop(ends);
         let (filters, medium) = (Vec::new(), None);
-        planned.push(Conduit { from, to, filters, buffer_messages: 4, buffer_bytes: 1000, medium });
+        planned.push(Conduit {
+            from,
+            to,
+            filters,
+            buffer_messages: 4,
+            buffer_bytes: 1000,
+            medium,
+            link: LinkSettings::default(),
+        });
     }
     let start = |name: &str| {
         let found = foreign.iter().find(|(other, _)| *other == name);

@@ -61,7 +61,22 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     for (path, pinned) in &extras.medium {
         port(network, path, pinned.at, "medium", problems);
     }
+    for (path, (_, placed)) in &extras.links.components {
+        end(network, path, placed.0, problems);
+    }
     steps(network, problems);
+}
+
+fn end(network: &Network, path: &Name, at: Place, problems: &mut Problems) {
+    if problems.is_full() || network.component(path).is_some() {
+        return;
+    }
+    let what = format!("\"{path}\" is no component");
+    let why = "\"titin: links\" goes by components, or is for all as \"default\"";
+    let names = || network.components.iter().map(|c| c.path.as_str());
+    let hint =
+        did_you_mean(path, names()).or_else(|| Some(format!("the components are {}", listing(names()))));
+    problems.error_hint(at, Code::UnknownPath, what, why, hint);
 }
 
 fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {

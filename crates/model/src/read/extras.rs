@@ -27,7 +27,10 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
         let media = Medium::ALL.map(|medium| (medium.key(), medium));
         Some(Pinned { medium: choice(node, "the medium", &media, problems)?, at })
     });
-    extras.links = by_path(fields.take("links"), "\"links\"", problems, link);
+    extras.links.components = by_path(fields.take("links"), "\"links\"", problems, link);
+    if let Some((link, _)) = extras.links.components.shift_remove("default") {
+        extras.links.default = link;
+    }
     if let Some(node) = fields.take("buffer") {
         extras.buffer = buffers(node, problems);
     }
@@ -185,13 +188,15 @@ fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Opti
     Some(Required { ports, at })
 }
 
-fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Link> {
+fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(Link, Placed)> {
     const MOST_STREAMS: u64 = 256;
-    let mut fields = Fields::new(node, format!("link \"{path}\""), problems)?;
+    let mut fields = Fields::new(node, format!("the links of \"{path}\""), problems)?;
     let streams = fields.take("streams").and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
-    let pacing = fields.take("pacing").and_then(|n| bytes(n, "\"pacing\"", problems)).map(|n| n as f64);
+    let [pacing, send_buffer, receive_buffer] = ["pacing", "send_buffer", "receive_buffer"]
+        .map(|key| fields.take(key).and_then(|n| bytes(n, &format!("\"{key}\""), problems)));
     fields.finish(problems);
-    Some(Link { streams: streams.map(|n| n as u32), pacing, at })
+    let streams = streams.map(|n| n as u32);
+    Some((Link { streams, pacing, send_buffer, receive_buffer }, Placed(at)))
 }
 
 fn buffers(node: &Node, problems: &mut Problems) -> Buffers {

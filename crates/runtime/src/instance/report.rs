@@ -110,6 +110,7 @@ impl Inner {
                 port: end.label.clone(),
                 sends: !receives,
                 medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
+                streams: carrier.map(|carrier| carrier.streams() as u32).filter(|streams| *streams > 1),
                 detour: end.pinned.is_none().then(|| self.process.detour(&end.peer)).flatten(),
                 messages: end.meter.messages.load(Ordering::Relaxed),
                 bytes: end.meter.bytes.load(Ordering::Relaxed),

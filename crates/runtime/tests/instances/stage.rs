@@ -111,6 +111,7 @@ impl Stage {
                         buffer_messages: 4,
                         buffer_bytes: 1 << 20,
                         medium: None,
+                        link: Default::default(),
                     }
                 })
                 .collect(),

@@ -11,12 +11,13 @@ use titin_wire::structure::{self, Value};
 use titin_wire::{Address, ConduitId, EndpointId};
 
 use super::secret;
-use crate::{header, message, pattern};
+use crate::{header, message, pattern, striped};
 
 /// Inputs to begin with, by name; those that are called good are accepted, by this release and by all later ones.
 pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let seeds: Vec<(&str, Vec<u8>)> = match target {
         "stream" => stream_seeds(),
+        "streams" => streams_seeds(),
         "meta" => meta_seeds(),
         "structure" => structure_seeds(),
         "control" => control_seeds(),
@@ -49,6 +50,48 @@ fn stream_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("follows_nothing", cut(7, &[&small, &pieces[64 + 64 + 30..]])),
         ("unknown_kind", cut(7, &[&[7; 64]])),
         ("large_claim", cut(7, &[&small[..40], &[0xff; 8], &small[48..]])),
+    ]
+}
+
+fn streams_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let say = |number: u8, bytes: &[u8]| {
+        let mut said = vec![number, (bytes.len() / 16) as u8];
+        assert_eq!(bytes.len() % 16, 0);
+        said.extend_from_slice(bytes);
+        said
+    };
+    let (head, pieces) = striped(1, 0, &pattern(0, 96), &[0, 16, 64]);
+    let (second, rest) = striped(1, 1, &pattern(1, 64), &[0, 32]);
+    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 2 });
+    let small = message(2, 0, &pattern(2, 16), 16);
+    let first = say(0, &[&head[..], &second, &end[..], &small].concat());
+    let torn = [&first[..], &say(1, &pieces[0]), &say(1, &pieces[0])].concat();
+    vec![
+        (
+            "good_head_first",
+            [
+                &first[..],
+                &say(1, &[&pieces[1][..], &rest[1]].concat()),
+                &say(2, &pieces[0]),
+                &say(1, &rest[0]),
+                &say(2, &pieces[2]),
+            ]
+            .concat(),
+        ),
+        (
+            "good_head_last",
+            [
+                &say(2, &[&pieces[2][..], &pieces[0]].concat()),
+                &say(1, &pieces[1][..32]),
+                &say(2, &rest[0]),
+                &say(1, &pieces[1][32..]),
+                &first[..],
+                &say(1, &rest[1]),
+            ]
+            .concat(),
+        ),
+        ("twice", torn),
+        ("head_on_second", say(1, &head)),
     ]
 }
 

@@ -10,6 +10,7 @@ use titin_wire::Malformed;
 
 use super::pending::{Joining, Pending, Wish};
 use crate::Lost;
+use crate::tcp::settings;
 
 /// How long all streams may take to come.
 const TIME: Duration = Duration::from_secs(10);
@@ -44,10 +45,16 @@ impl Gathering {
 
     /// The first stream, with everything set as wished, and the further ones.
     pub(super) fn finish(self) -> (Pending, Vec<Pending>) {
-        let Wish { count, settings, .. } = self.wish;
-        settings.pace(&self.first.socket, 1);
+        let Wish { count, settings: wished, .. } = self.wish;
+        settings::pace(&self.first.socket, &wished, 1);
         let further: Vec<Pending> = self.further.into_iter().flatten().collect();
-        further.iter().for_each(|pending| settings.pace(&pending.socket, count));
+        for pending in &further {
+            settings::pace(&pending.socket, &wished, count);
+            // Who dialled had to do it before.
+            if pending.stranger() {
+                settings::size(&pending.socket, &wished);
+            }
+        }
         (self.first, further)
     }
 }

@@ -14,14 +14,15 @@ use rustix::net::{
     self, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType, sockopt,
 };
-use titin_wire::Secret;
+
 use titin_wire::frame::{Frame, HEADER, Header};
 use titin_wire::handshake::{Agreement, Handshake, Purpose, Refusal};
+use titin_wire::{LinkSettings, Secret};
 
 use crate::Lost;
 use crate::descriptors::Held;
 use crate::shm::{Channel, Offer, Taken};
-use crate::tcp::{self, Inbound, Link, LinkId, LinkSettings, Reader, Sinks};
+use crate::tcp::{self, Inbound, Link, LinkId, Reader, Sinks, settings};
 
 /// How long one address may take to answer, handshake included.
 const DIAL_TIME: Duration = Duration::from_secs(10);
@@ -144,8 +145,8 @@ impl Dialled {
         let (Purpose::Data, Some(Target::Tcp(address))) = (self.purpose, &self.trying) else {
             return self.purpose;
         };
-        self.further = self.settings.further(address, time);
-        if self.further > 0 || self.settings.says_something() { Purpose::Streams } else { Purpose::Data }
+        self.further = settings::further(&self.settings, address, time);
+        if self.further > 0 || self.settings.is_of_sockets() { Purpose::Streams } else { Purpose::Data }
     }
 
     fn wish(&self) -> Frame {
@@ -305,10 +306,10 @@ impl Pending {
                 Ok(Step::Gather(Wish { agreement, key, count, settings: dialled.settings }))
             }
             (Frame::Streams { key, count, pacing, send_buffer, receive_buffer }, Purpose::Streams, None) => {
-                let settings = LinkSettings::told(pacing, send_buffer, receive_buffer);
-                settings.size(&self.socket);
+                let wished = LinkSettings::told(pacing, send_buffer, receive_buffer);
+                settings::size(&self.socket, &wished);
                 write_whole(&self.socket, &header)?;
-                Ok(Step::Gather(Wish { agreement, key, count, settings }))
+                Ok(Step::Gather(Wish { agreement, key, count, settings: wished }))
             }
             (Frame::Join { key, number }, Purpose::Stream, None) => Ok(Step::Join(key, number)),
             _ => {
@@ -412,7 +413,7 @@ impl Sharing {
     }
 }
 
-fn connect(peer: &Target, settings: &LinkSettings) -> Result<Held, Errno> {
+fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
     let peer = match peer {
         Target::Tcp(peer) => peer,
         Target::Shm(path) => return connect_local(path),
@@ -422,7 +423,7 @@ fn connect(peer: &Target, settings: &LinkSettings) -> Result<Held, Errno> {
     let socket = Held::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
     prepare(&socket);
     // Before the connection is made, since the two ends agree then on how large a window can be.
-    settings.size(&socket);
+    settings::size(&socket, wished);
     match net::connect(&socket, peer) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(error),

@@ -200,11 +200,12 @@ impl Stripes {
         loop {
             let mut written = 0;
             for (number, piece) in pieces.iter_mut().enumerate() {
-                written += self.write_kept(lanes, number).map_err(|failure| failure.torn_if(torn))?;
-                if !lanes.is_free(number) {
-                    continue;
-                }
+                // A piece that has begun on a stream ends there before anything else begins.
                 if piece.is_none() {
+                    written += self.write_kept(lanes, number).map_err(|failure| failure.torn_if(torn))?;
+                    if !lanes.is_free(number) {
+                        continue;
+                    }
                     *piece = cut.next();
                 }
                 let Some(under_way) = piece else { continue };
