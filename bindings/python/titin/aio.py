@@ -44,8 +44,8 @@ class _Turns:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.ready = _core.Ready()
+        # Nothing here keeps the loop: it keeps this, and takes it along.
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
-        self._loop = loop
         self._numbers = 0
         loop.add_reader(self.ready.fileno(), self._wake)
 
@@ -65,7 +65,7 @@ class _Turns:
 
     def next(self, number: int) -> asyncio.Future[None]:
         """Done when the instance of this number can go on."""
-        future: asyncio.Future[None] = self._loop.create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(number, []).append(future)
         return future
 

@@ -372,6 +372,54 @@ titin:
     }
 
     #[test]
+    fn the_first_of_a_host_starts_it_for_all() {
+        let text = "
+ymmsl_version: v0.2
+models:
+  m:
+    components:
+      a: {description: x, ports: {o_i: out other}, implementation: a}
+      b: {description: x, ports: {f_init: in}, implementation: b, multiplicity: 2}
+      c: {description: x, ports: {f_init: in}, implementation: c}
+    conduits: {a.out: b.in, a.other: c.in}
+programs:
+  a: {titin: {host: one, library: ./a.so, function: run}}
+  b: {titin: {host: one, library: ./a.so, step: go_on}}
+  c: {titin: {host: two, function: 'm.n:f'}}
+titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
+";
+        let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
+        // It is read again as it was written.
+        let written = description.to_ymmsl();
+        assert!(
+            written.contains("step: go_on")
+                && load_texts(&[("m", &written)], &LoadOptions::default()).is_ok()
+        );
+        let network = description.network(None).unwrap();
+        let plan = compile(&network, &folders(&description), &Choices::default()).unwrap();
+        let hosting = |id: u32| match &plan.instances[InstanceId(id)].start {
+            Start::Program(Program { what: What::Host(hosting), .. }) => hosting.clone(),
+            other => panic!("{other:?}"),
+        };
+        let (one, two) = (hosting(0), hosting(3));
+        let guests: Vec<_> =
+            one.guests.iter().map(|guest| (&*guest.instance, &*guest.function, guest.steps)).collect();
+        assert_eq!(guests, [("a", "run", false), ("b[0]", "go_on", true), ("b[1]", "go_on", true)]);
+        assert!(!one.python && two.python && two.guests[0].library.is_none());
+        assert_eq!(two.guests[0].function, "m.n:f");
+        for id in [1, 2] {
+            let planned = &plan.instances[InstanceId(id)];
+            assert_eq!((&planned.start, planned.folder()), (&Start::Guest(InstanceId(0)), "one"));
+            assert!(planned.stage_in.is_empty());
+        }
+        assert_eq!(plan.instances[InstanceId(0)].stage_in, ["x", "y"]);
+        let by_hand = Choices { serve_only: true, ..Choices::default() };
+        let plan = compile(&network, &folders(&description), &by_hand).unwrap();
+        assert!(matches!(plan.instances[InstanceId(0)].start, Start::ByHand(Some(_))));
+        assert_eq!(plan.instances[InstanceId(1)].start, Start::Guest(InstanceId(0)));
+    }
+
+    #[test]
     fn some_may_be_hosted_or_all_be_started_by_hand() {
         let hosted = compiled(&Choices { hosted: vec!["micro".into()], ..Choices::default() }).unwrap();
         assert_eq!(hosted.instances.iter().filter(|planned| planned.start == Start::Hosted).count(), 2);
