@@ -18,6 +18,7 @@ from benchmarks import (
     rate,
     ring,
     start,
+    streams,
 )
 
 QUESTIONS = {
@@ -32,18 +33,24 @@ QUESTIONS = {
     "start": start.main,
     "death": death.main,
     "check": check.main,
+    "streams": streams.main,
 }
+
+#: What runs only when it is asked for, and for ``make papers``.
+APART = {"streams"}
 
 
 def main() -> None:
     """Runs what was asked for and writes the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(QUESTIONS)}; all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(QUESTIONS)}; by default all but {', '.join(APART)}"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a result")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(QUESTIONS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(QUESTIONS)}")
-    for name in arguments.names or QUESTIONS:
+    for name in arguments.names or [name for name in QUESTIONS if name not in APART]:
         print(name, flush=True)
         begin = time.monotonic()
         harness.save(name, QUESTIONS[name](quick=arguments.quick), quick=arguments.quick)

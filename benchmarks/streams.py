@@ -22,7 +22,7 @@ def titin(streams: int, exchanges: int) -> Callable[[], dict[int, float]]:
             folder = Path(name)
             words = [exchanges, folder / "times", *(megabytes * 10**6 for megabytes in MEGABYTES)]
             text = stepping([(program, [0, *words]), (program, [1, *words])])
-            text += f"titin:\n  medium: {{c0.in: tcp, c1.in: tcp}}\n  links: {{c0: {{streams: {streams}}}}}\n"
+            text += f"titin:\n  medium: {{c0.in: tcp, c1.in: tcp}}\n  links: {{default: {{streams: {streams}}}}}\n"
             native.titin_run(text, folder)
             return native.times(folder / "times")
 

@@ -18,6 +18,8 @@
 #define KIB ((size_t)1024)
 #define LARGEST (64 * KIB * KIB)
 #define TIMED_AT_ONCE (4 * KIB)
+/* Trips before the timed ones, at least: memory that is used again has to be there first. */
+#define WARM 4
 
 /* How messages are moved. */
 struct medium {
@@ -118,7 +120,7 @@ static inline void give(const struct medium *m, size_t bytes, int stamp) {
 }
 
 static inline void ping(const struct medium *m, const struct task *task, size_t bytes, FILE *out) {
-    const long trips = trips_of(bytes, task->share), warm = trips / 10 + 1;
+    const long trips = trips_of(bytes, task->share), warm = trips / 10 + WARM;
     const int at_once = bytes <= TIMED_AT_ONCE;
     double seconds = 0, begin = 0;
     for (long trip = -warm; trip < trips; trip++) {
@@ -140,7 +142,7 @@ static inline void ping(const struct medium *m, const struct task *task, size_t 
 }
 
 static inline void pong(const struct medium *m, const struct task *task, size_t bytes) {
-    const long trips = trips_of(bytes, task->share), warm = trips / 10 + 1;
+    const long trips = trips_of(bytes, task->share), warm = trips / 10 + WARM;
     for (long trip = -warm; trip < trips; trip++) {
         void *data = m->payload(bytes);
         memset(data, (int)trip + 1, bytes);
