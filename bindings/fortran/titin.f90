@@ -19,7 +19,7 @@
 ! counted from one. Which calls wait, and which threads may call, is as in titin.h.
 !
 ! This is the list of what there is. An instance is made of layers, each with a story of its own: titin_knowing (names,
-! scales, settings), titin_ports, titin_sending, titin_receiving, and titin_instances, how it begins and ends. titin_hosting
+! scales, settings), titin_ports, titin_sending, titin_lending, titin_receiving, and titin_instances, how it begins and ends. titin_hosting
 ! runs several. titin_reading looks at values, titin_data has values of one's own and messages.
 module titin
    use titin_c

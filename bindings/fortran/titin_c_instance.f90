@@ -382,6 +382,45 @@ module titin_c_instance
          real(c_double), value :: timestamp, next_timestamp
       end function
 
+      integer(c_int) function titin_loan_new(port, slot, dtype, rank, extents, order, names, loan) bind(C)
+         import
+         type(c_ptr), value :: port
+         integer(c_int), value :: slot, dtype, rank, order
+         integer(c_int64_t), intent(in) :: extents(*)
+         type(c_ptr), intent(in), optional :: names(*)
+         type(c_ptr), intent(out) :: loan
+      end function
+
+      type(c_ptr) function titin_loan_data(loan) bind(C)
+         import
+         type(c_ptr), value :: loan
+      end function
+
+      integer(c_int) function titin_send_loan(port, slot, loan, timestamp, next_timestamp, settings) bind(C)
+         import
+         type(c_ptr), value :: port
+         integer(c_int), value :: slot
+         type(c_ptr), intent(inout) :: loan
+         real(c_double), value :: timestamp, next_timestamp
+         type(c_ptr), value :: settings
+      end function
+
+      type(c_ptr) function titin_loan_retain(loan) bind(C)
+         import
+         type(c_ptr), value :: loan
+      end function
+
+      subroutine titin_loan_free(loan) bind(C)
+         import
+         type(c_ptr), value :: loan
+      end subroutine
+
+      type(c_ptr) function titin_loan_find(data, nbytes) bind(C)
+         import
+         type(c_ptr), value :: data
+         integer(c_int64_t), value :: nbytes
+      end function
+
       integer(c_int) function titin_send_nil(port, slot, timestamp, next_timestamp, settings) bind(C)
          import
          type(c_ptr), value :: port, settings

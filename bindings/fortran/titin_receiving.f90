@@ -6,14 +6,14 @@ module titin_receiving
    use titin_c
    use titin_common, only: c, extents_of, finish, is_there, slot_number
    use titin_data, only: titin_message
-   use titin_sending, only: sending_layer
+   use titin_lending, only: lending_layer
    implicit none
    private
 
    public :: receiving_layer
 
-   !> The fourth layer of an instance; the last is titin_instance itself.
-   type, extends(sending_layer) :: receiving_layer
+   !> The fifth layer of an instance; the last is titin_instance itself.
+   type, extends(lending_layer) :: receiving_layer
    contains
       !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
       !> array of one's own, whose kind and shape must be those of the message. `timeout` in seconds; without it, for ever.

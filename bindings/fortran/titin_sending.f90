@@ -10,9 +10,9 @@ module titin_sending
    implicit none
    private
 
-   public :: sending_layer
+   public :: given, sending_layer
 
-   !> The third layer of an instance; titin_receiving has the next.
+   !> The third layer of an instance; titin_lending has the next.
    type, extends(ports_layer) :: sending_layer
    contains
       !> send(port, data, timestamp, next_timestamp, slot, settings, names): any kind and rank, text, a value. Returns when

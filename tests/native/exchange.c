@@ -14,6 +14,24 @@ static titin_message *next(double timestamp) {
     return message;
 }
 
+/* An array in memory of titin's, sent twice as it is. */
+static void lend(void) {
+    titin_loan *loan, *again;
+    CHECK(titin_loan_new(out, TITIN_NO_SLOT, TITIN_F64, 2, (int64_t[]){100, 200}, TITIN_ORDER_C,
+                         (const char *const[]){"x", "y"}, &loan) == 0);
+    double *data = titin_loan_data(loan);
+    for (int i = 0; i < 100; ++i)
+        for (int j = 0; j < 200; ++j) data[200 * i + j] = 1000 * i + j;
+    CHECK(titin_loan_find(data, 160000) == loan && titin_loan_find(data, 8) == NULL && titin_loan_find(&loan, 8) == NULL);
+    again = titin_loan_retain(loan);
+    CHECK(titin_send_loan(out, TITIN_NO_SLOT, &loan, 8.5, TITIN_NO_NEXT, NULL) == 0 && loan == NULL);
+    CHECK(titin_loan_data(loan) == NULL && titin_loan_data(again) == NULL);
+    CHECK(titin_send_loan(out, TITIN_NO_SLOT, &again, 8.75, TITIN_NO_NEXT, NULL) == 0 && again == NULL);
+    CHECK(titin_loan_new(out, TITIN_NO_SLOT, TITIN_I8, 0, NULL, TITIN_ORDER_C, NULL, &loan) == 0);
+    titin_loan_free(loan);
+    titin_loan_free(NULL);
+}
+
 static void left(void) {
     double line[10], grid[3][4];
     int32_t table[2][3];
@@ -49,6 +67,7 @@ static void left(void) {
     CHECK(titin_map_set(map, "list", list) == 0);
     CHECK(titin_send_value(out, TITIN_NO_SLOT, map, 8.0, TITIN_NO_NEXT, NULL) == 0);
     titin_value_free(map);
+    lend();
     titin_message *back = next(9.0);
     CHECK(titin_message_elements(back) == 10 && ((const double *)titin_message_data(back))[9] == 4.5);
     titin_message_free(back);
@@ -101,6 +120,15 @@ static void right(void) {
     CHECK(!strcmp(titin_value_text(titin_value_item(list, 1), NULL), "two"));
     CHECK(titin_value_bool(titin_value_item(list, 2), &flag) == 0 && flag);
     titin_message_free(message);
+
+    static double lent[100][200];
+    for (int i = 0; i < 2; ++i) {
+        memset(lent, 0, sizeof lent);
+        CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 2, (int64_t[]){100, 200}, NULL, TITIN_ORDER_C,
+                                 lent, &message) == 0);
+        CHECK(titin_message_timestamp(message) == 8.5 + 0.25 * i && lent[99][198] == 99198.0 && lent[3][0] == 3000.0);
+        titin_message_free(message);
+    }
 
     CHECK(titin_try_receive(in, TITIN_NO_SLOT, &message) == 0 && message == NULL);
     CHECK(titin_receive(in, TITIN_NO_SLOT, 0.01, &message) == TITIN_ERROR_TIMEOUT && message == NULL);

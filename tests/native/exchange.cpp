@@ -3,6 +3,24 @@
 
 using titin::Value;
 
+/// Arrays in memory of titin's.
+static void lend(titin::Instance &instance) {
+    for (const titin::Order order : {titin::Order::C, titin::Order::Fortran}) {
+        auto loan = instance.loan<double>("out", {100, 200}, order);
+        CHECK(loan.size() == 20000 && loan.rank() == 2 && loan.extent(1) == 200 && loan.order() == order);
+        for (int i = 0; i < 100; ++i)
+            for (int j = 0; j < 200; ++j) loan(i, j) = 1000 * i + j;
+        auto moved = std::move(loan);
+        CHECK(moved && !loan && moved.begin()[0] == 0.0 && &moved[0] == moved.span().data());
+        refused<titin::UsageError>("one moved from", [&] { instance.send("out", std::move(loan), 8.0); });
+        instance.send("out", std::move(moved), order == titin::Order::C ? 8.5 : 8.75);
+        CHECK(!moved);
+        refused<titin::UsageError>("one sent", [&] { moved[0] = 1.0; });
+    }
+    const auto unsent = instance.loan<int>("out", {});
+    CHECK(unsent.size() == 1);
+}
+
 static void left(titin::Instance &instance) {
     std::vector<double> line(10);
     for (int i = 0; i < 10; ++i) line[std::size_t(i)] = 0.5 * i;
@@ -21,6 +39,7 @@ static void left(titin::Instance &instance) {
     instance.send("out",
                   Value::map({{"name", "wall"}, {"flux", 3.5}, {"line", line}, {"list", Value::list({1, std::string_view("two"), true})}}),
                   8.0);
+    lend(instance);
     const titin::Message back = instance.receive("in");
     CHECK(back.timestamp() == 9.0 && back.array<double>().vector() == line);
 }
@@ -56,6 +75,11 @@ static void right(titin::Instance &instance) {
     CHECK(map["line"].array<double>()[9] == 4.5 && !map.contains("absent"));
     CHECK(map["list"].size() == 3 && map["list"][0].as<int>() == 1 && map["list"][1].as<std::string>() == "two");
     CHECK(map["list"][2].as<bool>());
+
+    for (const double timestamp : {8.5, 8.75}) {
+        const titin::Message lent = instance.receive("in");
+        CHECK(lent.timestamp() == timestamp && lent.array<double>()(99, 198) == 99198.0);
+    }
 
     CHECK(!instance.try_receive("in"));
     const std::chrono::milliseconds soon(10);

@@ -1,8 +1,9 @@
 ! One side of an exchange, "left" or "right": the script of exchange.c.
 program exchange
-   use, intrinsic :: iso_c_binding, only: c_bool
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
    use titin
+   use titin_c, only: titin_loan_find, titin_loan_retain, titin_no_next, titin_no_slot, titin_port_find, titin_send_loan
    implicit none
 
    type(titin_instance) :: instance
@@ -30,6 +31,41 @@ contains
       logical, intent(in) :: holds
       character(len=*), intent(in) :: what
       if (.not. holds) error stop "exchange.f90: "//what
+   end subroutine
+
+   ! An array in memory of titin's, sent twice as it is.
+   subroutine lend()
+      real(real64), pointer :: a(:, :)
+      complex(real64), pointer :: waves(:)
+      integer(int32), pointer :: number
+      integer(int32) :: i, j, ierr
+      type(c_ptr) :: again
+      nullify (a, number, waves)
+      call instance%loan("out", a, [100, 200], names=["x", "y"])
+      do j = 1, 200
+         do i = 1, 100
+            a(i, j) = 1000*(i - 1) + j - 1
+         end do
+      end do
+      again = titin_loan_retain(titin_loan_find(c_loc(a), 160000_int64))
+      call instance%send_loan("out", a, timestamp=8.5_real64)
+      call check(.not. associated(a), "a loan that was sent")
+      call instance%send_loan("out", a, timestamp=8.5_real64, ierr=ierr)
+      call check(ierr == titin_error_usage .and. index(titin_error_text(), "no loan") == 1, "sent again")
+      call check(titin_send_loan(titin_port_find(instance%raw, "out"//char(0)), titin_no_slot, again, 8.75_real64, &
+         titin_no_next, c_null_ptr) == 0 .and. .not. c_associated(again), "sent again as it is")
+      call instance%loan("out", number, [integer ::])
+      number = 3
+      call instance%free_loan(number)
+      call check(.not. associated(number), "a loan that was given back")
+      call instance%loan("out", waves, [2, 3], ierr=ierr)
+      call check(ierr == titin_error_usage .and. .not. associated(waves), "a shape of another rank")
+      call instance%loan("out", waves, [4])
+      waves = (1.0_real64, 2.0_real64)
+      a => null()
+      waves => waves(1:2)
+      call instance%send_loan("out", waves, timestamp=8.5_real64, ierr=ierr)
+      call check(ierr == titin_error_usage .and. index(titin_error_text(), "a part of a loan") == 1, "a part")
    end subroutine
 
    subroutine left()
@@ -61,6 +97,7 @@ contains
       call map%add(list, name="list")
       call instance%send_nil("out", timestamp=7.0_real64, settings=overlay)
       call instance%send("out", map, timestamp=8.0_real64)
+      call lend()
       call instance%receive("in", back)
       call back%view(again)
       call check(all(again == line) .and. back%timestamp() == 9.0_real64, "what comes back")
@@ -71,6 +108,7 @@ contains
       type(titin_value) :: overlay, list
       real(real64), pointer :: view(:)
       real(real64) :: part(2, 2), number
+      real(real64), allocatable :: lent(:, :)
       integer(int32) :: table(2, 3), wrong(3), whole, ierr, which
       complex(real64), pointer :: waves(:)
       logical :: flags(3), flag, found
@@ -110,6 +148,12 @@ contains
       call list%read(words, index=2)
       call list%read(flag, index=3)
       call check(list%size() == 3 .and. whole == 1 .and. words == "two" .and. flag, "list")
+      allocate (lent(100, 200))
+      do which = 1, 2
+         lent(:, :) = 0
+         call instance%receive("in", lent, timestamp=number)
+         call check(number == 8.25_real64 + 0.25_real64*which .and. lent(100, 199) == 99198.0_real64, "a loan")
+      end do
       call line%view(waves, ierr=ierr)
       call check(ierr == titin_error_type_mismatch, "a view of another kind")
       call instance%try_receive("in", message, found)

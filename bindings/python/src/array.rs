@@ -112,9 +112,13 @@ impl Array {
 
     /// Whether the elements lie in Fortran order and not in C order.
     pub fn order(&self) -> c_int {
+        if !self.is_contiguous(b'C') && self.is_contiguous(b'F') { sys::ORDER_FORTRAN } else { sys::ORDER_C }
+    }
+
+    /// Whether the elements lie one after the other in this order, C or F.
+    pub fn is_contiguous(&self, order: u8) -> bool {
         // SAFETY: the view is one that Python has filled.
-        let contiguous = |order: u8| unsafe { ffi::PyBuffer_IsContiguous(&*self.view, order as c_char) } == 1;
-        if !contiguous(b'C') && contiguous(b'F') { sys::ORDER_FORTRAN } else { sys::ORDER_C }
+        unsafe { ffi::PyBuffer_IsContiguous(&*self.view, order as c_char) == 1 }
     }
 
     /// Copies the elements, in the order that [`Array::order`] gives.

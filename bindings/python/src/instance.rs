@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::argument::{Slot, Text, Words, unicode};
 use crate::array::Array;
+use crate::loan::Loan;
 use crate::message::{Message, Payload};
 use crate::options::{Options, port_names, reason_of};
 use crate::port::Port;
@@ -122,11 +123,15 @@ impl Instance {
         let next = next_timestamp.unwrap_or(sys::NO_NEXT);
         let settings = settings.map(|settings| Value::settings(&settings)).transpose()?;
         let settings = value::pointer(settings.as_ref());
-        let data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
+        let mut data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
         // SAFETY: the port lives as long as the call; the data and settings live, held by this function, until it returns.
         unsafe {
-            match &data {
+            match &mut data {
                 Data::Nil => call.wait(py, || sys::titin_send_nil(port, slot, timestamp, next, settings)),
+                Data::Loan(loan) => {
+                    let loan = loan.place();
+                    call.wait(py, || sys::titin_send_loan(port, slot, loan, timestamp, next, settings))
+                }
                 Data::Value(value) => call.wait(py, || {
                     sys::titin_send_value(port, slot, value.as_ptr(), timestamp, next, settings)
                 }),
@@ -148,6 +153,22 @@ impl Instance {
                 }),
             }
         }
+    }
+
+    #[pyo3(signature = (port, shape, dtype, *, slot=None, order="C"))]
+    fn loan<'py>(
+        &self,
+        py: Python<'py>,
+        port: PortArgument<'_, 'py>,
+        shape: &Bound<'py, PyAny>,
+        dtype: &Bound<'py, PyAny>,
+        slot: Option<Slot>,
+        order: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let call = self.session.enter(py)?;
+        let port = self.find(&call, port)?;
+        // SAFETY: the port lives as long as the call.
+        unsafe { Loan::lend(port.get().as_ptr(), slot_of(slot), shape, dtype, order) }
     }
 
     #[pyo3(signature = (port, *, slot=None, timeout=None, default=Fallback::Missing))]

@@ -10,6 +10,7 @@ mod error;
 mod filter;
 mod instance;
 mod light;
+mod loan;
 mod message;
 mod options;
 mod port;

@@ -10,7 +10,7 @@ macro_rules! opaque {
 }
 
 opaque!(titin_instance titin_port titin_message titin_value titin_options titin_region titin_output);
-opaque!(titin_opening titin_ready);
+opaque!(titin_opening titin_ready titin_loan);
 
 pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
@@ -201,6 +201,27 @@ unsafe extern "C" {
         next_timestamp: c_double,
         settings: *const titin_value,
     ) -> c_int;
+    pub fn titin_loan_new(
+        port: *mut titin_port,
+        slot: c_int,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        order: c_int,
+        names: *const *const c_char,
+        loan: *mut *mut titin_loan,
+    ) -> c_int;
+    pub fn titin_loan_data(loan: *mut titin_loan) -> *mut c_void;
+    pub fn titin_send_loan(
+        port: *mut titin_port,
+        slot: c_int,
+        loan: *mut *mut titin_loan,
+        timestamp: c_double,
+        next_timestamp: c_double,
+        settings: *const titin_value,
+    ) -> c_int;
+    pub fn titin_loan_retain(loan: *mut titin_loan) -> *mut titin_loan;
+    pub fn titin_loan_free(loan: *mut titin_loan);
     pub fn titin_send_value(
         port: *mut titin_port,
         slot: c_int,

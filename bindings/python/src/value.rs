@@ -13,6 +13,7 @@ use pyo3::{ffi, intern};
 
 use crate::argument::{Text, unicode};
 use crate::array::{Array, ndarray};
+use crate::loan::{Loan, Share};
 use crate::message::{Message, Payload, View};
 use crate::{error, sys};
 
@@ -30,6 +31,7 @@ pub struct Value {
 pub enum Data {
     Nil,
     Array(Array),
+    Loan(Share),
     Value(Value),
 }
 
@@ -38,6 +40,9 @@ impl Data {
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if object.is_none() {
             return Ok(Data::Nil);
+        }
+        if let Some(loan) = Loan::of(object)? {
+            return Ok(Data::Loan(loan));
         }
         let py = object.py();
         if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) || !is_plain(object) {

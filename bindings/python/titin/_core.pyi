@@ -3,6 +3,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
+from numpy.typing import DTypeLike, NDArray
 from titin.data import Scale
 
 __version__: str
@@ -70,6 +71,22 @@ class Instance:
         Once it has returned the memory may be changed. It waits only while the conduit's buffer is full, or until the
         receiver has come. Raises :class:`titin.PortClosed` if the receiver has finished, and
         :class:`titin.CallOrderError` out of the loop.
+        """
+
+    def loan(
+        self,
+        port: str | Port,
+        shape: int | Iterable[int],
+        dtype: DTypeLike,
+        *,
+        slot: int | None = None,
+        order: Literal["C", "F"] = "C",
+    ) -> NDArray[Any]:
+        """Memory for an array that is to be sent: fill it, ``send`` this very array, and nothing is copied.
+
+        Receivers on this host read it where it lies, so it is read-only from then on, and may be sent again as it is;
+        an older view of it must not be written to either. Its memory is not used again while the array or a view of
+        it lives. What the elements are at first is not said. A part of it, or a view, is copied like any array.
         """
 
     def receive(

@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from numpy.typing import DTypeLike, NDArray
 from titin import _core
 from titin.data import Scale
 from titin.errors import UsageError
@@ -160,6 +161,18 @@ class Instance:
         except asyncio.CancelledError:
             self._cut.add(name)
             raise
+
+    def loan(
+        self,
+        port: str | _core.Port,
+        shape: int | Iterable[int],
+        dtype: DTypeLike,
+        *,
+        slot: int | None = None,
+        order: Literal["C", "F"] = "C",
+    ) -> NDArray[Any]:
+        """Memory for an array that is to be sent from where it lies."""
+        return self._light.loan(port, shape, dtype, slot=slot, order=order)
 
     async def receive(
         self, port: str | _core.Port, *, slot: int | None = None, timeout: float | None = None, default: Any = _MISSING

@@ -30,7 +30,7 @@
  *     Bindings with exceptions switch this off (titin_options_exceptions).
  * Memory. What a call hands out under `**` or as a plain pointer to an opaque type is the caller's to free with the
  *     function named there. Pointers to const belong to what they were asked from and live as long as that.
- *     What the caller hands in stays the caller's, and may be changed once the call has returned; two exceptions say so.
+ *     What the caller hands in stays the caller's, and may be changed once the call has returned; three exceptions say so.
  *     A NULL handle is an error, never a crash; freeing NULL does nothing.
  * Threads. Any thread may call. Calls on different ports of an instance may run at once; two at once on one port, or
  *     two of titin_reuse, are an error that is detected. titin_close must be the last call on its instance and ports. Messages and values may
@@ -72,6 +72,8 @@ typedef struct titin_region titin_region;
 typedef struct titin_output titin_output;
 /* An instance that has asked to join the run. */
 typedef struct titin_opening titin_opening;
+/* Memory for an array that is to be sent from where it lies. Counted: titin_loan_retain, titin_loan_free. */
+typedef struct titin_loan titin_loan;
 /* A list of light instances that can go on. */
 typedef struct titin_ready titin_ready;
 
@@ -379,6 +381,25 @@ int titin_send_array(titin_port *port, int slot, int dtype, int rank, const int6
 int titin_send_nil(titin_port *port, int slot, double timestamp, double next_timestamp, const titin_value *settings);
 int titin_send_value(titin_port *port, int slot, const titin_value *value, double timestamp, double next_timestamp,
                      const titin_value *settings);
+
+/* Memory for an array, lent by titin: fill it, then send it, and nothing is copied; receivers on this host read it where
+ * it lies. The elements are contiguous in `order`, aligned to 64 bytes, and at first any. `names` are index names, NULL
+ * for none. Does not wait. Send it with titin_send_loan, or free it with titin_loan_free, after titin_close if you like. */
+int titin_loan_new(titin_port *port, int slot, int dtype, int rank, const int64_t *extents, int order,
+                   const char *const *names, titin_loan **loan);
+/* Where to write the elements; an error once it was sent. */
+void *titin_loan_data(titin_loan *loan);
+/* Sends it on this or any other port; `settings` as above. It is gone then, and `*loan` NULL, so that using it again is an
+ * error; after an error it is still the caller's, to send again or to free. From the call on its data must not change. */
+int titin_send_loan(titin_port *port, int slot, titin_loan **loan, double timestamp, double next_timestamp,
+                    const titin_value *settings);
+/* One more owner of the memory, for reading it on, or for sending it again as it is; each calls titin_loan_free once, or
+ * sends it. Returns the loan. */
+titin_loan *titin_loan_retain(titin_loan *loan);
+void titin_loan_free(titin_loan *loan);
+/* For languages whose arrays are no more than their memory: the loan whose data begin here, and are so many bytes.
+ * That is not one more owner. */
+titin_loan *titin_loan_find(const void *data, int64_t nbytes);
 
 
 /* ---- Receiving ------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@ mod handle;
 mod host;
 mod input;
 mod instance;
+mod loan;
 mod message;
 mod options;
 mod port;

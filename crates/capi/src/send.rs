@@ -11,16 +11,16 @@ use crate::input;
 use crate::value::{Node, Value, encode};
 
 /// What goes with every send.
-struct Stamps {
-    slot: c_int,
-    timestamp: f64,
-    next: f64,
-    settings: *const Value,
+pub(crate) struct Stamps {
+    pub(crate) slot: c_int,
+    pub(crate) timestamp: f64,
+    pub(crate) next: f64,
+    pub(crate) settings: *const Value,
 }
 
 /// # Safety
 /// The overlay is NULL or a value.
-unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -> Result<()> {
+pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -> Result<()> {
     let slot = input::slot(stamps.slot, &port.name)?;
     // SAFETY: as the caller promises.
     let overlay = unsafe { stamps.settings.as_ref() }.map(Value::to_overlay).transpose()?;

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "titin/loan.hpp"
 #include "titin/message.hpp"
 #include "titin/options.hpp"
 #include "titin/port.hpp"
@@ -236,6 +237,7 @@ public:
               class = std::enable_if_t<std::is_convertible_v<Time, double>>>
     void send(const Slot &to, const T &data, Time timestamp, double next_timestamp = no_next,
               const ValueView &settings = {}) {
+        static_assert(!detail::IsLoan<T>::value, "a loan is given away: send(port, std::move(loan), t)");
         if constexpr (std::is_base_of_v<ValueView, T>)
             detail::check(titin_send_value(to.port(instance_), to.number(), data.raw(), timestamp, next_timestamp,
                                            settings.raw()));
@@ -256,6 +258,23 @@ public:
     void send(const Slot &to, const T *data, const Extents &extents, double timestamp, double next_timestamp = no_next,
               const ValueView &settings = {}) {
         send_array(to, detail::describe(data, extents), timestamp, next_timestamp, settings);
+    }
+    /// Memory of titin's for an array of these extents: fill it, and send it from where it lies.
+    template <class T>
+    Loan<T> loan(const Slot &to, const Extents &extents, Order order = Order::C) {
+        titin_loan *loan;
+        detail::check(titin_loan_new(to.port(instance_), to.number(), detail::known_dtype<T>(), extents.rank(),
+                                     extents.data(), int(order), nullptr, &loan));
+        return Loan<T>(loan, extents, order);
+    }
+    /// Sends a loan: `send("out", std::move(loan), t)`. It is empty then, unless this throws.
+    template <class T, class Time, class = std::enable_if_t<std::is_convertible_v<Time, double>>>
+    void send(const Slot &to, Loan<T> &&loan, Time timestamp, double next_timestamp = no_next,
+              const ValueView &settings = {}) {
+        loan.there();
+        detail::check(titin_send_loan(to.port(instance_), to.number(), &loan.loan_, timestamp, next_timestamp,
+                                      settings.raw()));
+        loan.data_ = nullptr;
     }
     /// Sends a message without data.
     void send_nil(const Slot &to, double timestamp, double next_timestamp = no_next, const ValueView &settings = {}) {

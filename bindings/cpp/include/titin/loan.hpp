@@ -1,0 +1,81 @@
+// Loans: memory of titin's for an array that is sent from where it lies.
+#ifndef TITIN_LOAN_HPP
+#define TITIN_LOAN_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "titin/array.hpp"
+#include "titin/port.hpp"
+
+namespace titin {
+
+/// Memory for an array, from Instance::loan: fill it, then `send("out", std::move(loan), t)`, and nothing is copied;
+/// receivers on this host read it where it lies. Empty once it was sent or moved from: using it is an error then.
+/// What the elements are at first is not said.
+template <class T>
+class Loan {
+public:
+    using value_type = T;
+
+    Loan(titin_loan *loan, const Extents &extents, Order order)
+        : loan_(loan), data_(static_cast<T *>(detail::check(titin_loan_data(loan)))), extents_(extents), order_(order) {}
+    Loan(Loan &&other) noexcept
+        : loan_(std::exchange(other.loan_, nullptr)), data_(std::exchange(other.data_, nullptr)),
+          extents_(other.extents_), order_(other.order_) {}
+    Loan &operator=(Loan &&other) noexcept {
+        std::swap(loan_, other.loan_);
+        std::swap(data_, other.data_);
+        std::swap(extents_, other.extents_);
+        std::swap(order_, other.order_);
+        return *this;
+    }
+    ~Loan() { titin_loan_free(loan_); }
+
+    /// Whether there is memory: false once it was sent or moved from.
+    explicit operator bool() const { return loan_ != nullptr; }
+    T *data() const { return there().data_; }
+    int rank() const { return extents_.rank(); }
+    std::int64_t extent(int dimension) const { return extents_[dimension]; }
+    const Extents &extents() const { return extents_; }
+    Order order() const { return order_; }
+    std::size_t size() const { return std::size_t(extents_.elements()); }
+    /// Elements as they lie in memory.
+    T *begin() const { return data(); }
+    T *end() const { return data() + size(); }
+    T &operator[](std::size_t index) const { return data()[index]; }
+    /// The element at an index per dimension, from 0, whichever the order in memory.
+    template <class... Index>
+    T &operator()(Index... index) const {
+        return const_cast<T &>(View<const T>(data(), extents_, order_)(index...));
+    }
+    /// The same memory for calls that take an array of the program's, such as receive_into.
+    Span<T> span() const { return Span<T>(data(), extents_, order_); }
+
+    titin_loan *raw() const { return there().loan_; }
+
+private:
+    friend class Instance;
+
+    const Loan &there() const {
+        if (!loan_) throw UsageError("this loan is empty: it was sent or moved from; ask for another one");
+        return *this;
+    }
+
+    titin_loan *loan_;
+    T *data_;
+    Extents extents_;
+    Order order_;
+};
+
+namespace detail {
+template <class T>
+struct IsLoan : std::false_type {};
+template <class T>
+struct IsLoan<Loan<T>> : std::true_type {};
+} // namespace detail
+
+} // namespace titin
+
+#endif
