@@ -87,4 +87,5 @@ pub use names::{
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
 pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
+pub use read::bytes_of;
 pub use settings::{SettingType, Settings, Value};

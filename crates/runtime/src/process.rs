@@ -82,6 +82,8 @@ pub(crate) struct Process {
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicBool,
+    /// It was said that shared memory has run out.
+    pub(crate) said_short: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -164,7 +166,15 @@ impl Process {
             };
             Error::new(Kind::Connection, format!("titin cannot open its sockets: {error}{todo}"))
         };
-        let exchange = Arc::new(Exchange::default());
+        let exchange = Arc::new(match std::env::var("TITIN_SHARED_MEMORY") {
+            Err(_) => Exchange::default(),
+            Ok(text) => Exchange::with_ceiling(titin_model::bytes_of(&text).ok_or_else(|| {
+                let text = format!(
+                    "TITIN_SHARED_MEMORY is {text:?}: give the most bytes to share, such as \"256 MiB\", or leave it out"
+                );
+                Error::new(Kind::Usage, text)
+            })?),
+        });
         let process = Arc::new(Process {
             id: EndpointId::random(),
             secret: connection.secret.clone(),
@@ -176,6 +186,7 @@ impl Process {
             no_overlay: Arc::default(),
             crowd: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
+            said_short: AtomicBool::new(false),
             state: Mutex::default(),
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));
@@ -348,6 +359,24 @@ impl Process {
         })
     }
 
+    /// Why memory could not even be tried to be shared with a peer, if it could not.
+    fn apart(&self, peer: EndpointId, way: Way, link: &Arc<Link>) -> Option<String> {
+        if way != Way::Best || link.carrier().medium() != Medium::Tcp || link.detour().is_some() {
+            return None;
+        }
+        let state = self.lock();
+        let mut alone = Vec::new();
+        if !meets(self.addresses.get()) {
+            alone.extend(state.instances.keys().next().cloned());
+        }
+        if !meets(state.addresses.get(&peer)) {
+            alone.extend(state.residents.get(&peer).and_then(|names| names.iter().next().cloned()));
+        }
+        let who = alone.join(" and ");
+        (!alone.is_empty())
+            .then(|| format!("they do not share /dev/shm: {who} did not find the run's meeting place there"))
+    }
+
     /// Why this process does not share memory with that of an instance, if the two tried to.
     pub(crate) fn detour(&self, instance: &str) -> Option<String> {
         let state = self.lock();
@@ -408,7 +437,9 @@ impl Process {
                 continue;
             }
             let known = state.addresses.get(&endpoint).into_iter().flatten();
-            let fits = |address: &&Address| way == Way::Best || !matches!(address, Address::Shm(_));
+            // Who has no meeting place sees nobody else's.
+            let shares = way == Way::Best && meets(self.addresses.get());
+            let fits = |address: &&Address| shares || !matches!(address, Address::Shm(_));
             let addresses: Vec<Address> = known.filter(fits).cloned().collect();
             // The manager's link has tag 0.
             let tag = state.dialled.len() as u128 + 1;
@@ -603,6 +634,11 @@ impl Drop for Process {
     }
 }
 
+/// Whether one of these is where processes of one host meet.
+fn meets(addresses: Option<&Vec<Address>>) -> bool {
+    addresses.into_iter().flatten().any(|address| matches!(address, Address::Shm(_)))
+}
+
 /// What the reactor calls. It does not keep the process alive.
 struct Events(Weak<Process>);
 
@@ -629,6 +665,9 @@ impl Handler for Events {
             }
             Some(tag) => {
                 let Some((to, way)) = process.lock().dialled.get(&tag).copied() else { return };
+                if let Some(detour) = process.apart(to, way, link) {
+                    link.note_detour(detour);
+                }
                 let detour = link.detour().map(str::to_owned);
                 let greeting = Greeting { endpoint: process.id, to, pinned: way == Way::Tcp, detour };
                 link.tell(&control::encode(&greeting));

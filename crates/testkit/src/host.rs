@@ -24,7 +24,12 @@ pub struct Host {
 impl Host {
     /// A host of the run with this secret.
     pub fn start(secret: &Secret) -> Self {
-        let (exchange, events) = (Arc::new(Exchange::default()), Arc::new(Events::default()));
+        Self::start_with(secret, Exchange::default())
+    }
+
+    /// A host of the run with this secret, and with these conduit ends.
+    pub fn start_with(secret: &Secret, exchange: Exchange) -> Self {
+        let (exchange, events) = (Arc::new(exchange), Arc::new(Events::default()));
         let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone());
         let reactor = reactor.expect("a reactor starts");
         let directory = tempfile::tempdir().expect("a directory");

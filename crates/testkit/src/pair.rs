@@ -96,6 +96,15 @@ impl Pair {
         Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
     }
 
+    /// The same, with so many bytes of memory to share.
+    pub fn shm_with_ceiling(bytes: u64) -> Self {
+        let secret = Secret::random();
+        let host = || Host::start_with(&secret, Exchange::with_ceiling(bytes));
+        let (left, right) = (host(), host());
+        left.dial(&[right.listen_shm()], 0);
+        Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
+    }
+
     /// A conduit from left to right, with the usual limits.
     pub fn conduit(&self, number: u32) -> (Outlet, Inlet) {
         self.limited(number, InboxOptions::default())

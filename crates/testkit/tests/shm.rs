@@ -1,5 +1,190 @@
 //! The contract of carriers through shared memory, and what is particular to it.
 
-use titin_testkit::{Pair, conformance};
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use titin_testkit::{Host, Inlet, Outlet, Pair, Side, Watchdog, conformance, pattern};
+use titin_transport::{Carrier, InboxOptions, Message, Outgoing};
+use titin_wire::Secret;
+use titin_wire::frame::Head;
+use titin_wire::meta::{Content, Meta};
 
 conformance!(Pair::shm);
+
+/// The same where no payload finds a slot: all that is larger than fits the ring goes by the socket, in its turn.
+mod without_slots {
+    use titin_testkit::{Pair, conformance};
+
+    fn pair() -> Pair {
+        Pair::shm_with_ceiling(0)
+    }
+
+    conformance!(pair);
+}
+
+/// And where some do.
+mod with_few_slots {
+    use titin_testkit::{Pair, conformance};
+
+    fn pair() -> Pair {
+        Pair::shm_with_ceiling(2 << 20)
+    }
+
+    conformance!(pair);
+}
+
+/// A length of each kind: in the ring, in a slot, in a large one.
+fn length(step: u64) -> usize {
+    [100, 3_000, 70_000, 0, 300_000][step as usize % 5]
+}
+
+fn no_limits() -> InboxOptions {
+    InboxOptions { messages: u64::MAX, bytes: u64::MAX }
+}
+
+#[test]
+fn what_goes_by_the_socket_keeps_its_place() {
+    let pair = Pair::shm_with_ceiling(500_000);
+    let (outlet, inlet) = pair.limited(1, no_limits());
+    let mut held = Vec::new();
+    for step in 0..500 {
+        let bytes = pattern(step, length(step));
+        let sent = outlet.send(&bytes);
+        assert!(sent.copied as usize >= bytes.len() || bytes.len() <= 2048);
+        if step % 7 == 0 {
+            held.push(inlet.receive());
+        }
+    }
+    while held.len() < 500 {
+        held.push(inlet.receive());
+    }
+    assert!(pair.left.exchange.ran_out() && !pair.left.exchange.ran_out());
+    assert!((0..).zip(&held).all(|(step, message)| message.body[..] == pattern(step, length(step))[..]));
+}
+
+#[test]
+fn views_are_let_go_in_any_order_and_their_memory_is_used_again() {
+    let pair = Pair::shm();
+    let (outlet, inlet) = pair.conduit(1);
+    let mut held: Vec<(u64, Message)> = Vec::new();
+    let mut places = std::collections::BTreeSet::new();
+    let mut state = 1u64;
+    for step in 0..20_000 {
+        outlet.send(&pattern(step, 3_000));
+        let message = inlet.receive();
+        places.insert(message.body.as_ptr() as usize);
+        held.push((step, message));
+        while held.len() > 2_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (step, message) = held.swap_remove((state >> 33) as usize % held.len());
+            assert!(message.body[..] == pattern(step, 3_000)[..]);
+        }
+    }
+    assert!(held.iter().all(|(step, message)| message.body[..] == pattern(*step, 3_000)[..]));
+    assert!(places.len() < 10_000, "{} places for 2,000 views", places.len());
+}
+
+#[test]
+fn views_outlive_the_sender_its_pool_and_the_link() {
+    let pair = Pair::shm();
+    let (outlet, inlet) = pair.conduit(1);
+    let messages: Vec<Message> = (0..50)
+        .map(|step| {
+            outlet.send(&pattern(step, length(step)));
+            inlet.receive()
+        })
+        .collect();
+    let Pair { left, right, .. } = pair;
+    drop((outlet, inlet, left, right));
+    assert!((0..).zip(&messages).all(|(step, message)| message.body[..] == pattern(step, length(step))[..]));
+}
+
+/// Three processes: one that sends to two others, by two conduits each.
+struct Fan {
+    outlets: Vec<(Arc<dyn Carrier>, Outlet)>,
+    inlets: Vec<Inlet>,
+    sender: Host,
+    _receivers: Vec<Side>,
+    _watchdog: Watchdog,
+}
+
+impl Fan {
+    fn new() -> Self {
+        let secret = Secret::random();
+        let sender = Host::start(&secret);
+        let (mut outlets, mut inlets, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
+        for process in 0..2 {
+            let receiver = Host::start(&secret);
+            sender.dial(&[receiver.listen_shm()], process);
+            let carrier = sender.events.opened().carrier();
+            let receiver = Side::from(receiver);
+            let side = Side { carrier: carrier.clone(), ..Side::of(&sender) };
+            for number in 0..2 {
+                let conduit = process as u32 * 2 + number;
+                outlets.push((carrier.clone(), side.outlet(conduit, InboxOptions::default())));
+                inlets.push(receiver.inlet(conduit, InboxOptions::default()));
+            }
+            receivers.push(receiver);
+        }
+        Fan { outlets, inlets, sender, _receivers: receivers, _watchdog: Watchdog::start() }
+    }
+
+    /// Sends to all as the runtime does; how many bytes were copied.
+    fn send(&self, sequence: u64, parts: &[IoSlice<'_>], lent: Option<Arc<titin_transport::Buffer>>) -> u64 {
+        let mut shared = lent;
+        let mut copied = 0;
+        for (carrier, outlet) in &self.outlets {
+            let meta = Meta { content: Content::Structure, ..Meta::default() };
+            let head = Head {
+                conduit: outlet.conduit,
+                source: 0,
+                destination: 0,
+                tag: 0,
+                sequence,
+                timestamp: 0.0,
+                next_timestamp: None,
+            };
+            let message = Outgoing::new(head, &meta, parts);
+            if let Some(copy) = shared.take() {
+                message.share(copy);
+            }
+            copied += carrier.send(&message).expect("the other end is there").copied;
+            shared = message.copied();
+        }
+        copied
+    }
+}
+
+#[test]
+fn a_multicast_writes_the_payload_once() {
+    let fan = Fan::new();
+    let bytes = pattern(0, 100_000);
+    assert_eq!(fan.send(0, &[IoSlice::new(&bytes)], None), 100_000);
+    let messages: Vec<Message> = fan.inlets.iter().map(Inlet::receive).collect();
+    assert!(messages.iter().all(|message| message.body[..] == bytes[..]));
+    // The two of one process see the same memory, even.
+    assert_eq!(messages[0].body.as_ptr(), messages[1].body.as_ptr());
+}
+
+#[test]
+fn a_slot_is_used_again_once_all_receivers_have_let_it_go() {
+    let fan = Fan::new();
+    let lend = |number: u64| {
+        let mut loan = fan.sender.exchange.loan(100_000).unwrap();
+        loan.rest().copy_from_slice(&pattern(number, 100_000));
+        loan.advance(100_000);
+        Arc::new(loan.finish())
+    };
+    let first = lend(0);
+    let place = first.as_ptr() as usize;
+    assert_eq!(fan.send(0, &[IoSlice::new(&first)], Some(first.clone())), 0);
+    drop(first);
+    let mut views: Vec<Message> = fan.inlets.iter().map(Inlet::receive).collect();
+    while let Some(view) = views.pop() {
+        let others: Vec<_> = (1..100).map(lend).collect();
+        assert!(others.iter().all(|other| other.as_ptr() as usize != place));
+        assert!(view.body[..] == pattern(0, 100_000)[..]);
+    }
+    let others: Vec<_> = (1..1_000).map(lend).collect();
+    assert!(others.iter().any(|other| other.as_ptr() as usize == place), "it never came back");
+}

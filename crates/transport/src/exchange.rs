@@ -20,6 +20,17 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// An exchange whose process shares at most so many bytes of memory with others, in place of a quarter of the
+    /// host's. Payloads that find no room there go by a socket.
+    pub fn with_ceiling(bytes: u64) -> Self {
+        Exchange { pool: Pool::new(usize::try_from(bytes).unwrap_or(usize::MAX)), ..Exchange::default() }
+    }
+
+    /// Whether there was no memory for a payload that was to be shared, since somebody last asked.
+    pub fn ran_out(&self) -> bool {
+        self.pool.ran_out()
+    }
+
     /// Room for a payload that is to be sent from where it lies, in memory that peers on this host can read if there is
     /// some.
     ///

@@ -1,5 +1,6 @@
 //! `titin profile`: where the time of a run went.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -191,7 +192,27 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
             buffer,
         ]
     });
-    table(&columns, &rows, width) + &more
+    table(&columns, &rows, width) + &more + &detours(&sorted)
+}
+
+/// A line for each reason why memory is not shared, and how many conduits it is for.
+fn detours(conduits: &[&Conduit]) -> String {
+    let mut reasons: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
+    for conduit in conduits {
+        if let Some(why) = &conduit.detour {
+            reasons.entry(why).or_default().push(conduit);
+        }
+    }
+    let line = |(why, conduits): (&&str, &Vec<&Conduit>)| {
+        let Conduit { from, to, medium, .. } = conduits[0];
+        let others = match conduits.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let text = harmless(&format!("{from} to {to}{others} by {medium}, not by shared memory: {why}"));
+        format!("{FAINT}{text}{FAINT:#}\n")
+    };
+    reasons.iter().map(line).collect()
 }
 
 fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {

@@ -72,6 +72,8 @@ pub struct Conduit {
     pub medium: String,
     /// Streams that large messages went by, if there were several.
     pub streams: Option<i64>,
+    /// Why it is not shared memory, if that was tried.
+    pub detour: Option<String>,
     /// Messages.
     pub messages: i64,
     /// Payload bytes.
@@ -296,14 +298,23 @@ impl Database {
     }
 
     fn conduits(&self) -> rusqlite::Result<Vec<Conduit>> {
-        let sql = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
+        // Format 1.0 did not have these.
+        let newer = |column: &str, is: &'static str| -> rusqlite::Result<&str> {
+            let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('conduit_ends') WHERE name = ?)";
+            Ok(if self.connection.query_row(sql, [column], |row| row.get(0))? { is } else { "NULL" })
+        };
+        let streams = newer("streams", "se.streams")?;
+        let detour = newer("detour", "COALESCE(se.detour, re.detour)")?;
+        let sql = format!(
+            "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
                    COALESCE(se.medium, re.medium, ''), COALESCE(se.messages, re.messages, 0), \
                    COALESCE(se.bytes, re.bytes, 0), COALESCE(se.copied, 0) + COALESCE(re.copied, 0), \
-                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, se.streams \
+                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, {streams}, {detour} \
                    FROM conduits c JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid \
                    LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
-                   LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid";
-        self.list(sql, [], |row| {
+                   LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid"
+        );
+        self.list(&sql, [], |row| {
             let end = |at: usize| -> rusqlite::Result<String> {
                 let (name, port, slot): (String, String, Option<i64>) =
                     (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
@@ -316,6 +327,7 @@ impl Database {
                 from: end(0)?,
                 to: end(3)?,
                 medium: row.get(6)?,
+                detour: row.get(15)?,
                 messages: row.get(7)?,
                 bytes: row.get(8)?,
                 copied: row.get(9)?,

@@ -234,7 +234,7 @@ impl Writer {
         let transaction = self.open()?.transaction()?;
         {
             let mut insert = transaction
-                .prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+                .prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for (id, ends) in all {
                 // An instance that fails while it closes may count once more.
                 if !written.insert(id) {
@@ -254,7 +254,8 @@ impl Writer {
                         bytes,
                         copied,
                         of.waiting,
-                        of.streams
+                        of.streams,
+                        of.detour
                     ])?;
                 }
             }
@@ -302,7 +303,7 @@ fn create(path: &Path) -> rusqlite::Result<Connection> {
     )?;
     database.execute_batch(TABLES)?;
     database.execute("INSERT INTO muscle3_format VALUES (1, 1)", [])?;
-    database.execute("INSERT INTO titin_format VALUES (1, 0)", [])?;
+    database.execute("INSERT INTO titin_format VALUES (1, 1)", [])?;
     for (name, number, _) in EVENT_TYPES {
         database.execute("INSERT INTO event_types VALUES (?, ?)", params![number, name])?;
     }
@@ -443,6 +444,24 @@ mod tests {
             (Class::Region, "SEND"),
         ];
         assert_eq!(events, expected.map(|(class, kind)| (class, kind.to_owned())));
+    }
+
+    #[test]
+    fn profiles_of_format_1_0_are_read_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("performance.sqlite");
+        let recorder = recorder(&path);
+        let detour = Some("they do not share memory".to_owned());
+        let conduits = vec![ConduitProfile { sends: true, detour: detour.clone(), ..Default::default() }];
+        recorder.keep(Box::new(Profile { instance: "a".into(), conduits, ..Profile::default() }));
+        recorder.finish(summary()).unwrap();
+        let read = || Database::open(&path).unwrap().profile().unwrap().conduits.remove(0).detour;
+        assert_eq!(read(), detour);
+        for column in ["detour", "streams"] {
+            let less = format!("ALTER TABLE conduit_ends DROP COLUMN {column}");
+            Connection::open(&path).unwrap().execute(&less, []).unwrap();
+        }
+        assert_eq!(read(), None);
     }
 
     #[test]

@@ -231,7 +231,19 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
 
 /// A number of bytes: `1073741824`, `1 GiB`, `64 kB`.
 fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
-    const UNITS: [(&str, u64); 10] = [
+    let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
+        return count(node, what, 1, i64::MAX as u64, problems);
+    };
+    match bytes_of(text) {
+        Some(bytes) if bytes > 0 => Some(bytes),
+        _ => wrong_type(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", problems),
+    }
+}
+
+/// The number of bytes that a text says: `64 MiB`, `1 GB`, `4096`.
+pub fn bytes_of(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 11] = [
+        ("", 1),
         ("B", 1),
         ("kB", 1_000),
         ("MB", 1_000_000),
@@ -243,16 +255,13 @@ fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
         ("GiB", 1 << 30),
         ("TiB", 1 << 40),
     ];
-    let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
-        return count(node, what, 1, i64::MAX as u64, problems);
-    };
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let unit = UNITS.iter().find(|(name, _)| *name == &text[split..]);
     let number = text[..split].trim().parse::<f64>();
     match (number, unit) {
-        (Ok(number), Some((_, unit))) if number * *unit as f64 >= 1.0 && number < 1e15 => {
+        (Ok(number), Some((_, unit))) if (0.0..1e15).contains(&number) => {
             Some((number * *unit as f64) as u64)
         }
-        _ => wrong_type(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", problems),
+        _ => None,
     }
 }

@@ -11,6 +11,8 @@ mod v02;
 use indexmap::IndexMap;
 
 use crate::description::{Checkpoints, Custom, Model, Program, Resources, Resume};
+pub use extras::bytes_of;
+
 use crate::extras::Extras;
 use crate::names::Name;
 use crate::problem::{Code, Place, Problems, either, listing};

@@ -14,7 +14,7 @@ use crate::process::forked;
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
-const WARNING: u8 = 30;
+pub(super) const WARNING: u8 = 30;
 
 /// What a program has left of what a conduit brings.
 struct Untaken<'a> {

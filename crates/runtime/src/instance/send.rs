@@ -330,7 +330,12 @@ impl Inner {
             outgoing.share(copy.clone());
         }
         match carrier.send(&outgoing) {
-            Ok(sent) => outlet.end.meter.count(length, sent.copied),
+            Ok(sent) => {
+                outlet.end.meter.count(length, sent.copied);
+                if sent.copied > 0 && self.process.exchange.ran_out() {
+                    self.ran_out(length);
+                }
+            }
             Err(why) if why.is_of_message() => {
                 // The conduit lacks a message now, so there is no going on.
                 let kind = if matches!(why, Lost::NoMemory(_)) { Kind::NoMemory } else { Kind::Usage };
@@ -344,6 +349,18 @@ impl Inner {
             message.copy = outgoing.copied();
         }
         Ok((sequence, length))
+    }
+
+    /// There was no shared memory for a message, which went by a socket. Said once.
+    #[cold]
+    fn ran_out(&self, length: u64) {
+        if !self.process.said_short.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "no shared memory is left for a message of {length} bytes, since receivers hold what was sent before: such \
+                 messages are copied by way of a socket until they let go; TITIN_SHARED_MEMORY sets how much there is"
+            );
+            self.log(super::close::WARNING, &text);
+        }
     }
 
     /// The link is gone. The manager says why, unless the receiver had finished.

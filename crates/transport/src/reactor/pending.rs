@@ -189,7 +189,12 @@ impl Dialled {
     /// Why memory is not shared, although it was tried.
     fn detour(&self) -> Option<String> {
         let tried = self.failures.iter().find(|(peer, _)| matches!(peer, Target::Shm(_)));
-        tried.map(|(peer, why)| format!("{peer}: {why}"))
+        tried.map(|(peer, why)| match why {
+            why if *why == Lost::from(Errno::NOENT) => {
+                "they do not share /dev/shm: the socket of the one there is not seen by the other".to_owned()
+            }
+            why => format!("memory cannot be shared by way of {peer}: {why}"),
+        })
     }
 }
 

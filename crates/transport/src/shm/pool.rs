@@ -38,6 +38,8 @@ const LOOKS: usize = 8;
 pub(crate) struct Pool {
     state: Mutex<State>,
     ceiling: usize,
+    /// There was no slot for somebody.
+    short: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -115,9 +117,13 @@ pub(crate) struct Placed {
 
 impl Pool {
     /// A pool that takes at most so many bytes from the system.
-    #[cfg(test)]
     pub(crate) fn new(ceiling: usize) -> Arc<Self> {
-        Arc::new(Pool { state: Mutex::default(), ceiling })
+        Arc::new(Pool { state: Mutex::default(), ceiling, short: AtomicBool::new(false) })
+    }
+
+    /// Whether there was no slot for somebody, since this was last asked.
+    pub(crate) fn ran_out(&self) -> bool {
+        self.short.load(Ordering::Relaxed) && self.short.swap(false, Ordering::Relaxed)
     }
 
     /// A slot for so many bytes; `None` if there is none, and the ceiling or the system allows no more.
@@ -126,7 +132,13 @@ impl Pool {
         let mut state = self.lock();
         let slot = match state.sizes.entry(size).or_default().take() {
             Some(slot) => slot,
-            None => state.grow(size, self.ceiling)?,
+            None => match state.grow(size, self.ceiling) {
+                Some(slot) => slot,
+                None => {
+                    self.short.store(true, Ordering::Relaxed);
+                    return None;
+                }
+            },
         };
         drop(state);
         let start = (slot.number - slot.segment.first) * size;
@@ -155,7 +167,7 @@ impl Default for Pool {
     fn default() -> Self {
         let pages = rustix::system::sysinfo();
         let bytes = pages.totalram.saturating_mul(pages.mem_unit.into());
-        Pool { state: Mutex::default(), ceiling: (bytes / 4) as usize }
+        Pool { state: Mutex::default(), ceiling: (bytes / 4) as usize, short: AtomicBool::new(false) }
     }
 }
 

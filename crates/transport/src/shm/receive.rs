@@ -49,6 +49,8 @@ pub(crate) struct View {
 enum Next {
     /// It says this, and takes so many bytes of the ring.
     Entry(Received, usize),
+    /// It keeps the place of a message that will not come, since a later one takes its place.
+    Superseded(usize),
     /// Something that comes by the socket has to be waited for.
     Stalled,
 }
@@ -113,6 +115,7 @@ impl Inbound {
                         break;
                     }
                 }
+                Next::Superseded(size) => room |= self.ring.pop(size)?,
                 Next::Stalled => {
                     self.stalled = true;
                     break;
@@ -152,6 +155,10 @@ impl Inbound {
             }
             Frame::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
                 Some(message) => Received::Message(message),
+                // The socket keeps the order of a conduit: it has left this one out for a later one.
+                None if self.elsewhere.keys().any(|(of, later)| *of == conduit && *later > sequence) => {
+                    return Ok(Next::Superseded(super::send::size(0, 0)));
+                }
                 None => return Ok(Next::Stalled),
             },
             Frame::Acknowledge { conduit, ack } => Received::Acknowledged(conduit, ack),

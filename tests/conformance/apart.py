@@ -1,0 +1,77 @@
+"""Starts a program apart from the rest of its host, as containers do: ``python apart.py WHAT COMMAND...``.
+
+``network``: in a network namespace of its own, whose loopback leads to the run's manager and to nobody else.
+``memory``: with a /dev/shm of its own.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+CLONE_NEWNS, CLONE_NEWNET, SIOCSIFFLAGS = 0x20000, 0x40000000, 0x8914
+
+
+def main(what: str, *command: str) -> int:
+    if what == "memory":
+        script = 'mount -t tmpfs none /dev/shm && exec "$@"'
+        return subprocess.call(["unshare", "--mount", "sh", "-c", script, "sh", *command])
+    connection = json.loads(Path(os.environ["TITIN_MANAGER"]).read_text())
+    (port,) = [int(address.rsplit(":", 1)[1]) for address in connection["addresses"] if address.startswith("tcp:127.")]
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        leave(port, theirs)
+        os.execvp(command[0], command)
+    theirs.close()
+    (listener,) = (socket.socket(fileno=fd) for fd in receive(ours))
+    threading.Thread(target=forward, args=(listener, port), daemon=True).start()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def leave(port: int, told: socket.socket) -> None:
+    """Moves to a network of its own; hands out a socket that listens there where the manager does here."""
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    listener = socket.socket()
+    fcntl.ioctl(listener, SIOCSIFFLAGS, struct.pack("16sh14s", b"lo", 1, b""))
+    listener.bind(("127.0.0.1", port))
+    listener.listen()
+    socket.send_fds(told, [b"x"], [listener.fileno()])
+
+
+def receive(told: socket.socket) -> array.array[int]:
+    return array.array("i", socket.recv_fds(told, 1, 1)[1])
+
+
+def forward(listener: socket.socket, port: int) -> None:
+    """Joins whoever comes with the manager."""
+    while True:
+        inner, _ = listener.accept()
+        outer = socket.create_connection(("127.0.0.1", port))
+        for source, target in ((inner, outer), (outer, inner)):
+            threading.Thread(target=copy, args=(source, target), daemon=True).start()
+
+
+def copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        # One end is gone, and so is the run, or soon.
+        source.close()
+        target.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

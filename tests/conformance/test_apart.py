@@ -1,0 +1,65 @@
+"""Programs of one host that do not share all of it: another network, another /dev/shm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import TITIN
+from . import apart, cases
+from .test_media import model
+
+CASE = "everything_arrives_as_sent"
+
+
+def may_leave() -> bool:
+    """Whether this user may make namespaces."""
+    command = ["unshare", "--net", "--mount", "mount", "-t", "tmpfs", "none", "/dev/shm"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root")
+
+
+def play(folder: Path, who: str, what: str) -> dict[str, dict[str, Any]]:
+    """Runs a case with one or both programs apart; its conduits, by their receiving ends."""
+    path = model(folder, CASE, cases.CASES[CASE])
+    text = path.read_text()
+    for role in ("sender", "receiver"):
+        if who in (role, "both"):
+            text = text.replace(
+                f"args: [{cases.__file__}, {CASE}, {role}]",
+                f"args: [{apart.__file__}, {what}, {sys.executable}, {cases.__file__}, {CASE}, {role}]",
+            )
+    path.write_text(text)
+    done = subprocess.run(
+        [TITIN, "run", path, "--run-dir", folder / "run"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = subprocess.run([TITIN, "profile", folder / "run", "--json"], stdout=subprocess.PIPE, check=True)
+    return {conduit["to"]: conduit for conduit in json.loads(shown.stdout)["conduits"]}
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver", "both"])
+def test_memory_is_shared_across_networks(tmp_path: Path, who: str) -> None:
+    # Their loopbacks are not connected, so nothing else could carry the messages.
+    conduits = play(tmp_path, who, "network")
+    assert {conduit["medium"] for conduit in conduits.values()} == {"shm"}
+    assert all(conduit["detour"] is None for conduit in conduits.values())
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver", "both"])
+def test_whoever_has_a_dev_shm_of_its_own_is_reached_by_tcp(tmp_path: Path, who: str) -> None:
+    conduits = play(tmp_path, who, "memory")
+    assert {conduit["medium"] for conduit in conduits.values()} == {"tcp"}
+    names = {"both": ["sender", "receiver"]}.get(who, [who])
+    for conduit in conduits.values():
+        assert conduit["detour"].startswith("they do not share /dev/shm: "), conduit
+        assert all(name in conduit["detour"] for name in names), conduit
+    shown = subprocess.run([TITIN, "profile", tmp_path / "run"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "by tcp, not by shared memory: they do not share /dev/shm: " in shown
