@@ -32,6 +32,8 @@ def main(quick: bool) -> list[Record]:
         {
             "send and view": titin(unread),
             "send and receive_into": titin(unread, "into"),
+            "loan and view": titin(unread, "loan"),
+            "loan and view, read": titin(read, "loan"),
             "send and view, read": titin(read),
             "send and view by tcp": titin(unread, medium="tcp"),
             "send and view by inproc": titin(unread, medium="inproc"),
@@ -42,7 +44,9 @@ def main(quick: bool) -> list[Record]:
     )
     found = records(UNREAD, "send and view", figures, [*both, "ZeroMQ ipc", "ZeroMQ tcp", "file copy"])
     found += records(UNREAD, "send and receive_into", figures, list(both))
-    found += records(READ, "send and view, read", figures, [f"{name}, read" for name in both])
+    found += records(UNREAD, "loan and view", figures, list(both))
+    for way in ("send and view, read", "loan and view, read"):
+        found += records(READ, way, figures, [f"{name}, read" for name in both])
     found += records(TCP, "send and view by tcp", figures, ["raw socket", "ZeroMQ tcp"])
     found += records(WITHIN, "send and view by inproc", figures, list(both))
     for case, target in [
@@ -53,9 +57,17 @@ def main(quick: bool) -> list[Record]:
         ("send and view by tcp, 64 MiB", 1.05),
     ]:
         aim(found, case, target)
+    found.append(growth(figures["loan and view"]))
     if not quick:
         draw(found)
     return found
+
+
+def growth(lent: dict[int, list[float]]) -> Record:
+    """What 64 MiB of lent memory cost more than 1 KiB, which is to be next to nothing, beside 1 KiB itself."""
+    pairs = [(large - small, small) for large, small in zip(lent[64 * MIB], lent[KIB])]
+    case, rival = "loan and view, 64 MiB less 1 KiB", "titin, loan and view, 1 KiB"
+    return compare(UNREAD, case, pairs, rival=rival, unit="µs", limit=2.0)
 
 
 def file_copy(share: int) -> Times:
@@ -102,7 +114,7 @@ def draw(found: Sequence[Record]) -> None:
     """The curves of all sizes."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for record in found:
-        if record.question != READ:
+        if record.question != READ and record.size_bytes is not None:
             ours = f"titin, {record.case.rpartition(', ')[0]}"
             lines.setdefault(ours, []).append((record.size_bytes or 0, record.titin))
             lines.setdefault(record.rival_name, []).append((record.size_bytes or 0, record.rival))

@@ -9,6 +9,7 @@
 static _Thread_local titin_port *in, *out;
 static _Thread_local titin_message *message;
 static _Thread_local void *outgoing, *incoming;
+static _Thread_local titin_loan *loan;
 static _Thread_local double moment;
 
 static char **arguments;
@@ -25,6 +26,19 @@ static void *reused(size_t bytes) {
 static void send_it(void *data, size_t bytes) {
     const int64_t extent = (int64_t)(bytes / sizeof(double));
     must(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, &extent, data, moment++, TITIN_NO_NEXT));
+}
+
+/* Of nothing there is nothing to lend. */
+static void *lend(size_t bytes) {
+    const int64_t extent = (int64_t)(bytes / sizeof(double));
+    if (bytes == 0) return outgoing;
+    must(titin_loan_new(out, TITIN_NO_SLOT, TITIN_F64, 1, &extent, TITIN_ORDER_C, NULL, &loan));
+    return titin_loan_data(loan);
+}
+
+static void send_lent(void *data, size_t bytes) {
+    if (bytes == 0) send_it(data, bytes);
+    else must(titin_send_loan(out, TITIN_NO_SLOT, &loan, moment++, TITIN_NO_NEXT, NULL));
 }
 
 static const void *view(size_t bytes) {
@@ -51,6 +65,11 @@ static void play_side(titin_instance *instance, int side) {
         incoming = memory(task.largest);
         medium.receive = into;
         medium.release = nothing;
+    }
+    if (strcmp(arguments[2], "loan") == 0) {
+        medium.payload = lend;
+        medium.send = send_lent;
+        medium.lends = 1;
     }
     in = titin_port_find(instance, "in");
     out = titin_port_find(instance, "out");

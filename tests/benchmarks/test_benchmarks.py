@@ -47,7 +47,7 @@ def test_the_models_that_are_made_up_are_right(conduits, tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("way", ["view", "into"])
+@pytest.mark.parametrize("way", ["view", "into", "loan"])
 @pytest.mark.parametrize("medium", ["tcp", "inproc", None])
 def test_a_pair_finds_a_time_for_each_size(way, medium, tmp_path, monkeypatch):
     monkeypatch.setattr(native, "FOLDER", tmp_path)
