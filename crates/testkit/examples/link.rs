@@ -3,7 +3,7 @@
 //! From the call of `send` here until the message has been taken there: half of there and back, except for the large
 //! one, to which an empty message comes back. The payload is written anew each time; the receiver does not read it.
 //!
-//!     cargo run --release -p titin-testkit --example link -- [pairs [bytes]]
+//!     cargo run --release -p titin-testkit --example link -- [pairs [bytes [streams [MB/s]]]]
 
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use titin_testkit::{Host, Inlet, Outlet, Side};
 use titin_transport::InboxOptions;
-use titin_wire::{Address, Secret};
+use titin_wire::{Address, LinkSettings, Secret};
 
 const LARGE: usize = 64 << 20;
 const SIZES: [(usize, u32); 5] = [(0, 2000), (1 << 10, 2000), (64 << 10, 500), (1 << 20, 50), (LARGE, 3)];
@@ -23,10 +23,11 @@ fn main() {
         return answer();
     }
     let mut numbers = words.iter().map(|word| word.parse().expect("a number"));
-    measure(numbers.next().unwrap_or(15), numbers.next());
+    let (pairs, only) = (numbers.next().unwrap_or(15), numbers.next().filter(|size| *size > 0));
+    measure(pairs, only, [numbers.next(), numbers.next()].map(Option::unwrap_or_default));
 }
 
-fn measure(pairs: usize, only: Option<usize>) {
+fn measure(pairs: usize, only: Option<usize>, [streams, pacing]: [usize; 2]) {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -35,7 +36,8 @@ fn measure(pairs: usize, only: Option<usize>) {
         Command::new(program).arg("answer").stdin(Stdio::piped()).spawn().expect("another process");
     let mut orders = child.stdin.take().expect("piped");
     let port = listener.local_addr().expect("bound").port();
-    write!(orders, "{}\n{}\n{port}\n", secret.reveal(), host.listen()).expect("the other process reads");
+    write!(orders, "{}\n{}\n{port}\n{streams}\n{pacing}\n", secret.reveal(), host.listen())
+        .expect("the other process reads");
     let mut titin = Titin::new(Side::from(host), 1, 2);
     let mut plain = Plain(listener.accept().expect("the other process").0);
     plain.0.set_nodelay(true).expect("a socket option");
@@ -61,8 +63,16 @@ fn answer() {
     let mut lines = BufReader::new(std::io::stdin()).lines().map(|line| line.expect("an order"));
     let mut next = || lines.next().expect("an order");
     let host = Host::start(&next().parse().expect("a secret"));
-    host.dial(&[Address::from(next())], 1);
-    let port: u16 = next().parse().expect("a port");
+    let address = Address::from(next());
+    let mut number = || next().parse::<u64>().expect("a number");
+    let (port, streams, pacing) = (number() as u16, number() as u32, number());
+    let some = |number| Some(number).filter(|number| *number > 0);
+    let streams = some(streams.into()).map(|streams| streams as u32);
+    host.dial_with(
+        &[address],
+        1,
+        LinkSettings { streams, pacing: some(pacing * 1_000_000), ..Default::default() },
+    );
     let plain = TcpStream::connect(("127.0.0.1", port)).expect("the other process");
     plain.set_nodelay(true).expect("a socket option");
     std::thread::spawn(move || serve(Plain(plain)));

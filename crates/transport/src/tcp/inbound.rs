@@ -18,6 +18,9 @@ use crate::{Exchange, Handler, Lost};
 /// What is read from one link before others get their turn.
 const TURN: usize = 4 << 20;
 
+/// What is read from one further stream before the others get their turn.
+const SHARE: usize = 1 << 20;
+
 /// Further streams that are looked at in one turn.
 const STREAMS: usize = 16;
 
@@ -112,7 +115,7 @@ impl Inbound {
                 match outcome {
                     Ok((count, more)) => {
                         share += count;
-                        if !more || share > TURN / STREAMS {
+                        if !more || share > SHARE {
                             break;
                         }
                     }
