@@ -1,0 +1,243 @@
+//! Peers that share memory, know the secret, and put there what they should not: their link is lost, and nothing else.
+
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use titin_testkit::{Host, header};
+use titin_wire::frame::{Ack, Frame, Head, Header};
+use titin_wire::handshake::{Handshake, Purpose};
+use titin_wire::meta::{Content, Meta};
+use titin_wire::{Address, ConduitId, Secret};
+
+const LINE: usize = 64;
+const ENTRIES: usize = 64 * LINE;
+const RING: usize = 256 << 10;
+const SLOTS: usize = 1 << 14;
+const REGION: usize = ENTRIES + RING + 4 * SLOTS;
+const BELLS: usize = SLOTS * 64;
+
+/// A peer by hand, behind its handshake.
+struct Hand {
+    socket: UnixStream,
+    ring: std::fs::File,
+}
+
+/// Memory as titin makes it.
+fn memory(length: usize, seals: SealFlags) -> OwnedFd {
+    let file = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
+    rustix::fs::ftruncate(&file, length as u64).unwrap();
+    rustix::fs::fcntl_add_seals(&file, seals).unwrap();
+    file
+}
+
+fn sealed(length: usize) -> OwnedFd {
+    memory(length, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+}
+
+impl Hand {
+    fn enter(address: &Address, secret: &Secret) -> Self {
+        let Address::Shm(path) = address else { panic!("{address} is no file") };
+        let mut socket = UnixStream::connect(path).unwrap();
+        let (mut handshake, hello) = Handshake::dial(secret.clone(), Purpose::Data);
+        socket.write_all(&hello).unwrap();
+        let mut proved = false;
+        loop {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            let progress = handshake.advance(&byte).unwrap();
+            if progress.agreed.is_some() {
+                return Hand { socket, ring: std::fs::File::from(sealed(REGION)) };
+            }
+            if !progress.reply.is_empty() && !std::mem::replace(&mut proved, true) {
+                socket.write_all(&progress.reply).unwrap();
+            }
+        }
+    }
+
+    fn send(&self, frame: &Frame, files: &[OwnedFd]) {
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(&files));
+        }
+        let bytes = header(frame);
+        // The other end may have hung up.
+        let _ =
+            rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL);
+    }
+
+    /// Shares memory as a friend would.
+    fn share(&mut self) {
+        let files = [self.ring.try_clone().unwrap().into(), sealed(BELLS)];
+        self.send(&Frame::Share { ring: RING as u64, slots: SLOTS as u64 }, &files);
+        self.send(&Frame::Shared, &[]);
+        let mut answer = [0; 2 * LINE];
+        self.socket.read_exact(&mut answer).unwrap();
+    }
+
+    /// Puts bytes in the ring, from its beginning on, and has them looked at.
+    fn put(&self, bytes: &[u8]) {
+        self.ring.write_all_at(bytes, ENTRIES as u64).unwrap();
+        self.send(&Frame::Look, &[]);
+    }
+
+    fn drain(&mut self) {
+        let _ = self.socket.read_to_end(&mut Vec::new());
+    }
+}
+
+/// What the link of this peer is lost for.
+fn verdict(act: impl FnOnce(&mut Hand)) -> String {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let mut hand = Hand::enter(&host.listen_shm(), &secret);
+    hand.share();
+    act(&mut hand);
+    let why = host.events.lost();
+    hand.drain();
+    why.to_string()
+}
+
+fn assert_verdict(expected: &str, act: impl FnOnce(&mut Hand)) {
+    let found = verdict(act);
+    assert!(found.contains(expected), "{found}");
+}
+
+fn head(sequence: u64) -> Head {
+    let conduit = ConduitId(1);
+    Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp: 0.0, next_timestamp: None }
+}
+
+fn meta() -> Vec<u8> {
+    Meta { content: Content::Structure, ..Meta::default() }.encode()
+}
+
+fn entry(frame: &Frame) -> Vec<u8> {
+    [&Header::from(frame).encode()[..], &meta()].concat()
+}
+
+fn placed(slot: u64, total: u64) -> Vec<u8> {
+    entry(&Frame::Placed { head: head(0), meta: meta().len() as u32, slot, total })
+}
+
+#[test]
+fn entries_that_do_not_belong_in_a_ring() {
+    assert_verdict("does not belong there", |hand| hand.put(&entry(&Frame::Control { body: 5 })));
+    assert_verdict("does not belong there", |hand| hand.put(&entry(&Frame::Look)));
+    assert_verdict("unknown kind 77", |hand| hand.put(&[77; LINE]));
+}
+
+#[test]
+fn lengths_that_no_ring_has() {
+    let meta = meta().len() as u32;
+    let data = |meta, body, total| entry(&Frame::Data { head: head(0), meta, body, total });
+    assert_verdict("too large", |hand| hand.put(&data(meta, 1 << 40, 1 << 40)));
+    assert_verdict("bytes of metadata", |hand| hand.put(&data(u32::MAX - 63, 1, 1)));
+    assert_verdict("too large", |hand| hand.put(&data(1 << 20, 1, 1)));
+    assert_verdict("too large", |hand| hand.put(&data(meta, 1, 1 << 50)));
+    let behind = |last: &[u8]| {
+        let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
+        let one = header(&Frame::Acknowledge { conduit: ConduitId(9), ack });
+        let mut bytes = one.repeat(RING / LINE);
+        bytes[RING - LINE..].copy_from_slice(&last[..LINE]);
+        bytes
+    };
+    assert_verdict("beyond its end", |hand| hand.put(&behind(&data(meta, 2000, 2000))));
+}
+
+#[test]
+fn metadata_that_nobody_has_sent() {
+    let same = |_: &mut Hand| {
+        let frame = Frame::Data { head: head(0), meta: 0, body: 0, total: 0 };
+        Header::from(&frame).with_same_meta().encode()
+    };
+    assert_verdict("there were none", |hand| {
+        let bytes = same(hand);
+        hand.put(&bytes);
+    });
+}
+
+#[test]
+fn payloads_that_are_larger_than_their_slot() {
+    assert_verdict("bytes in a slot of 4096", |hand| {
+        hand.send(&Frame::Segment { first: 0, size: 4096, count: 4 }, &[sealed(4 * 4096)]);
+        hand.put(&placed(2, 4097));
+    });
+}
+
+#[test]
+fn slots_that_do_not_exist_are_waited_for_and_harm_nobody() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let address = host.listen_shm();
+    let hands: Vec<Hand> = [3, 4, SLOTS as u64, u64::MAX]
+        .into_iter()
+        .map(|slot| {
+            let mut hand = Hand::enter(&address, &secret);
+            hand.share();
+            hand.send(&Frame::Segment { first: 0, size: 4096, count: 3 }, &[sealed(3 * 4096)]);
+            hand.put(&placed(slot, 10));
+            hand
+        })
+        .collect();
+    for hand in hands {
+        drop(hand);
+        assert_eq!(host.events.lost().to_string(), "the connection was closed by the other end");
+    }
+    assert_eq!(host.exchange.inbox(ConduitId(1)).received(), 0);
+}
+
+#[test]
+fn segments_that_are_not_what_they_are_said_to_be() {
+    let segment = |first, size, count| Frame::Segment { first, size, count };
+    let cases: [(Frame, Vec<OwnedFd>, &str); 9] = [
+        (segment(0, 4096, 4), vec![sealed(4096)], "not as long as was said"),
+        (segment(0, 4096, 4), vec![sealed(1 << 20)], "not as long as was said"),
+        (segment(0, 4096, 4), vec![memory(4 * 4096, SealFlags::empty())], "cut short"),
+        (segment(0, 4096, 4), vec![std::fs::File::open("/dev/null").unwrap().into()], "cannot be mapped"),
+        (segment(0, 4096, 4), vec![UnixStream::pair().unwrap().0.into()], "cannot be mapped"),
+        (segment(0, 4096, 4), vec![], "descriptor"),
+        (segment(0, 0, 4), vec![sealed(4096)], "4 slots of 0 bytes"),
+        (segment(0, 1 << 63, 4), vec![sealed(4096)], "slots of"),
+        (segment(SLOTS as u64, 4096, 1), vec![sealed(4096)], "from number"),
+    ];
+    for (frame, files, expected) in cases {
+        assert_verdict(expected, |hand| hand.send(&frame, &files));
+    }
+}
+
+#[test]
+fn offers_that_are_none_leave_no_link() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let address = host.listen_shm();
+    let share = |ring: usize, slots| Frame::Share { ring: ring as u64, slots };
+    let slots = SLOTS as u64;
+    let unsealed = || memory(REGION, SealFlags::empty());
+    let cases: [(Frame, Vec<OwnedFd>); 8] = [
+        (share(RING, slots), vec![]),
+        (share(RING, slots), vec![sealed(REGION)]),
+        (share(RING, slots), vec![unsealed(), sealed(BELLS)]),
+        (share(RING, slots), vec![sealed(LINE), sealed(BELLS)]),
+        (share(RING, slots), vec![sealed(REGION), sealed(LINE)]),
+        (share(RING, 1), vec![sealed(REGION), sealed(BELLS)]),
+        (share(0, slots), vec![sealed(REGION), sealed(BELLS)]),
+        (share(usize::MAX, slots), vec![sealed(REGION), sealed(BELLS)]),
+    ];
+    for (frame, files) in cases {
+        let mut hand = Hand::enter(&address, &secret);
+        hand.send(&frame, &files);
+        hand.drain();
+    }
+    assert_eq!(host.events.count(), 0, "one of them became a link");
+    // A friend is served as before.
+    let friend = Host::start(&secret);
+    friend.dial(&[address], 0);
+    friend.events.opened();
+}
