@@ -148,6 +148,23 @@ pub struct Sent {
     pub copied: u64,
 }
 
+/// How long a caller looks for what comes, before it sleeps.
+pub trait Patience {
+    /// Whether that was enough; so much has been taken in since the last time. May offer the core to others.
+    fn enough(&mut self, taken_in: usize) -> bool;
+
+    /// How often to look between two questions, where a look costs next to nothing.
+    fn looks(&self) -> u32 {
+        32
+    }
+}
+
+impl<F: FnMut(usize) -> bool> Patience for F {
+    fn enough(&mut self, taken_in: usize) -> bool {
+        self(taken_in)
+    }
+}
+
 /// Takes messages of any number of conduits to one other process, or to this one.
 ///
 /// Any thread may call; calls for one conduit come from one thread at a time, and its messages arrive in the order
@@ -182,17 +199,17 @@ pub trait Carrier: Send + Sync {
     }
 
     /// Takes in what comes by this medium on the caller's thread, where that is faster than to be woken by whoever
-    /// else would: over and over, until `enough` says so of the number of bytes that came in last. Comes back at once if
+    /// else would: over and over, until the patience is at its end. Comes back at once if
     /// there is nothing to do so, or somebody else is at it.
-    fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
-        let _ = enough;
+    fn attend(&self, patience: &mut dyn Patience) {
+        let _ = patience;
     }
 
     /// As [`Carrier::attend`], for a caller that waits for the next message of this inbox, which is empty: it may be given
     /// here without a way through the inbox, which has counted it as taken then.
-    fn attend_one(&self, inbox: &Inbox, enough: &mut dyn FnMut(usize) -> bool) -> Option<Message> {
+    fn attend_one(&self, inbox: &Inbox, patience: &mut dyn Patience) -> Option<Message> {
         let _ = inbox;
-        self.attend(enough);
+        self.attend(patience);
         None
     }
 

@@ -15,13 +15,16 @@ use std::time::{Duration, Instant};
 
 use crate::shm::Place;
 use crate::sync::{AtomicU32, Futex, Ordering};
-use crate::{Carrier, Inbox, Message};
+use crate::{Carrier, Inbox, Message, Patience};
 
 /// How long to look before going to sleep.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// How long to look before the core is offered to others, where nobody else seems to want it.
 const GRACE: Duration = Duration::from_micros(4);
+
+/// How often to look before the clock is asked again.
+const LOOKS: u32 = 32;
 
 /// An offer that took longer was taken: cores are short.
 const TAKEN: Duration = Duration::from_micros(1);
@@ -106,6 +109,37 @@ impl Default for Doorbell {
         let bell = Doorbell { words, crowded: AtomicBool::new(false), listener: OnceLock::new() };
         bell.bell().used.store(1, Ordering::SeqCst);
         bell
+    }
+}
+
+/// How long a waiter looks before it sleeps.
+struct Spin<'a> {
+    bell: &'a Doorbell,
+    seen: u32,
+    longest: Duration,
+    /// When it began, and when something came in last. A wait may be shorter than a look at the clock, so there is none
+    /// before the first look was in vain.
+    times: Option<(Instant, Instant)>,
+}
+
+impl Patience for Spin<'_> {
+    fn enough(&mut self, taken_in: usize) -> bool {
+        if self.bell.rings() != self.seen {
+            return true;
+        }
+        let now = Instant::now();
+        let (begun, busy) = self.times.get_or_insert((now, now));
+        if taken_in > 0 {
+            *busy = now;
+        } else {
+            self.bell.pause(now - *busy);
+        }
+        now - *busy > SPIN || now - *begun > self.longest
+    }
+
+    fn looks(&self) -> u32 {
+        // Where cores are short, what we wait for comes while the core is another's.
+        if self.bell.crowded.load(Ordering::Relaxed) { 1 } else { LOOKS }
     }
 }
 
@@ -207,13 +241,13 @@ impl Doorbell {
             carriers.iter().for_each(|carrier| carrier.look());
             return self.rings() != seen;
         }
-        let mut enough = self.patience(seen, limit);
+        let mut patience = self.patience(seen, limit);
         if let [carrier] = carriers {
-            carrier.attend(&mut enough);
+            carrier.attend(&mut patience);
         }
-        while !enough(0) {
+        while !patience.enough(0) {
             carriers.iter().for_each(|carrier| carrier.look());
-            for _ in 0..32 {
+            for _ in 0..patience.looks() {
                 if self.rings() != seen {
                     return true;
                 }
@@ -223,24 +257,8 @@ impl Doorbell {
         self.rings() != seen
     }
 
-    /// What says that it is enough to look, between two looks.
-    fn patience(&self, seen: u32, limit: Option<Duration>) -> impl FnMut(usize) -> bool {
-        let longest = limit.map_or(LONGEST, |limit| limit.min(LONGEST));
-        // A wait may be shorter than a look at the clock, so there is none before the first one was in vain.
-        let mut times = None;
-        move |taken_in: usize| {
-            if self.rings() != seen {
-                return true;
-            }
-            let now = Instant::now();
-            let (begun, busy) = times.get_or_insert((now, now));
-            if taken_in > 0 {
-                *busy = now;
-            } else {
-                self.pause(now - *busy);
-            }
-            now - *busy > SPIN || now - *begun > longest
-        }
+    fn patience(&self, seen: u32, limit: Option<Duration>) -> Spin<'_> {
+        Spin { bell: self, seen, longest: limit.map_or(LONGEST, |limit| limit.min(LONGEST)), times: None }
     }
 
     /// Offers the core to others, once it is time for that.
@@ -304,8 +322,8 @@ mod tests {
 
         fn ask(&self, _: ConduitId, _: u64) {}
 
-        fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
-            while !enough(1) {}
+        fn attend(&self, patience: &mut dyn Patience) {
+            while !patience.enough(1) {}
         }
     }
 

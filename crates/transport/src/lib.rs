@@ -39,7 +39,7 @@ mod window;
 pub mod descriptors;
 
 pub use buffer::{Buffer, Filling};
-pub use carrier::{Carrier, Lost, Medium, Outgoing, Sent};
+pub use carrier::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
 pub use doorbell::{Doorbell, Wake};
 pub use exchange::Exchange;
 pub use inbox::{Inbox, InboxOptions, Message};

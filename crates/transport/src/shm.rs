@@ -41,7 +41,7 @@ use receive::Inbound;
 use send::Outbound;
 
 use crate::tcp::{Link, Received, Sinks};
-use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Sent};
+use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
 
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
 const RING: usize = 256 << 10;
@@ -221,7 +221,7 @@ impl Channel {
     }
 
     /// Takes in what comes until it is enough, or until the next message of this inbox comes, if one is given.
-    fn stay(&self, wanted: Option<&Inbox>, enough: &mut dyn FnMut(usize) -> bool) -> Option<Message> {
+    fn stay(&self, wanted: Option<&Inbox>, patience: &mut dyn Patience) -> Option<Message> {
         let sinks = self.sinks.upgrade()?;
         // Held while we look: what comes for others is handed on from here, and they are woken.
         let mut inbound = self.inbound.try_lock().ok()?;
@@ -242,10 +242,10 @@ impl Channel {
                     }
                 });
             }
-            if found.is_some() || enough(count) {
+            if found.is_some() || patience.enough(count) {
                 return found;
             }
-            for _ in 0..LOOKS {
+            for _ in 0..patience.looks() {
                 if self.waits() {
                     break;
                 }
@@ -275,9 +275,6 @@ impl Channel {
 
 const POISONED: &str = "nothing panics at work";
 
-/// Looks at the ring between two looks at the clock.
-const LOOKS: usize = 32;
-
 impl Carrier for Channel {
     fn medium(&self) -> Medium {
         Medium::Shm
@@ -302,12 +299,12 @@ impl Carrier for Channel {
         self.put_frame(&Frame::Ask { conduit, sequence }, true);
     }
 
-    fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
-        self.stay(None, enough);
+    fn attend(&self, patience: &mut dyn Patience) {
+        self.stay(None, patience);
     }
 
-    fn attend_one(&self, inbox: &Inbox, enough: &mut dyn FnMut(usize) -> bool) -> Option<Message> {
-        self.stay(Some(inbox), enough)
+    fn attend_one(&self, inbox: &Inbox, patience: &mut dyn Patience) -> Option<Message> {
+        self.stay(Some(inbox), patience)
     }
 
     fn look(&self) {

@@ -28,7 +28,7 @@ use titin_wire::frame::{Ack, Frame, Header};
 use crate::descriptors::Held;
 use crate::shm::{Channel, Segment};
 use crate::turns::Turns;
-use crate::{Carrier, Lost, Medium, Outgoing, Sent};
+use crate::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
 use stripes::{Failure, Stripes};
 use writer::{Left, Outcome, Pieces, Writer};
 
@@ -283,13 +283,13 @@ impl Carrier for Link {
         self.stripes.as_ref().map_or(1, Stripes::count)
     }
 
-    fn attend(&self, enough: &mut dyn FnMut(usize) -> bool) {
+    fn attend(&self, patience: &mut dyn Patience) {
         let Some(this) = self.this.upgrade() else { return };
         let Ok(mut inbound) = self.inbound.try_lock() else { return };
         let _attending = Attending::begin(self);
         loop {
             match inbound.pour(&this) {
-                Ok(count) if enough(count) => break,
+                Ok(count) if patience.enough(count) => break,
                 Ok(_) => {}
                 Err(_) => {
                     self.hang_up();
