@@ -120,6 +120,8 @@ struct Spin<'a> {
     /// When it began, and when something came in last. A wait may be shorter than a look at the clock, so there is none
     /// before the first look was in vain.
     times: Option<(Instant, Instant)>,
+    /// When the core was last offered to others.
+    offered: Option<Instant>,
 }
 
 impl Patience for Spin<'_> {
@@ -127,12 +129,17 @@ impl Patience for Spin<'_> {
         if self.bell.rings() != self.seen {
             return true;
         }
+        // One look at the clock each time: where cores are short, all who wait on them take turns here.
         let now = Instant::now();
+        if let Some(offered) = self.offered.take() {
+            self.bell.crowded.store(now - offered > TAKEN, Ordering::Relaxed);
+        }
         let (begun, busy) = self.times.get_or_insert((now, now));
         if taken_in > 0 {
             *busy = now;
-        } else {
-            self.bell.pause(now - *busy);
+        } else if now - *busy > GRACE || self.bell.crowded.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+            self.offered = Some(now);
         }
         now - *busy > SPIN || now - *begun > self.longest
     }
@@ -258,18 +265,13 @@ impl Doorbell {
     }
 
     fn patience(&self, seen: u32, limit: Option<Duration>) -> Spin<'_> {
-        Spin { bell: self, seen, longest: limit.map_or(LONGEST, |limit| limit.min(LONGEST)), times: None }
-    }
-
-    /// Offers the core to others, once it is time for that.
-    fn pause(&self, waited: Duration) {
-        use std::sync::atomic::Ordering::Relaxed;
-        if waited < GRACE && !self.crowded.load(Relaxed) {
-            return;
+        Spin {
+            bell: self,
+            seen,
+            longest: limit.map_or(LONGEST, |limit| limit.min(LONGEST)),
+            times: None,
+            offered: None,
         }
-        let offered = Instant::now();
-        std::thread::yield_now();
-        self.crowded.store(offered.elapsed() > TAKEN, Relaxed);
     }
 
     fn sleep(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {

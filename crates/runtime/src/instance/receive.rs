@@ -159,9 +159,10 @@ impl Instance {
         let on = || sources.iter().map(|source| source.wait_on(inner)).collect();
         let poll = || {
             let mut open = false;
+            inner.carriers().iter().for_each(|carrier| carrier.look());
             for step in 0..sources.len() {
                 let index = (turn + step) % sources.len();
-                match inner.poll(&sources[index], &places[index]) {
+                match inner.poll_inbox(&sources[index], &places[index]) {
                     Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
                     Ok(None) => open = true,
                     Err(error) if error.kind == Kind::PortClosed => {}
@@ -440,10 +441,15 @@ impl Inner {
     /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
     /// choose.
     fn poll(&self, source: &Source<'_>, here: &Here) -> Result<Option<(u32, Message)>> {
-        let Source { port, inlet, slot, .. } = *source;
-        if let Some(carrier) = inlet.end.carrier.get() {
+        if let Some(carrier) = source.inlet.end.carrier.get() {
             carrier.look();
         }
+        self.poll_inbox(source, here)
+    }
+
+    /// As [`Inner::poll`], of what has been taken in already.
+    fn poll_inbox(&self, source: &Source<'_>, here: &Here) -> Result<Option<(u32, Message)>> {
+        let Source { port, inlet, slot, .. } = *source;
         let mut state = inlet.lock();
         let found = |slot: u32, message: Message| {
             if let Some(slots) = message.slots {
