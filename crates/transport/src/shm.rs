@@ -76,6 +76,8 @@ pub(crate) struct Channel {
     capacity: usize,
     /// How far their ring was read, for those that only look whether something waits there.
     head: AtomicU64,
+    /// Whether the next entry has to wait for what comes by the socket, and so for the reactor.
+    stalled: AtomicBool,
     /// The peer is no more.
     gone: AtomicBool,
     /// Nothing more can be taken in.
@@ -150,6 +152,7 @@ impl Channel {
             theirs,
             capacity,
             head: AtomicU64::new(0),
+            stalled: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             lost: Mutex::default(),
@@ -158,7 +161,7 @@ impl Channel {
 
     /// The peer is no more: what it has put in is taken in, and it holds nothing any more.
     pub(crate) fn leave(&self) {
-        self.look();
+        self.take_in(&mut self.inbound.lock().expect(POISONED));
         self.gone.store(true, Ordering::Release);
         self.returned.leave();
     }
@@ -207,6 +210,7 @@ impl Channel {
         }
         let outcome = inbound.take_in(sink);
         self.head.store(inbound.head(), Ordering::Relaxed);
+        self.stalled.store(inbound.is_stalled(), Ordering::Relaxed);
         match outcome {
             Ok(false) => {}
             Ok(true) => self.tell_to_look(),
@@ -308,10 +312,8 @@ impl Carrier for Channel {
     }
 
     fn look(&self) {
-        if self.waits() {
-            let mut inbound = self.inbound.lock().expect(POISONED);
-            self.take_in(&mut inbound);
-        }
+        // Whoever else is at it hands on what is for us; to wait until he goes would be to wait for what he waits for.
+        self.visit();
     }
 
     fn arm(&self, bell: &Doorbell) -> bool {
@@ -326,7 +328,7 @@ impl Carrier for Channel {
         }
         self.urge();
         // What waits now is either stalled, and the reactor is to go on with it, or came in this moment.
-        !self.waits() || self.is_stalled()
+        !self.waits() || self.stalled.load(Ordering::Relaxed)
     }
 }
 

@@ -10,10 +10,10 @@ use titin_wire::frame::{Frame, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
+use super::INLINE;
 use super::memory::{Piece, Region, Writers};
 use super::pool::{Returns, SLOTS};
 use super::ring::{Consumer, Entry};
-use super::{Channel, INLINE, POISONED};
 use crate::tcp::Received;
 use crate::{Buffer, Filling, Lost, Message};
 
@@ -70,6 +70,11 @@ impl Inbound {
     /// Bytes read since the beginning.
     pub(super) fn head(&self) -> u64 {
         self.ring.head()
+    }
+
+    /// Whether the next entry has to wait for what comes by the socket.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled
     }
 
     /// A message has come by the socket.
@@ -206,12 +211,6 @@ impl Inbound {
         let start = index * segment.size;
         let piece = Piece::new(&segment.region, start..start + total as usize);
         Ok(Some(View { piece, slot, returns: self.returns.clone() }))
-    }
-}
-
-impl Channel {
-    pub(super) fn is_stalled(&self) -> bool {
-        self.inbound.lock().expect(POISONED).stalled
     }
 }
 
