@@ -472,7 +472,7 @@ mod loom_tests {
             loop {
                 let rings = bell.rings();
                 seen = seen || thing.load(Ordering::SeqCst);
-                if seen || bell.arm(rings) {
+                if seen || bell.arm(rings, &[]) {
                     break;
                 }
             }
