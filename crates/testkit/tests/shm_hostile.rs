@@ -36,7 +36,10 @@ fn memory(length: usize, seals: SealFlags) -> OwnedFd {
 }
 
 fn sealed(length: usize) -> OwnedFd {
-    memory(length, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+    let file = memory(length, SealFlags::SHRINK | SealFlags::GROW);
+    let all = rustix::fs::FallocateFlags::empty();
+    rustix::fs::fallocate(&file, all, 0, length as u64).unwrap();
+    file
 }
 
 impl Hand {
@@ -137,10 +140,11 @@ fn entries_that_do_not_belong_in_a_ring() {
 fn lengths_that_no_ring_has() {
     let meta = meta().len() as u32;
     let data = |meta, body, total| entry(&Frame::Data { head: head(0), meta, body, total });
-    assert_verdict("too large", |hand| hand.put(&data(meta, 1 << 40, 1 << 40)));
+    assert_verdict("lengths that no entry has", |hand| hand.put(&data(meta, 1 << 40, 1 << 40)));
     assert_verdict("bytes of metadata", |hand| hand.put(&data(u32::MAX - 63, 1, 1)));
-    assert_verdict("too large", |hand| hand.put(&data(1 << 20, 1, 1)));
-    assert_verdict("too large", |hand| hand.put(&data(meta, 1, 1 << 50)));
+    assert_verdict("lengths that no entry has", |hand| hand.put(&data(1 << 20, 1, 1)));
+    assert_verdict("lengths that no entry has", |hand| hand.put(&data(meta, 1, 1 << 50)));
+    assert_verdict("lengths that no entry has", |hand| hand.put(&data(1, 0, 0)));
     let behind = |last: &[u8]| {
         let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
         let one = header(&Frame::Acknowledge { conduit: ConduitId(9), ack });

@@ -24,7 +24,7 @@ mod send;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use titin_wire::ConduitId;
@@ -40,6 +40,7 @@ use pool::{Returns, SLOTS};
 use receive::Inbound;
 use send::Outbound;
 
+use crate::descriptors::Held;
 use crate::tcp::{Link, Received, Sinks};
 use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
 
@@ -75,7 +76,7 @@ pub(crate) struct Channel {
     theirs: Arc<Region>,
     capacity: usize,
     /// How far their ring was read, for those that only look whether something waits there.
-    head: AtomicU64,
+    shown: Arc<ring::Shown>,
     /// Whether the next entry has to wait for what comes by the socket, and so for the reactor.
     stalled: AtomicBool,
     /// The peer is no more.
@@ -138,20 +139,22 @@ impl Channel {
         pool: Arc<Pool>,
         link: Weak<Link>,
         sinks: Weak<Sinks>,
+        peer: Option<Held>,
     ) -> Arc<Self> {
         let Taken { region: theirs, bells, capacity } = taken;
-        let returns = Returns::shared(theirs.clone(), ring::length(capacity));
+        let returns = Returns::shared(theirs.clone(), ring::length(capacity), None);
+        let inbound = Inbound::new(ring::Consumer::new(theirs.clone(), capacity), returns);
         Arc::new(Channel {
             link,
             sinks,
             pool,
             bells,
             outbound: Mutex::new(Outbound::new(ring::Producer::new(offer.region.clone(), RING))),
-            returned: Returns::shared(offer.region, ring::length(RING)),
-            inbound: Mutex::new(Inbound::new(ring::Consumer::new(theirs.clone(), capacity), returns)),
+            returned: Returns::shared(offer.region, ring::length(RING), peer),
+            shown: inbound.shown().clone(),
+            inbound: Mutex::new(inbound),
             theirs,
             capacity,
-            head: AtomicU64::new(0),
             stalled: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             broken: AtomicBool::new(false),
@@ -159,7 +162,7 @@ impl Channel {
         })
     }
 
-    /// The peer is no more: what it has put in is taken in, and it holds nothing any more.
+    /// The link has ended: what the peer has put in is taken in. It holds what it views until it lets go of that, or ends.
     pub(crate) fn leave(&self) {
         self.take_in(&mut self.inbound.lock().expect(POISONED));
         self.gone.store(true, Ordering::Release);
@@ -189,8 +192,7 @@ impl Channel {
     }
 
     fn waits(&self) -> bool {
-        !self.broken.load(Ordering::Relaxed)
-            && ring::waits(&*self.theirs, self.capacity, self.head.load(Ordering::Relaxed))
+        !self.broken.load(Ordering::Relaxed) && ring::waits(&*self.theirs, self.capacity, &self.shown)
     }
 
     /// Takes in all that the ring holds; how many entries. The reactor tells of what goes wrong.
@@ -209,7 +211,6 @@ impl Channel {
             return;
         }
         let outcome = inbound.take_in(sink);
-        self.head.store(inbound.head(), Ordering::Relaxed);
         self.stalled.store(inbound.is_stalled(), Ordering::Relaxed);
         match outcome {
             Ok(false) => {}
@@ -317,11 +318,8 @@ impl Carrier for Channel {
     }
 
     fn arm(&self, bell: &Doorbell) -> bool {
-        let Some(number) = bell.number() else {
-            // No other process can ring it: the reactor is to.
-            ring::fall_asleep(&*self.theirs, REACTOR);
-            return !self.waits();
-        };
+        // A bell that no other process can ring is rung by our reactor.
+        let number = bell.number().unwrap_or(REACTOR);
         ring::fall_asleep(&*self.theirs, if number % 64 == REACTOR { REACTOR } else { number });
         if self.waits() && self.visit() > 0 {
             return false;

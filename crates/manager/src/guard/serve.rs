@@ -224,7 +224,8 @@ impl Serving {
     fn sweep(mut self) {
         if !self.manager_lives {
             // Standard error is the run's log.
-            eprintln!("titin guard: the manager is gone; ending what it had started");
+            // One that cannot be written to is no reason to leave programs behind.
+            let _ = writeln!(io::stderr(), "titin guard: the manager is gone; ending what it had started");
         }
         let mut ended = Vec::new();
         let (left, stuck) =
@@ -237,7 +238,7 @@ impl Serving {
         let names = |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
         let report = Report::Swept { left: names(left), stuck: names(stuck) };
         if !self.manager_lives {
-            eprintln!("titin guard: {report:?}");
+            let _ = writeln!(io::stderr(), "titin guard: {report:?}");
         }
         self.tell(&report);
     }

@@ -364,10 +364,11 @@ impl Pending {
         let detour = self.dialled.and_then(|dialled| dialled.detour());
         let (files, shared) =
             self.sharing.map(|sharing| (sharing.files, (sharing.offer, sharing.taken))).unzip();
+        let peer = shared.is_some().then(|| process_of(&self.socket)).flatten();
         let channel = |link: &Weak<Link>| {
             let (offer, taken) = shared?;
             let pool = sinks.exchange.as_ref()?.pool().clone();
-            Some(Channel::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks)))
+            Some(Channel::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks), peer))
         };
         let reader = Reader::with_streams(&ahead, &further_ahead);
         let inbound = Inbound::new(reader, files.unwrap_or_default(), sinks);
@@ -433,6 +434,12 @@ fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(error),
     }
+}
+
+/// The process at the other end of a Unix socket, where the system tells.
+fn process_of(socket: &Held) -> Option<Held> {
+    let peer = sockopt::socket_peercred(socket).ok()?;
+    Some(rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty()).ok()?.into())
 }
 
 fn connect_local(path: &str) -> Result<Held, Errno> {

@@ -120,10 +120,15 @@ impl Region {
         if !rustix::fs::fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
             return wrong("shared memory that could be cut short");
         }
-        if rustix::fs::fstat(file)?.st_size != length as i64 {
+        let status = rustix::fs::fstat(file)?;
+        if status.st_size != length as i64 {
             return wrong("shared memory that is not as long as was said");
         }
         let writable = writers == Writers::All;
+        // To map it is to fill in all of its pages: they must be there.
+        if !writable && (status.st_blocks as u64) * 512 < length as u64 {
+            return wrong("shared memory that was not allocated");
+        }
         Ok(Region { map: map(file, length, !writable, writable)?, writable })
     }
 

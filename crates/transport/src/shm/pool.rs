@@ -12,6 +12,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::memory::{Piece, Region, Writers};
 use crate::descriptors::Held;
 #[cfg(test)]
@@ -90,8 +92,12 @@ struct Given {
 #[derive(Debug)]
 pub(crate) struct Returns {
     counts: Counts,
-    /// The peer is no more, and holds nothing.
+    /// The link to the peer has ended. It may still view what it was given.
     gone: AtomicBool,
+    /// The peer's process, which tells when it has ended; nothing is certain where the system does not tell.
+    process: Option<Held>,
+    /// It has ended, and holds nothing.
+    dead: AtomicBool,
 }
 
 /// Where the counts stand.
@@ -223,11 +229,15 @@ impl Slot {
 
 impl Returns {
     /// Counts that another process keeps in this region.
-    pub(crate) fn shared(region: Arc<Region>, start: usize) -> Arc<Self> {
-        Arc::new(Returns { counts: Counts::Shared { region, start }, gone: AtomicBool::new(false) })
+    pub(crate) fn shared(region: Arc<Region>, start: usize, process: Option<Held>) -> Arc<Self> {
+        Arc::new(Returns::of(Counts::Shared { region, start }, process))
     }
 
-    /// Says that the peer holds nothing any more.
+    fn of(counts: Counts, process: Option<Held>) -> Self {
+        Returns { counts, gone: AtomicBool::new(false), process, dead: AtomicBool::new(false) }
+    }
+
+    /// Says that the link to the peer has ended.
     pub(crate) fn leave(&self) {
         self.gone.store(true, Ordering::Release);
     }
@@ -241,7 +251,19 @@ impl Returns {
 
     /// Whether the peer has returned a slot so many times, or is no more.
     fn has(&self, slot: usize, times: u32) -> bool {
-        self.counts.load(slot) == times || self.gone.load(Ordering::Acquire)
+        self.counts.load(slot) == times || self.is_dead()
+    }
+
+    /// Whether the peer's process has ended.
+    fn is_dead(&self) -> bool {
+        if self.dead.load(Ordering::Relaxed) || !self.gone.load(Ordering::Acquire) {
+            return self.dead.load(Ordering::Relaxed);
+        }
+        let Some(process) = &self.process else { return false };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0);
+        self.dead.store(ended, Ordering::Relaxed);
+        ended
     }
 }
 
@@ -272,7 +294,7 @@ impl Placed {
     pub(crate) fn give(&self, returns: &Arc<Returns>) {
         let mut slot = self.slot.lock().expect("never poisoned");
         let given = &mut slot.as_mut().expect("there until dropped").given;
-        given.retain(|given| !given.returns.gone.load(Ordering::Acquire));
+        given.retain(|given| !given.returns.is_dead());
         match given.iter_mut().find(|given| Arc::ptr_eq(&given.returns, returns)) {
             Some(given) => given.times = given.times.wrapping_add(1),
             None => given.push(Given { returns: returns.clone(), times: 1 }),
@@ -336,7 +358,7 @@ mod tests {
 
     fn peer() -> Arc<Returns> {
         let counts = Counts::Here((0..SLOTS).map(|_| Count::new(0)).collect());
-        Arc::new(Returns { counts, gone: AtomicBool::new(false) })
+        Arc::new(Returns::of(counts, None))
     }
 
     #[test]
@@ -363,13 +385,21 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_gone_holds_nothing() {
-        let (pool, peer) = (Pool::new(1 << 30), peer());
+    fn whoever_has_ended_holds_nothing() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        let counts = Counts::Here((0..SLOTS).map(|_| Count::new(0)).collect());
+        let (pool, peer) = (Pool::new(1 << 30), Arc::new(Returns::of(counts, Some(process.into()))));
         let slot = pool.take(1 << 20).unwrap();
         let number = slot.number();
         slot.give(&peer);
         drop(slot);
         peer.leave();
+        assert_ne!(pool.take(1 << 20).unwrap().number(), number, "it may still view what it was given");
+        drop(child.stdin.take());
+        child.wait().unwrap();
         assert_eq!(pool.take(1 << 20).unwrap().number(), number);
     }
 
@@ -418,7 +448,7 @@ mod loom_tests {
             let peers: Vec<_> = (0..2)
                 .map(|_| {
                     let counts = Counts::Here(vec![Count::new(0)]);
-                    Arc::new(Returns { counts, gone: AtomicBool::new(false) })
+                    Arc::new(Returns::of(counts, None))
                 })
                 .collect();
             let readers: Vec<_> = peers

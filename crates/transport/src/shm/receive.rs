@@ -13,7 +13,7 @@ use titin_wire::{ConduitId, Malformed};
 use super::INLINE;
 use super::memory::{Piece, Region, Writers};
 use super::pool::{Returns, SLOTS};
-use super::ring::{Consumer, Entry};
+use super::ring::{Consumer, Entry, LINE, Shown};
 use crate::tcp::Received;
 use crate::{Buffer, Filling, Lost, Message};
 
@@ -67,9 +67,9 @@ impl Inbound {
         }
     }
 
-    /// Bytes read since the beginning.
-    pub(super) fn head(&self) -> u64 {
-        self.ring.head()
+    /// How far it has come, for those who only look.
+    pub(super) fn shown(&self) -> &Arc<Shown> {
+        self.ring.shown()
     }
 
     /// Whether the next entry has to wait for what comes by the socket.
@@ -135,8 +135,8 @@ impl Inbound {
         let received = match header.frame()? {
             Frame::Data { head, meta, body, total } => {
                 let (meta_length, body_length) = (meta as usize, body as usize);
-                if meta_length > INLINE || body_length > INLINE || body != total {
-                    return Err(Malformed::new("ring", "an entry that is too large for it").into());
+                if !fits(meta_length) || body_length > INLINE || body != total {
+                    return Err(Malformed::new("ring", "an entry of lengths that no entry has").into());
                 }
                 let meta = self.meta(entry, &header, &head, meta_length, total)?;
                 let mut filling = Filling::new(total)?;
@@ -151,8 +151,8 @@ impl Inbound {
             Frame::Placed { head, meta, slot, total } => {
                 let Some(view) = self.view(slot, total)? else { return Ok(Next::Stalled) };
                 let length = meta as usize;
-                if length > INLINE {
-                    return Err(Malformed::new("ring", "metadata that are too large for it").into());
+                if !fits(length) {
+                    return Err(Malformed::new("ring", "metadata of a length that no entry has").into());
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
                 let message = Message { head, meta, body: Arc::new(Buffer::viewing(view)) };
@@ -212,6 +212,11 @@ impl Inbound {
         let piece = Piece::new(&segment.region, start..start + total as usize);
         Ok(Some(View { piece, slot, returns: self.returns.clone() }))
     }
+}
+
+/// Whether metadata of an entry may be so long: they fill whole lines.
+fn fits(meta: usize) -> bool {
+    meta <= INLINE && meta.is_multiple_of(LINE)
 }
 
 impl Deref for View {

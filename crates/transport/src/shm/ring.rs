@@ -13,6 +13,9 @@ use titin_wire::{Malformed, padded};
 
 use super::memory::{Memory, Region, Word};
 
+/// How far a consumer has come.
+pub(crate) type Shown = crate::sync::AtomicU64;
+
 /// Bytes of a line, and of an entry's header.
 pub(crate) const LINE: usize = 64;
 
@@ -42,6 +45,8 @@ pub(crate) struct Consumer<M = Region> {
     region: Arc<M>,
     capacity: u64,
     head: u64,
+    /// The same, for those who only look whether something waits.
+    shown: Arc<Shown>,
     /// Where we last looked whether the producer wants room.
     looked: u64,
 }
@@ -133,12 +138,19 @@ impl<M: Memory> Producer<M> {
 
 impl<M: Memory> Consumer<M> {
     pub(crate) fn new(region: Arc<M>, capacity: usize) -> Self {
-        Consumer { region, capacity: capacity as u64, head: 0, looked: 0 }
+        Consumer { region, capacity: capacity as u64, head: 0, shown: Arc::default(), looked: 0 }
     }
 
-    /// Bytes read since the beginning.
-    pub(crate) fn head(&self) -> u64 {
-        self.head
+    /// How far it has come, for [`waits`].
+    pub(crate) fn shown(&self) -> &Arc<Shown> {
+        &self.shown
+    }
+
+    /// Goes on to what stands behind so many bytes. That is shown before their words become zero: whoever finds a zero
+    /// where he looked sees then that he looked at a place that was left.
+    fn go_on(&mut self, bytes: u64) {
+        self.head += bytes;
+        self.shown.store(self.head, Ordering::Release);
     }
 
     /// The oldest entry, if there is one. It stays until [`Consumer::pop`].
@@ -149,8 +161,8 @@ impl<M: Memory> Consumer<M> {
             match self.region.word(place).load(Ordering::Acquire) {
                 0 => return None,
                 FILLER => {
-                    self.region.word(place).store(0, Ordering::Relaxed);
-                    self.head += self.capacity - at;
+                    self.go_on(self.capacity - at);
+                    self.region.word(place).store(0, Ordering::Release);
                 }
                 first => {
                     let mut header = [0; LINE];
@@ -181,13 +193,13 @@ impl<M: Memory> Consumer<M> {
     /// [`Malformed`] if that goes beyond the ring.
     pub(crate) fn pop(&mut self, size: usize) -> Result<bool, Malformed> {
         let at = self.head % self.capacity;
-        if at + size as u64 > self.capacity {
+        if at + size as u64 > self.capacity || !size.is_multiple_of(LINE) {
             return Err(Malformed::new("ring", "an entry goes beyond its end"));
         }
+        self.go_on(size as u64);
         for line in (0..size).step_by(LINE) {
-            self.region.word(ENTRIES + at as usize + line).store(0, Ordering::Relaxed);
+            self.region.word(ENTRIES + at as usize + line).store(0, Ordering::Release);
         }
-        self.head += size as u64;
         self.region.word(HEAD).store(self.head, Ordering::Release);
         // Whoever wants room has found the ring full, so this is passed before it is empty again.
         Ok(self.head - self.looked >= self.capacity / 8 && self.room_is_wanted())
@@ -207,9 +219,17 @@ pub(crate) fn fall_asleep(region: &impl Memory, bell: u32) {
     region.word(ASLEEP).fetch_or(1 << (bell % 64), Ordering::SeqCst);
 }
 
-/// Whether an entry, or a filler, stands behind the first `head` bytes. For a caller that does not hold the consumer.
-pub(crate) fn waits(region: &impl Memory, capacity: usize, head: u64) -> bool {
-    region.word(ENTRIES + head as usize % capacity).load(Ordering::SeqCst) != 0
+/// Whether an entry, or a filler, waits. For a caller that does not hold the consumer.
+pub(crate) fn waits(region: &impl Memory, capacity: usize, shown: &Shown) -> bool {
+    loop {
+        let head = shown.load(Ordering::Acquire);
+        if region.word(ENTRIES + head as usize % capacity).load(Ordering::SeqCst) != 0 {
+            return true;
+        }
+        if shown.load(Ordering::Acquire) == head {
+            return false;
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -372,9 +392,33 @@ mod loom_tests {
                 producer.sleepers()
             });
             fall_asleep(&*region, 3);
-            let seen = waits(&*region, 2 * LINE, 0);
+            let seen = waits(&*region, 2 * LINE, &Shown::new(0));
             let rung = sender.join().unwrap() == 1 << 3;
             assert!(seen || rung, "neither saw the other");
+        });
+    }
+
+    /// Two threads take turns at one consumer: what one leaves the other sees, or is woken for.
+    #[test]
+    fn loom_what_is_left_is_seen_by_who_falls_asleep() {
+        crate::sync::check(|| {
+            let region = lines(4);
+            let mut producer = Producer::new(region.clone(), 4 * LINE);
+            let mut consumer = Consumer::new(region.clone(), 4 * LINE);
+            let shown = consumer.shown().clone();
+            assert!(producer.push(&header(1), &[], &[]));
+            let sender = thread::spawn(move || {
+                assert!(producer.push(&header(2), &[], &[]));
+                producer.sleepers()
+            });
+            let other = thread::spawn(move || {
+                consumer.peek().unwrap();
+                consumer.pop(LINE).unwrap();
+            });
+            fall_asleep(&*region, 3);
+            let seen = waits(&*region, 4 * LINE, &shown);
+            other.join().unwrap();
+            assert!(seen || sender.join().unwrap() == 1 << 3, "the second entry waits for ever");
         });
     }
 

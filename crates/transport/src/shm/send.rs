@@ -21,6 +21,10 @@ pub(super) struct Outbound {
     metas: FxHashMap<ConduitId, Meta>,
     /// First slots of the segments that the peer was handed.
     handed: HashSet<usize>,
+    /// Where in the ring the last message of a conduit ends whose messages take the place of those before them.
+    lasts: FxHashMap<ConduitId, u64>,
+    /// Whether the peer was told to look since the ring is full, and has not made room yet.
+    stuck: bool,
     /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
     urgent: u64,
 }
@@ -40,6 +44,8 @@ impl Outbound {
             kept: VecDeque::new(),
             metas: FxHashMap::default(),
             handed: HashSet::new(),
+            lasts: FxHashMap::default(),
+            stuck: false,
             urgent: 0,
         }
     }
@@ -77,10 +83,20 @@ impl Outbound {
     /// Whether the peer is to be told to look, since the ring is full. It tells us in turn when there is room.
     fn is_stuck(&mut self) -> bool {
         if self.kept.is_empty() {
+            self.stuck = false;
             return false;
         }
         self.ring.want_room();
-        !self.flush()
+        let stuck = !self.flush();
+        // Told once: it answers when there is room.
+        stuck && !std::mem::replace(&mut self.stuck, stuck)
+    }
+
+    /// A message that takes the place of others has gone in; true if the one before it has not been read yet. The peer is
+    /// to look then: what nobody reads keeps its slot.
+    fn supersedes_unread(&mut self, conduit: ConduitId) -> bool {
+        let (read, tail) = (self.ring.read(), self.ring.tail());
+        self.lasts.insert(conduit, tail).is_some_and(|last| read < last)
     }
 }
 
@@ -121,7 +137,11 @@ impl Channel {
         let header = if same { header.with_same_meta() } else { header }.encode();
         let parts = if placed.is_some() { &[] } else { message.parts };
         sent.copied += outbound.push(header, &meta, parts, false);
+        let unread = message.meta.supersedes.is_some() && outbound.supersedes_unread(head.conduit);
         self.wake(outbound);
+        if unread {
+            self.tell_to_look();
+        }
         Ok(sent)
     }
 
@@ -136,6 +156,8 @@ impl Channel {
     pub(super) fn flush(&self) {
         let mut outbound = self.outbound.lock().expect(POISONED);
         if !outbound.kept.is_empty() {
+            // The peer has looked, and is to be told again of what has still no room.
+            outbound.stuck = false;
             outbound.flush();
             self.wake(outbound);
         }
