@@ -63,15 +63,18 @@ fn a_caller_that_waits_reads_by_itself_and_then_leaves_it_to_the_reactor() {
     let (right, right_link) = pair.right.tcp.as_ref().unwrap();
     let mut begun = false;
     let mut read = 0;
-    right_link.attend(&mut |count| {
-        // Nobody else reads from the first call on.
-        if !std::mem::replace(&mut begun, true) {
-            outlet.send(&pattern(0, 1 << 20));
-            link(&pair).tell(b"control");
-        }
-        read += count;
-        inlet.inbox.ready() && right.events.count() > 0
-    });
+    // The reactor may be at it still, since the link has just been opened.
+    while !begun {
+        right_link.attend(&mut |count| {
+            // Nobody else reads from the first call on.
+            if !std::mem::replace(&mut begun, true) {
+                outlet.send(&pattern(0, 1 << 20));
+                link(&pair).tell(b"control");
+            }
+            read += count;
+            inlet.inbox.ready() && right.events.count() > 0
+        });
+    }
     assert!(read > 1 << 20, "{read} bytes");
     assert_eq!(inlet.inbox.take().unwrap().body[..], pattern(0, 1 << 20));
     assert_eq!(right.events.control(), b"control");
@@ -86,15 +89,17 @@ fn what_a_caller_finds_wrong_is_told_as_ever() {
         let (outlet, _inlet) = pair.conduit(1);
         let (right, right_link) = pair.right.tcp.as_ref().unwrap();
         let mut begun = false;
-        right_link.attend(&mut |_| {
-            if !std::mem::replace(&mut begun, true) {
-                match wrong {
-                    true => drop(outlet.send_numbered(7, &[])),
-                    false => link(&pair).close(),
+        while !begun {
+            right_link.attend(&mut |_| {
+                if !std::mem::replace(&mut begun, true) {
+                    match wrong {
+                        true => drop(outlet.send_numbered(7, &[])),
+                        false => link(&pair).close(),
+                    }
                 }
-            }
-            false
-        });
+                false
+            });
+        }
         assert_eq!(matches!(right.events.lost(), Lost::Malformed(_)), wrong);
     }
 }
