@@ -38,9 +38,6 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 /// How long the manager is given to explain why a link to a peer broke.
 const EXPLANATION: Duration = Duration::from_secs(2);
 
-/// Set in a forked child: its instances belong to the parent.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
 /// The runs that this process takes part in. One but for programs that run one coupled model after the other.
 static PROCESSES: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
@@ -51,7 +48,6 @@ static MARK: OnceLock<descriptors::Held> = OnceLock::new();
 ///
 /// Takes no lock and allocates nothing, so it may run in a `pthread_atfork` handler.
 pub fn fork_child() -> impl Iterator<Item = i32> {
-    FORKED.store(true, Ordering::SeqCst);
     descriptors::take_all()
 }
 
@@ -65,7 +61,7 @@ pub fn not_forked() -> Result<()> {
 
 /// Whether this process is a child forked from one that uses titin.
 pub(crate) fn forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+    descriptors::forked()
 }
 
 pub(crate) struct Process {

@@ -56,13 +56,8 @@ impl Inner {
         let mut asked = start;
         let outcome = loop {
             let rings = self.bell.rings();
-            match poll() {
-                Ok(None) => {}
-                Ok(Some(found)) => break Ok(found),
-                Err(error) => break Err(error),
-            }
-            if let Err(error) = self.check().and_then(|()| self.alive()) {
-                break Err(error);
+            if let Some(outcome) = self.found(&mut poll) {
+                break outcome;
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -111,6 +106,14 @@ impl Inner {
         outcome
     }
 
+    /// What `poll` has found, or why there is no use in looking any more.
+    fn found<T>(&self, poll: &mut impl FnMut() -> Result<Option<T>>) -> Option<Result<T>> {
+        match poll() {
+            Ok(None) => self.check().and_then(|()| self.alive()).err().map(Err),
+            found => found.transpose(),
+        }
+    }
+
     /// Looks whether `poll` finds what it looks for. If not the call is pending, and the bell tells when to make it again.
     fn look<T>(
         &self,
@@ -122,13 +125,8 @@ impl Inner {
     ) -> Result<T> {
         let outcome = loop {
             let rings = self.bell.rings();
-            match poll() {
-                Ok(None) => {}
-                Ok(Some(found)) => break Ok(found),
-                Err(error) => break Err(error),
-            }
-            if let Err(error) = self.check().and_then(|()| self.alive()) {
-                break Err(error);
+            if let Some(outcome) = self.found(&mut poll) {
+                break outcome;
             }
             let (late, tell, report, crowded) = light.call(who, deadline, |call, others| {
                 let so_far = call.since.elapsed();

@@ -54,16 +54,12 @@ impl Buffer {
     /// # Errors
     /// [`io::ErrorKind::OutOfMemory`] if there is no memory for them.
     pub fn gather(parts: &[IoSlice<'_>]) -> io::Result<Self> {
-        let mut filling = Filling::new(parts.iter().map(|part| part.len() as u64).sum())?;
-        parts.iter().for_each(|part| filling.push(part));
-        Ok(filling.finish())
+        Ok(Filling::new(parts.iter().map(|part| part.len() as u64).sum())?.with(parts))
     }
 
     /// A copy of the parts in a slot of this pool; `None` if it has none.
     pub(crate) fn gather_in(pool: &Arc<Pool>, parts: &[IoSlice<'_>]) -> Option<Self> {
-        let mut filling = Filling::placed(pool, parts.iter().map(|part| part.len()).sum())?;
-        parts.iter().for_each(|part| filling.push(part));
-        Some(filling.finish())
+        Some(Filling::placed(pool, parts.iter().map(|part| part.len()).sum())?.with(parts))
     }
 
     /// The payload that lies in a peer's slot.
@@ -158,6 +154,12 @@ impl Filling {
     pub fn push(&mut self, bytes: &[u8]) {
         self.rest()[..bytes.len()].copy_from_slice(bytes);
         self.advance(bytes.len());
+    }
+
+    /// Filled with these parts, one after the other.
+    fn with(mut self, parts: &[IoSlice<'_>]) -> Buffer {
+        parts.iter().for_each(|part| self.push(part));
+        self.finish()
     }
 
     /// Bytes filled so far.

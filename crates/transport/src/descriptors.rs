@@ -28,8 +28,9 @@ pub fn take_all() -> impl Iterator<Item = RawFd> {
         .map(|entry| entry as RawFd)
 }
 
-/// Whether this is a forked child, in which the shared memory that it sees is its parent's business.
-pub(crate) fn forked() -> bool {
+/// Whether this is a forked child that has taken them out: instances, and the shared memory that it sees, are its
+/// parent's business.
+pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 

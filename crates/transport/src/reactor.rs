@@ -41,7 +41,8 @@ const STARVED_TIME: Duration = Duration::from_millis(100);
 
 const WAKE: u64 = 0;
 
-/// Told what happens on a reactor's links. Calls come on the reactor's thread and must not block.
+/// Told what happens on a reactor's links. Calls come on the reactor's thread, or on that of a caller that reads a link
+/// while it waits, and must not block.
 pub trait Handler: Send + Sync {
     /// A link is up: both ends have proved themselves.
     fn opened(&self, link: &Arc<Link>, agreement: Agreement);

@@ -1,7 +1,8 @@
 //! Memory that several processes map. What cannot be checked by the compiler stands in this file.
 //!
-//! A region is a memory file (memfd): it has no name, and is gone with the last process that holds it. It is allocated
-//! whole, so that using it cannot fail later, and sealed, so that nobody can cut it short under another's hands.
+//! A region is a memory file (memfd): it has no name, and is gone with the last process that holds it. It is sealed, so
+//! that nobody can cut it short under another's hands. Where payloads lie it is allocated whole, so that using it cannot
+//! fail later.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};

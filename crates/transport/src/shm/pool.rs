@@ -3,7 +3,7 @@
 //! A **segment** is a region of slots of one size, which its owner writes and others only read. A **slot** is given to
 //! one message at a time. It may be told to any number of peers, and to each any number of times (a multicast to several
 //! instances there); each time counts as given. A peer counts what it has done with in words that only it changes
-//! ([`Returns`]): the slot is free once every peer that is still there has returned as often as it was
+//! ([`Returns`]): the slot is free once every peer whose process has not ended has returned it as often as it was
 //! given. So nobody waits for anybody, and whoever dies gives back all that it had.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -13,7 +13,7 @@ use titin_wire::{ConduitId, Malformed};
 use super::INLINE;
 use super::memory::{Piece, Region, Writers};
 use super::pool::{Returns, SLOTS};
-use super::ring::{Consumer, Entry, LINE, Shown};
+use super::ring::{self, Consumer, Entry, LINE, Shown};
 use crate::tcp::Received;
 use crate::{Buffer, Filling, Lost, Message};
 
@@ -143,10 +143,7 @@ impl Inbound {
                 self.ring.copy(entry, meta_length, filling.rest())?;
                 filling.advance(body_length);
                 let message = Message { head, meta, body: Arc::new(filling.finish()) };
-                return Ok(Next::Entry(
-                    Received::Message(message),
-                    super::send::size(meta_length, body_length),
-                ));
+                return Ok(Next::Entry(Received::Message(message), ring::size(meta_length, body_length)));
             }
             Frame::Placed { head, meta, slot, total } => {
                 let Some(view) = self.view(slot, total)? else { return Ok(Next::Stalled) };
@@ -156,13 +153,13 @@ impl Inbound {
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
                 let message = Message { head, meta, body: Arc::new(Buffer::viewing(view)) };
-                return Ok(Next::Entry(Received::Message(message), super::send::size(length, 0)));
+                return Ok(Next::Entry(Received::Message(message), ring::size(length, 0)));
             }
             Frame::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
                 Some(message) => Received::Message(message),
                 // The socket keeps the order of a conduit: it has left this one out for a later one.
                 None if self.elsewhere.keys().any(|(of, later)| *of == conduit && *later > sequence) => {
-                    return Ok(Next::Superseded(super::send::size(0, 0)));
+                    return Ok(Next::Superseded(ring::size(0, 0)));
                 }
                 None => return Ok(Next::Stalled),
             },
@@ -171,7 +168,7 @@ impl Inbound {
             Frame::Ask { conduit, sequence } => Received::Asked(conduit, sequence),
             other => return Err(Malformed::new("ring", format!("{other:?} does not belong there")).into()),
         };
-        Ok(Next::Entry(received, super::send::size(0, 0)))
+        Ok(Next::Entry(received, ring::size(0, 0)))
     }
 
     fn meta(

@@ -8,7 +8,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
 use titin_wire::meta::Meta;
 
-use super::ring::{self, LINE, Producer};
+use super::ring::{LINE, Producer};
 use super::{Channel, INLINE, POISONED, REACTOR};
 use crate::{Lost, Outgoing, Sent};
 
@@ -222,9 +222,4 @@ impl Channel {
         let (first, size, count) = (segment.first as u64, segment.size as u64, segment.count as u64);
         link.tell_frame(&Frame::Segment { first, size, count }, Some(segment.clone()));
     }
-}
-
-/// Lines that an entry takes: kept here so that the two sides agree.
-pub(super) fn size(meta: usize, body: usize) -> usize {
-    ring::size(meta, body)
 }
