@@ -29,7 +29,7 @@ RIVAL = "MUSCLE3 0.11"
 
 
 def model(library: str, python: Path, share: int, largest: int, result: Path) -> str:
-    """The pair in Python, with this library; the times go to ``result``."""
+    """The pair in Python, by this library, or "titin-loan"; the times go to ``result``."""
     macro = [PROGRAMS / "macro.py", library, share, largest, result]
     return pair(python, macro, [PROGRAMS / "micro.py", library])
 
@@ -41,10 +41,10 @@ def once(library: str, share: int) -> Callable[[], dict[int, float]]:
         with scratch() as name:
             folder = Path(name)
             result = folder / "times"
-            if library == "titin":
-                native.titin_run(model(library, Path(sys.executable), share, LARGEST, result), folder)
-            else:
+            if library == "muscle3":
                 muscle3_run(model(library, rival_python(), share, LARGEST, result), folder)
+            else:
+                native.titin_run(model(library, Path(sys.executable), share, LARGEST, result), folder)
             return native.times(result)
 
     return run_it
@@ -60,17 +60,21 @@ def muscle3_run(text: str, folder: Path) -> None:
 def main(quick: bool) -> list[Record]:
     """All sizes, a run of each in every round."""
     rounds, share = (2, 8) if quick else (15, 1)
-    figures = sweep(rounds, {"titin": once("titin", share), RIVAL: once("muscle3", share)})
-    targets = {0: 0.02, 16 * MIB: 0.04}
+    contenders = {"titin": once("titin", share), "loan": once("titin-loan", share), RIVAL: once("muscle3", share)}
+    figures = sweep(rounds, contenders)
     found = []
-    for size in [0] + [KIB << power for power in range(17)]:
-        pairs = list(zip(figures["titin"][size], figures[RIVAL][size]))
-        found.append(compare(QUESTION, named(size), pairs, rival=RIVAL, unit="µs", size=size, target=targets.get(size)))
+    for way, prefix, targets in [("titin", "", {0: 0.02, 16 * MIB: 0.04}), ("loan", "loan, ", {16 * MIB: 0.04})]:
+        for size in [0] + [KIB << power for power in range(17)]:
+            pairs = list(zip(figures[way][size], figures[RIVAL][size]))
+            case, target = prefix + named(size), targets.get(size)
+            found.append(compare(QUESTION, case, pairs, rival=RIVAL, unit="µs", size=size, target=target))
     if not quick:
-        sizes = [record.size_bytes or 0 for record in found]
+        sent = [record for record in found if not record.case.startswith("loan")]
+        lent = [record for record in found if record.case.startswith("loan")]
         lines = {
-            "titin, Python": list(zip(sizes, [record.titin for record in found])),
-            "MUSCLE3 0.11, Python": list(zip(sizes, [record.rival for record in found])),
+            "titin, Python": [(record.size_bytes or 0, record.titin) for record in sent],
+            "titin, Python, loan": [(record.size_bytes or 0, record.titin) for record in lent],
+            "MUSCLE3 0.11, Python": [(record.size_bytes or 0, record.rival) for record in sent],
         }
         curves(RESULTS / "python_pair.svg", QUESTION, lines)
     return found

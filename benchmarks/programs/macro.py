@@ -1,7 +1,8 @@
 """The macro side of a pair, for titin and for MUSCLE3: sends on O_I, receives on S, and times it.
 
-Arguments: the library ("titin" or "muscle3"), the share of the trips that is made (1: all, 8: an eighth), the largest
-message in bytes, and the file for the times: a line "BYTES SECONDS" for each size, seconds for one message, one way.
+Arguments: how messages are sent ("titin", "titin-loan" or "muscle3"), the share of the trips that is made (1: all, 8:
+an eighth), the largest message in bytes, and the file for the times: a line "BYTES SECONDS" for each size, seconds for
+one message, one way.
 """
 
 import sys
@@ -11,8 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-#: Sends the array, and returns what comes back.
-Exchange = Callable[[np.ndarray, float], np.ndarray]
+#: Trips before the timed ones, at least: memory that is used again has to be there first.
+WARM = 4
+
+#: Sends what is given, and returns what comes back.
+Exchange = Callable[[object, float], np.ndarray]
+
+#: Gives memory for so many numbers, to be written and sent.
+Lend = Callable[[int], np.ndarray]
 
 
 def sizes(largest: int) -> Iterator[int]:
@@ -24,15 +31,20 @@ def sizes(largest: int) -> Iterator[int]:
         size *= 2
 
 
+def trips_of(size: int, share: int) -> int:
+    """How many trips are timed."""
+    return max(min(450, (32 << 20) // (size or 1)) // share, 2)
+
+
 def play(exchange: Exchange, share: int, largest: int) -> list[str]:
     """Times all sizes. The payload is rewritten each time; that is not timed."""
     lines = []
     moment = 0.0
     for size in sizes(largest):
         data = np.zeros(size // 8)
-        trips = max(min(450, (32 << 20) // (size or 1)) // share, 2)
+        trips = trips_of(size, share)
         seconds = 0.0
-        for trip in range(-max(trips // 10, 1), trips):
+        for trip in range(-max(trips // 10, WARM), trips):
             data[:] = trip
             moment += 1.0
             begin = time.perf_counter()
@@ -43,19 +55,48 @@ def play(exchange: Exchange, share: int, largest: int) -> list[str]:
     return lines
 
 
+def play_lent(exchange: Exchange, lend: Lend, share: int, largest: int) -> list[str]:
+    """The same with memory that is lent, by both sides. The other one writes its answer before the timed part too, and
+    says when it is ready. That memory is lent is timed here, and counted for both."""
+    lines = []
+    moment = 0.0
+    for size in sizes(largest):
+        trips = trips_of(size, share)
+        seconds = 0.0
+        for trip in range(-max(trips // 10, WARM), trips):
+            begin = time.perf_counter()
+            data = lend(size // 8)
+            lent = time.perf_counter() - begin
+            data[:] = trip
+            exchange([size // 8, trip], moment)
+            moment += 1.0
+            begin = time.perf_counter()
+            back = exchange(data, moment)
+            seconds += time.perf_counter() - begin + 2 * lent if trip >= 0 else 0.0
+            assert size == 0 or back[-1] == trip
+        lines.append(f"{size} {seconds / trips / 2!r}\n")
+    return lines
+
+
 def main() -> None:
     library, share, largest, result = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    if library == "titin":
+    if library != "muscle3":
         import titin
 
         with titin.Instance(o_i=["out"], s=["in"]) as instance:
             while instance.reuse():
 
-                def exchange(data: np.ndarray, moment: float) -> np.ndarray:
+                def exchange(data: object, moment: float) -> np.ndarray:
                     instance.send("out", data, timestamp=moment)
                     return instance.receive("in").data
 
-                lines = play(exchange, share, largest)
+                def lend(count: int) -> np.ndarray:
+                    return instance.loan("out", count, float)
+
+                if library == "titin-loan":
+                    lines = play_lent(exchange, lend, share, largest)
+                else:
+                    lines = play(exchange, share, largest)
     else:
         from libmuscle import Instance, Message
         from ymmsl.v0_2 import Operator
@@ -63,7 +104,7 @@ def main() -> None:
         other = Instance({Operator.O_I: ["out"], Operator.S: ["in"]})
         while other.reuse_instance():
 
-            def exchange(data: np.ndarray, moment: float) -> np.ndarray:
+            def exchange(data: object, moment: float) -> np.ndarray:
                 other.send("out", Message(moment, None, data))
                 return other.receive("in").data.array
 
