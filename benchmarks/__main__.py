@@ -40,6 +40,15 @@ QUESTIONS = {
 APART = {"streams"}
 
 
+def measure(name: str, *, quick: bool) -> float:
+    """Answers one question and keeps the records; the seconds that took."""
+    begin = time.monotonic()
+    records = QUESTIONS[name](quick=quick)
+    took = time.monotonic() - begin
+    harness.save(name, records, quick=quick, took=took)
+    return took
+
+
 def main() -> None:
     """Runs what was asked for and writes the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -50,11 +59,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(QUESTIONS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(QUESTIONS)}")
+    took = {}
     for name in arguments.names or [name for name in QUESTIONS if name not in APART]:
         print(name, flush=True)
-        begin = time.monotonic()
-        harness.save(name, QUESTIONS[name](quick=arguments.quick), quick=arguments.quick)
-        print(f"  in {time.monotonic() - begin:.0f} s", flush=True)
+        took[name] = measure(name, quick=arguments.quick)
+        print(f"  in {took[name]:.0f} s", flush=True)
+    print(f"in all {sum(took.values()):.0f} s: {', '.join(f'{name} {time:.0f}' for name, time in took.items())}")
     if not arguments.quick:
         harness.table()
 

@@ -1,10 +1,10 @@
 """What all benchmarks share: timing in turn, the statistics, the records and the table.
 
 A figure without its rival beside it is not a result. Each round times titin and then the rival (the order swaps every
-round), so that what else the machine does falls on both. The ratio is the median of the rounds' ratios, with its 95 %
-interval from order statistics (no assumption about the distribution). Where a slow rival has fewer rounds, the ratio is
-that of the medians, and its interval spans what the two intervals allow. Below six rounds no order statistic reaches
-95 %, and the whole range stands in the interval's place.
+round), so that what else the machine does falls on both. The ratio is the median of the rounds' ratios, with an
+interval of at least 95 % from order statistics (no assumption about the distribution). Where a slow rival has fewer
+rounds, the ratio is that of the medians, and its interval spans what the two intervals allow. Below six rounds no order
+statistic reaches 95 %, and the whole range stands in the interval's place.
 """
 
 from __future__ import annotations
@@ -87,11 +87,13 @@ class Record:
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the median, from order statistics; the range of fewer than six samples."""
+    """The narrowest interval of order statistics that holds the median with 95 % or more; of fewer than six, all."""
     ordered = sorted(samples)
     count = len(ordered)
-    reach = int(math.floor((count - 1.96 * math.sqrt(count)) / 2))
-    low = max(reach, 0)
+    # The median is outside if no more than `low` samples lie on one side of it, each of which does so with one half.
+    low, rare = 0, 1 / 2**count
+    while 2 * (rare := rare + math.comb(count, low + 1) / 2**count) <= 0.05:
+        low += 1
     return ordered[low], ordered[count - 1 - low]
 
 
@@ -254,13 +256,14 @@ def named(size: int) -> str:
     return f"{size} B" if size < KIB else f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
 
 
-def save(name: str, records: Sequence[Record], *, quick: bool) -> None:
-    """Writes the records of one question, and shows them."""
+def save(name: str, records: Sequence[Record], *, quick: bool, took: float | None = None) -> None:
+    """Writes the records of one question, and how many seconds they took; and shows them."""
     folder = LOOKS if quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     data = {
         "machine": machine(),
         "date": date.today().isoformat(),
+        "took_seconds": took if took is None else round(took),
         "records": [asdict(record) for record in records],
     }
     (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
@@ -298,33 +301,66 @@ def aim(record: Record) -> str:
     return "" if record.target is None else f"{record.target:g}"
 
 
+def reached(record: Record) -> str:
+    """Whether it has reached its target, or only its interval does."""
+    figure, spread, wanted = record.titin, record.spread["titin"], record.limit
+    if wanted is None:
+        figure, spread, wanted = record.ratio, record.spread["ratio"], record.target
+    assert wanted is not None, record.case
+    return "yes" if figure <= wanted else "within the interval" if spread[0] <= wanted else "**no**"
+
+
 def table() -> None:
-    """Writes the table of all results into benchmarks/README.md, between its marks."""
-    begin, end = "<!-- results -->\n", "<!-- end of results -->"
+    """Writes the targets and the tables of all results into benchmarks/README.md, between their marks."""
     readme = ROOT / "benchmarks" / "README.md"
-    text = readme.read_text()
+    results = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    found = {name: [Record(**record) for record in data["records"]] for name, data in results.items()}
+    text = between(readme.read_text(), "targets", targets(found))
     lines = []
-    for path in sorted(RESULTS.glob("*.json")):
-        data = json.loads(path.read_text())
-        question = None
-        for record in shown([Record(**record) for record in data["records"]]):
-            if record.question != question:
-                question = record.question
-                lines += [
-                    f"\n**{question}** ({data['machine']}; {data['date']})\n",
-                    "| case | titin | rival | | ratio [95 %] | target | rounds |",
-                    "| --- | ---: | ---: | --- | ---: | ---: | ---: |",
-                ]
-            low, high = record.spread["ratio"]
-            rounds = str(record.rounds)
-            if record.rival_rounds not in (0, record.rounds):
-                rounds += f" and {record.rival_rounds}"
-            lines.append(
-                f"| {record.case} | {record.titin:.4g} {record.unit} | {record.rival:.4g} {record.unit} "
-                f"| {record.rival_name} | {record.ratio:.3g} [{low:.3g}, {high:.3g}] | {aim(record)} | {rounds} |"
-            )
-        if path.with_suffix(".svg").exists():
-            lines.append(f"\n![{question}](results/{path.stem}.svg)")
+    for name, data in results.items():
+        by_question: dict[str, list[Record]] = {}
+        for record in shown(found[name]):
+            by_question.setdefault(record.question, []).append(record)
+        for question, records in by_question.items():
+            lines += [
+                f"\n**{question}** ({data['machine']}; {data['date']})\n",
+                "| case | titin | rival | | ratio [95 %] | target | rounds |",
+                "| --- | ---: | ---: | --- | ---: | ---: | ---: |",
+                *map(row, records),
+            ]
+        if (RESULTS / f"{name}.svg").exists():
+            lines.append(f"\n![{next(iter(by_question))}](results/{name}.svg)")
+    readme.write_text(between(text, "results", lines))
+
+
+def targets(found: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Everything that has a target, and whether it is reached."""
+    lines = ["| question | case | titin | rival | ratio | target | reached |"]
+    lines.append("| --- | --- | ---: | --- | ---: | ---: | --- |")
+    for name, records in found.items():
+        lines += [
+            f"| `{name}` | {record.case} | {record.titin:.4g} {record.unit} | {record.rival:.4g} {record.unit}, "
+            f"{record.rival_name} | {record.ratio:.3g} | {aim(record)} | {reached(record)} |"
+            for record in records
+            if aim(record)
+        ]
+    return lines
+
+
+def row(record: Record) -> str:
+    """A record as a line of its question's table."""
+    low, high = record.spread["ratio"]
+    rounds = str(record.rounds)
+    if record.rival_rounds not in (0, record.rounds):
+        rounds += f" and {record.rival_rounds}"
+    return (
+        f"| {record.case} | {record.titin:.4g} {record.unit} | {record.rival:.4g} {record.unit} "
+        f"| {record.rival_name} | {record.ratio:.3g} [{low:.3g}, {high:.3g}] | {aim(record)} | {rounds} |"
+    )
+
+
+def between(text: str, mark: str, lines: Sequence[str]) -> str:
+    """The text with these lines between its marks."""
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
     before, rest = text.split(begin, 1)
-    after = rest.split(end, 1)[1]
-    readme.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+    return before + begin + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1]

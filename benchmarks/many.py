@@ -1,8 +1,9 @@
 """Many instances and conduits: the experiment of the MUSCLE 2 paper (section 3.1), and separate Python programs.
 
 Each of n instances has a conduit to each of the m/n instances behind it, sends an empty message by each, receives one
-by each, and exits. Timed is `titin run` from its start to its end, without what `titin check` takes for the same
-description. Time and memory are fitted as a + b n + c m. Memory is that of all processes together, when it is largest.
+by each, and exits. Timed is `titin run` from its start to its end: all of it, as the paper has it, and without reading
+and checking the description, which is what `titin check` takes for it more than for one that is next to empty. Time
+and memory are fitted as a + b n + c m. Memory is the most that each process had at any time, added up.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,30 @@ from benchmarks import native
 from benchmarks.harness import PROGRAMS, Record, compare, progress, run, scratch
 
 QUESTION = "n instances and m conduits, an empty message by each, from start to end"
+APART = "The same without reading and checking the description"
 MEMORY = "Memory of n instances and m conduits"
 PYTHON = "Separate Python programs in a ring"
 
-#: The paper's figures: on an iMac of 2011, Java.
-MUSCLE2 = "MUSCLE 2 (paper)"
-WHOLE, A, B, C, NATIVE = 7.1, 680.0, 2.0, 0.085, 12.0
-MEGABYTES, PORT_KILOBYTES, TEN_CONDUITS = 400.0, 1100.0, 200.0
+
+@dataclass(frozen=True)
+class Rival:
+    """What is known of MUSCLE 2: seconds for 1,000 instances and 50,000 conduits, and milliseconds of the fit."""
+
+    name: str
+    whole: float
+    a: float
+    b: float
+    c: float
+    native: float
+
+
+#: Section 3.1 and the first column of table 3 of the paper.
+PAPER = Rival("MUSCLE 2, the paper's iMac", 7.1, 770, 1.6, 0.11, 24)
+#: The same experiment with MUSCLE 2 built from its sources, on a machine like the one below, on another day.
+ANEW = Rival("MUSCLE 2, measured anew", 7.7, 1200, 2.0, 0.085, 12)
+
+#: The last column of table 3: MiB for nothing at all, KiB for an instance, a conduit, a port whose peer is elsewhere.
+NOTHING, INSTANCE, CONDUIT, PORT = 73, 168, 3.4, 1.1 * 1024
 
 LIBRARY = "{host: all, library: %s, step: cell}"
 COROUTINE = "{host: all, function: 'cell:cell'}"
@@ -61,34 +79,42 @@ def model(n: int, m: int, program: str, *, medium: str = "") -> str:
     return "\n".join(text) + "\n"
 
 
-def seconds(text: str, folder: Path) -> float:
-    """How long a run takes, reading and checking apart."""
+def seconds(text: str, folder: Path) -> tuple[float, float]:
+    """How long a run takes, and how long without reading and checking."""
     (folder / "model.ymmsl").write_text(text)
-    begun = time.perf_counter()
-    run([native.TITIN, "check", "model.ymmsl"], folder)
-    checked = time.perf_counter()
-    run([native.TITIN, "run", "model.ymmsl", "--run-dir", "run"], folder)
-    return (time.perf_counter() - checked) - (checked - begun)
+    (folder / "one.ymmsl").write_text(model(1, 0, "{executable: nothing}"))
+
+    def timed(*words: str) -> float:
+        begin = time.perf_counter()
+        run([native.TITIN, *words], folder)
+        return time.perf_counter() - begin
+
+    # What the command itself takes is a part of the run too.
+    reading = timed("check", "model.ymmsl") - timed("check", "one.ymmsl")
+    whole = timed("run", "model.ymmsl", "--run-dir", "run")
+    return whole, whole - reading
 
 
-def megabytes(text: str, folder: Path) -> float:
-    """The memory of all processes of a run when that is largest; what processes share is counted once."""
+def mebibytes(text: str, folder: Path) -> float:
+    """The most memory that each process of a run had at any time, added up; the system keeps that for each."""
     (folder / "model.ymmsl").write_text(text)
     command = [native.TITIN, "run", "model.ymmsl", "--run-dir", "run"]
-    largest = 0
+    most: dict[int, int] = {}
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
-            largest = max(largest, sum(map(share, family(process.pid))))
+            for pid in family(process.pid):
+                # One that has ended keeps what it had the last time.
+                most[pid] = peak(pid) or most.get(pid, 0)
             time.sleep(0.005)
     if process.returncode:
         raise SystemExit(f"the run failed; see {folder}")
-    return largest / 1000
+    return sum(most.values()) / 1024
 
 
-def share(pid: int) -> int:
-    """A process's share of the memory, in kB."""
+def peak(pid: int) -> int:
+    """The most memory that a process has had, in KiB; none of one that has ended."""
     try:
-        found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+        found = re.search(r"^VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
         return 0
     return int(found[1]) if found else 0
@@ -122,43 +148,82 @@ def hosted(quick: bool) -> list[Record]:
     records = []
     for language, program in languages.items():
         description = f"{{titin: {program}}}"
-        times: dict[tuple[int, int], list[float]] = {}
-        spaces: dict[tuple[int, int], list[float]] = {}
+        wholes: Samples = {}
+        aparts: Samples = {}
+        spaces: Samples = {}
         points = [*grid, *([(1000, 100000)] if language == "C" else [])]
         for number in range(rounds):
             for point in points:
                 progress(f"{language}, round {number + 1}/{rounds}: {point[0]} instances, {point[1]} conduits")
                 text = model(*point, description)
-                for found, measure in ((times, seconds), (spaces, megabytes)):
-                    if measure is megabytes and number >= max(2, rounds // 3):
-                        continue
-                    with scratch() as name:
-                        place(Path(name))
-                        found.setdefault(point, []).append(measure(text, Path(name)))
+                with scratch() as name:
+                    place(Path(name))
+                    whole, apart = seconds(text, Path(name))
+                    wholes.setdefault(point, []).append(whole)
+                    aparts.setdefault(point, []).append(apart)
+                with scratch() as name:
+                    place(Path(name))
+                    spaces.setdefault(point, []).append(mebibytes(text, Path(name)))
         progress("")
         goal = language == "C"
-        for point in [(1000, 50000), *points[6:]]:
-            case = f"{language}: {point[0]} instances, {point[1]} conduits"
-            limits = {"limit": 1.0 if goal else None}, {"limit": 150.0 if goal else None}
-            if point[1] > 50000:
-                limits = ({}, {})
-            records.append(against(QUESTION, case, times[point], WHOLE, "s", **limits[0]))
-            records.append(against(MEMORY, case, spaces[point], MEGABYTES, "MB", **limits[1]))
-        # The paper's are a fixed cost, one for each instance, and one for each conduit.
-        fits = [fit(grid, [times[point][i] * 1000 for point in grid]) for i in range(rounds)]
-        for index, name, theirs, limit in (
-            (0, "a, whatever there is", A, 50.0),
-            (1, "b, each instance", B, 0.1),
-            (2, "c, each conduit", C, 0.01),
-        ):
-            samples = [one[index] for one in fits]
-            case = f"{language}: {name}"
-            records.append(against(QUESTION, case, samples, theirs, "ms", limit=limit if goal else None))
-        # Of memory it says how many instances with ten conduits each fit into 4 GB.
-        sizes = [fit(grid, [spaces[point][i] * 1000 for point in grid]) for i in range(len(spaces[grid[0]]))]
-        each = [b + 10 * c for _, b, c in sizes]
-        records.append(against(MEMORY, f"{language}: one instance with ten conduits", each, TEN_CONDUITS, "kB"))
+        records += sizes(language, QUESTION, "s", wholes, [(PAPER.name, PAPER.whole), (ANEW.name, ANEW.whole)])
+        records += fits(grid, language, QUESTION, wholes, [PAPER, ANEW])
+        if goal:
+            records += sizes(language, APART, "s", aparts, [(PAPER.name, PAPER.whole)], limit=1.0)
+            records += fits(grid, language, APART, aparts, [PAPER], limits=(50.0, 0.1, 0.01))
+        theirs = NOTHING + (1000 * INSTANCE + 50000 * CONDUIT) / 1024
+        records += sizes(language, MEMORY, "MiB", spaces, [(PAPER.name, theirs)], limit=150.0 if goal else None)
+        each = [b + 10 * c for _, b, c in fitted(grid, spaces, 1024)]
+        ten = [(PAPER.name, INSTANCE + 10 * CONDUIT)]
+        records += against(MEMORY, f"{language}: one instance with ten conduits", each, ten, "KiB")
     return records
+
+
+#: A figure a round for each number of instances and conduits.
+Samples = dict[tuple[int, int], list[float]]
+
+
+def sizes(
+    language: str,
+    question: str,
+    unit: str,
+    samples: Samples,
+    rivals: Sequence[tuple[str, float]],
+    *,
+    limit: float | None = None,
+) -> list[Record]:
+    """The largest that the paper has; and twice the conduits, which it has not, beside titin's own."""
+    large, larger = (1000, 50000), (1000, 100000)
+    case = f"{language}: 1000 instances, %d conduits"
+    records = against(question, case % large[1], samples[large], rivals, unit, limit=limit)
+    if larger in samples:
+        pairs = list(zip(samples[larger], samples[large]))
+        records.append(compare(question, case % larger[1], pairs, rival="titin, 50000 conduits", unit=unit))
+    return records
+
+
+def fits(
+    grid: Sequence[tuple[int, int]],
+    language: str,
+    question: str,
+    samples: Samples,
+    rivals: Sequence[Rival],
+    *,
+    limits: Sequence[float | None] = (None, None, None),
+) -> list[Record]:
+    """A fixed cost, one for each instance, and one for each conduit."""
+    found = fitted(grid, samples, 1000)
+    records = []
+    for index, (name, limit) in enumerate(zip(("a, whatever there is", "b, each instance", "c, each conduit"), limits)):
+        theirs = [(rival.name, (rival.a, rival.b, rival.c)[index]) for rival in rivals]
+        case = f"{language}: {name}"
+        records += against(question, case, [one[index] for one in found], theirs, "ms", limit=limit)
+    return records
+
+
+def fitted(grid: Sequence[tuple[int, int]], samples: Samples, scale: float) -> list[tuple[float, float, float]]:
+    """The fit of each round, in units that are smaller by so much."""
+    return [fit(grid, [samples[point][i] * scale for point in grid]) for i in range(len(samples[grid[0]]))]
 
 
 def place(folder: Path) -> None:
@@ -167,11 +232,20 @@ def place(folder: Path) -> None:
 
 
 def against(
-    question: str, case: str, samples: Sequence[float], theirs: float, unit: str, *, limit: float | None = None
-) -> Record:
-    """A record beside a figure of the paper, which has no spread that we know."""
-    pairs = [(sample, theirs) for sample in samples]
-    return compare(question, case, pairs, rival=MUSCLE2, unit=unit, limit=limit)
+    question: str,
+    case: str,
+    samples: Sequence[float],
+    rivals: Sequence[tuple[str, float]],
+    unit: str,
+    *,
+    limit: float | None = None,
+) -> list[Record]:
+    """Records beside figures that are known from elsewhere, without a spread. A limit stands with the first."""
+    limits = [limit] + [None] * len(rivals)
+    return [
+        compare(question, case, [(sample, theirs) for sample in samples], rival=name, unit=unit, limit=limit)
+        for (name, theirs), limit in zip(rivals, limits)
+    ]
 
 
 def alone(quick: bool) -> list[Record]:
@@ -184,14 +258,14 @@ def alone(quick: bool) -> list[Record]:
         for count in counts:
             progress(f"processes, round {number + 1}/{rounds}: {count}")
             with scratch() as name:
-                times.setdefault(count, []).append(
-                    seconds(model(count, count, f"{{executable: {program}}}"), Path(name))
-                )
+                whole, _ = seconds(model(count, count, f"{{executable: {program}}}"), Path(name))
+                times.setdefault(count, []).append(whole)
     slopes = [
         float(np.polyfit(counts, [times[count][number] * 1000 for count in counts], 1)[0]) for number in range(rounds)
     ]
-    records = [against(QUESTION, "one more native process", slopes, NATIVE, "ms", limit=3.0)]
-    sizes: dict[int, list[float]] = {}
+    rivals = [(rival.name, rival.native) for rival in (PAPER, ANEW)]
+    records = against(QUESTION, "one more native process", slopes, rivals, "ms", limit=3.0)
+    spaces: dict[int, list[float]] = {}
     for number in range(rounds):
         for count in (2, 2000):
             progress(f"tcp, round {number + 1}/{rounds}: {count} conduits")
@@ -200,11 +274,12 @@ def alone(quick: bool) -> list[Record]:
                 text = model(2, count, f"{{executable: {program}}}", medium="tcp")
                 seconds(text, folder)
                 files = folder.glob("run/instances/*/stdout.txt")
-                sizes.setdefault(count, []).append(sum(float(file.read_text()) for file in files))
+                spaces.setdefault(count, []).append(sum(float(file.read_text()) for file in files))
     progress("")
-    each = [(many - few) / 1998 for many, few in zip(sizes[2000], sizes[2])]
-    records.append(against(MEMORY, "one more conduit by tcp, both ends", each, PORT_KILOBYTES, "kB", limit=64.0))
-    return records
+    each = [(many - few) / 1998 for many, few in zip(spaces[2000], spaces[2])]
+    # Each end is a port.
+    rivals = [(PAPER.name, 2 * PORT)]
+    return records + against(MEMORY, "one more conduit by tcp, both ends", each, rivals, "KiB", limit=64.0)
 
 
 def separate(quick: bool) -> list[Record]:
@@ -221,11 +296,16 @@ def separate(quick: bool) -> list[Record]:
             with scratch() as name:
                 folder = Path(name)
                 (folder / "model.ymmsl").write_text(text)
+                # Who begins changes.
+                bare = [started(count)] if number % 2 else []
                 command = [native.TITIN, "run", "model.ymmsl", "--run-dir", "run"]
+                begun = time.time()
                 done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
                 good += done.returncode == 0
-                bare = started(count) if number % 5 == 0 else pairs[-1][1]
-                pairs.append((joined(folder / "run" / "titin_manager.log"), bare))
+                files = folder.glob("run/instances/*/stdout.txt")
+                moments = [float(file.read_text()) for file in files] if done.returncode == 0 else [begun]
+                bare = bare or [started(count)]
+                pairs.append((max(moments) - begun, bare[0]))
         progress("")
         print(f"  {count} Python programs: {good} of {rounds} runs ended well")
         if good != rounds:
@@ -235,20 +315,13 @@ def separate(quick: bool) -> list[Record]:
     return records
 
 
-def joined(log: Path) -> float:
-    """From the first line of a log to the last instance that joined."""
-    times = [line[:23] for line in log.read_text().splitlines() if "  joined: " in line or "  manager  titin " in line]
-    stamps = [datetime.fromisoformat(text) for text in times]
-    return (max(stamps) - min(stamps)).total_seconds()
-
-
 def started(count: int) -> float:
-    """How long so many Python processes take that do nothing."""
-    begun = time.perf_counter()
-    processes = [subprocess.Popen([sys.executable, "-c", "pass"]) for _ in range(count)]
-    if sum(process.wait() != 0 for process in processes):
-        raise SystemExit("Python does not start")
-    return time.perf_counter() - begun
+    """How long it takes until so many Python programs run that do nothing but to say so."""
+    program = "import time; print(time.time())"
+    begun = time.time()
+    processes = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(count)]
+    moments = [float(process.communicate()[0]) for process in processes]
+    return max(moments) - begun
 
 
 PARTS: Sequence[Callable[[bool], list[Record]]] = (hosted, alone, separate)

@@ -17,6 +17,7 @@ Times = Callable[[], dict[int, float]]
 class Task:
     """What the two sides are to do, as ``programs/bench.h`` reads it."""
 
+    #: "ping", "singly" (each trip is timed by itself, however small) or "stream".
     kind: str = "ping"
     reads: bool = False
     #: The share of the trips that is made: 1 is all, 4 a quarter.
@@ -28,8 +29,10 @@ class Task:
         return [self.kind, int(self.reads), self.share, self.largest, folder / "times"]
 
 
-def titin(task: Task, way: str = "view", *, medium: str | None = None, flags: Sequence[str] = ()) -> Times:
-    """With titin; ``way`` as in ``programs/pair_titin.c``, ``flags`` for ``titin run``."""
+def titin(
+    task: Task, way: str = "view", *, medium: str | None = None, flags: Sequence[str] = (), settings: str = ""
+) -> Times:
+    """With titin; ``way`` as in ``programs/pair_titin.c``, ``flags`` for ``titin run``, ``settings`` of the model."""
     program = native.build("pair_titin")
 
     def once() -> dict[int, float]:
@@ -42,6 +45,8 @@ def titin(task: Task, way: str = "view", *, medium: str | None = None, flags: Se
                 text = stepping([(program, [0, *words]), (program, [1, *words])])
             if medium == "tcp":
                 text += f"titin:\n  medium: {{c0.in: {medium}, c1.in: {medium}}}\n"
+            if settings:
+                text += f"settings: {{{settings}}}\n"
             native.titin_run(text, folder, *flags)
             return native.times(folder / "times")
 

@@ -4,7 +4,7 @@
  * The first side writes lines "BYTES SECONDS": seconds for one message, one way. A round trip halved, as in the MUSCLE 2
  * paper. Payloads are rewritten for every message, outside the timed part from 8 KiB on: there the other side says by an
  * empty message that its answer is ready, and each trip is timed by itself. Below that a clock would cost as much as
- * the message, so all trips are timed at once. */
+ * the message, so all trips are timed at once, unless "singly" is asked for. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -30,10 +30,10 @@ struct medium {
     int lends;                                    /* payload() is a part of what a message costs */
 };
 
-/* What is asked for: "ping" or "stream", whether the receiver reads every byte, the share of the trips that is made
+/* What is asked for: "ping", "singly" or "stream", whether the receiver reads every byte, the share of the trips that is made
  * (1: all, 4: a quarter), largest size, and the file for the times. */
 struct task {
-    int stream, reads, share;
+    int stream, singly, reads, share;
     size_t largest;
     const char *result;
 };
@@ -44,8 +44,8 @@ static inline void fail(const char *what) {
 }
 
 static inline struct task task_of(char **arguments) {
-    struct task task = {strcmp(arguments[0], "stream") == 0, atoi(arguments[1]), atoi(arguments[2]),
-                        (size_t)atoll(arguments[3]), arguments[4]};
+    struct task task = {strcmp(arguments[0], "stream") == 0, strcmp(arguments[0], "singly") == 0, atoi(arguments[1]),
+                        atoi(arguments[2]), (size_t)atoll(arguments[3]), arguments[4]};
     return task;
 }
 
@@ -119,9 +119,13 @@ static inline void give(const struct medium *m, size_t bytes, int stamp) {
     m->send(data, bytes);
 }
 
+static inline int timed_at_once(const struct task *task, size_t bytes) {
+    return bytes <= TIMED_AT_ONCE && !task->singly;
+}
+
 static inline void ping(const struct medium *m, const struct task *task, size_t bytes, FILE *out) {
     const long trips = trips_of(bytes, task->share), warm = trips / 10 + WARM;
-    const int at_once = bytes <= TIMED_AT_ONCE;
+    const int at_once = timed_at_once(task, bytes);
     double seconds = 0, begin = 0;
     for (long trip = -warm; trip < trips; trip++) {
         if (trip == 0) seconds = 0;
@@ -146,7 +150,7 @@ static inline void pong(const struct medium *m, const struct task *task, size_t 
     for (long trip = -warm; trip < trips; trip++) {
         void *data = m->payload(bytes);
         memset(data, (int)trip + 1, bytes);
-        if (bytes > TIMED_AT_ONCE) m->send(m->lends ? m->payload(0) : data, 0);
+        if (!timed_at_once(task, bytes)) m->send(m->lends ? m->payload(0) : data, 0);
         take(m, bytes, (int)trip, task->reads);
         m->send(data, bytes);
     }

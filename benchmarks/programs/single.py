@@ -1,8 +1,11 @@
-"""A Python program of benchmarks/many.py: the same in a process of its own."""
+"""A Python program of benchmarks/many.py: the same in a process of its own. It says when it has begun."""
+
+import time
 
 import titin
 
 with titin.Instance() as instance:
+    print(time.time())
     while instance.reuse():
         for operator in ("o_i", "s"):
             for port in instance.ports.values():

@@ -13,7 +13,7 @@ pub struct Habits {
     pub log_level: u8,
     /// How long a wait lasts before a deadlock is looked for; `None` leaves this instance's waits out.
     pub patience: Option<Duration>,
-    /// Whether it sends event rows; `None` leaves that to the run.
+    /// Whether it sends event rows; `None` leaves that to the run. `false` is to count nothing either.
     pub trace: Option<bool>,
 }
 

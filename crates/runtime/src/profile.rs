@@ -10,6 +10,8 @@ use titin_wire::control::Event;
 /// Counters of one end of a conduit.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
+    /// Nothing is counted.
+    pub(crate) off: bool,
     pub(crate) messages: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) copied: AtomicU64,
@@ -18,6 +20,9 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn count(&self, bytes: u64, copied: u64) {
+        if self.off {
+            return;
+        }
         add(&self.messages, 1);
         add(&self.bytes, bytes);
         add(&self.copied, copied);
@@ -50,6 +55,8 @@ const BATCH: usize = 4096;
 pub(crate) struct Trace {
     /// Whether rows are kept.
     pub(crate) on: bool,
+    /// Nothing is counted or timed.
+    pub(crate) off: bool,
     origin: Instant,
     epoch: i64,
     rows: Mutex<Vec<Event>>,
@@ -57,10 +64,12 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(crate) fn new(on: bool) -> Self {
+    /// As the run traces, unless the instance is set to keep rows, or to count nothing at all.
+    pub(crate) fn new(run: bool, own: Option<bool>) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Trace {
-            on,
+            on: own.unwrap_or(run),
+            off: own == Some(false),
             origin: Instant::now(),
             epoch: since.as_nanos() as i64,
             rows: Mutex::default(),
@@ -76,6 +85,11 @@ impl Trace {
     /// Now, in nanoseconds since the Unix epoch, on a clock that does not jump.
     pub(crate) fn now(&self) -> i64 {
         self.epoch + self.origin.elapsed().as_nanos() as i64
+    }
+
+    /// The clock by which waits are counted; it stands still where they are not.
+    pub(crate) fn clock(&self) -> Instant {
+        if self.off { self.origin } else { Instant::now() }
     }
 
     /// As [`Trace::now`], if rows are kept.

@@ -176,6 +176,9 @@ impl Inner {
 
     /// How long a call has waited that began so: a light one may have begun before.
     pub(crate) fn waited_since(&self, start: Instant) -> Duration {
+        if self.trace.off {
+            return Duration::ZERO;
+        }
         let before = self.light.as_ref().map(Light::lasted).unwrap_or_default();
         start.elapsed().max(before)
     }

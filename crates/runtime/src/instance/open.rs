@@ -162,6 +162,10 @@ impl Inner {
             places.insert(declared.name.as_str(), ports.len());
             ports.push(Port::new(declared.name.clone(), operator, declared.vector));
         }
+        let mut settings = Settings::default();
+        welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
+        let habits = Habits::of(&settings, &path);
+        let trace = Trace::new(welcome.trace, habits.trace);
         for wire in &welcome.wires {
             let index =
                 *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
@@ -195,7 +199,8 @@ impl Inner {
                 }
             };
             let name = peer.clone();
-            let end = End::new(wire, peer, chain);
+            let mut end = End::new(wire, peer, chain);
+            end.meter.off = trace.off;
             let limits = (wire.buffer_messages, wire.buffer_bytes);
             if wire.sends {
                 // What gives way to newer messages may never arrive, so bytes say nothing.
@@ -226,13 +231,10 @@ impl Inner {
         // What leads nowhere does not count the steps of what does.
         let apart = timelines.len() + 1;
         ports.iter_mut().filter(|port| !port.connected()).for_each(|port| port.timeline = apart);
-        let mut settings = Settings::default();
-        welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
         let end = welcome
             .end
             .as_ref()
             .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
-        let habits = Habits::of(&settings, &path);
         Ok(Inner {
             name: name.to_owned(),
             path,
@@ -250,7 +252,7 @@ impl Inner {
             numbered: Mutex::default(),
             scale: welcome.scale.clone(),
             end,
-            trace: Trace::new(habits.trace.unwrap_or(welcome.trace)),
+            trace,
             simulated: AtomicU64::new(f64::NAN.to_bits()),
             progress: Mutex::default(),
             interrupt: OnceLock::new(),

@@ -174,7 +174,7 @@ impl Instance {
             }
             Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names())))
         };
-        let start = (Instant::now(), inner.trace.now());
+        let start = (inner.trace.clock(), inner.trace.start_of_wait());
         let who = sources.first().map(|source| source.inlet.end.conduit);
         let (index, slot, message) =
             inner.wait(who, patience.deadline(), one_carrier(&sources), on, poll).map_err(|mut error| {
@@ -371,7 +371,7 @@ impl Inner {
         {
             return Ok(found);
         }
-        let start = (Instant::now(), self.trace.start_of_wait());
+        let start = (self.trace.clock(), self.trace.start_of_wait());
         let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
         let Source { port, inlet, slot, .. } = *source;
         // What needs no choice, no filter and no slot of its own need not wait in the inbox.

@@ -203,6 +203,7 @@ impl Inner {
         self.sends.store(turn.wrapping_add(1), Ordering::Relaxed);
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let times = match turn {
+            _ if self.trace.off => None,
             _ if self.trace.on => Some(1),
             ..SAMPLE => Some(1),
             turn if turn.is_multiple_of(SAMPLE) => Some(SAMPLE),
