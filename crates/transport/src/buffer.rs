@@ -152,7 +152,7 @@ impl Filling {
 
     /// Copies bytes to the beginning of the rest.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.rest()[..bytes.len()].copy_from_slice(bytes);
+        crate::copy::copy(bytes, &mut self.rest()[..bytes.len()]);
         self.advance(bytes.len());
     }
 

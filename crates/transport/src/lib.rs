@@ -25,6 +25,7 @@
 
 mod buffer;
 mod carrier;
+mod copy;
 mod doorbell;
 mod exchange;
 mod inbox;
@@ -40,6 +41,7 @@ pub mod descriptors;
 
 pub use buffer::{Buffer, Filling};
 pub use carrier::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
+pub use copy::copy;
 pub use doorbell::{Doorbell, Wake};
 pub use exchange::Exchange;
 pub use inbox::{Inbox, InboxOptions, Message};
