@@ -35,7 +35,7 @@ use writer::{Left, Outcome, Pieces, Writer};
 pub(crate) use inbound::{Inbound, Sinks, read, read_with_files};
 pub use reader::{Reader, Received};
 
-/// How long a sender waits for a socket that accepts nothing, before the rest of its message is copied.
+/// How long a sender waits at least for a socket that accepts nothing, before the rest of its message is copied.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Number of a link within its process.
@@ -200,10 +200,10 @@ impl Link {
         left: Vec<Left>,
     ) -> Result<(Outcome, u64), Lost> {
         writer.absorb(left);
-        let mut copied = 0;
-        let free = writer.make_way(&self.socket, PATIENCE)? && !writer.holds(pieces.conduit());
+        let (mut copied, patience) = (0, patience(pieces.length()));
+        let free = writer.make_way(&self.socket, patience)? && !writer.holds(pieces.conduit());
         let outcome = if free {
-            pieces.write_next(writer, &self.socket, PATIENCE, &mut copied)?
+            pieces.write_next(writer, &self.socket, patience, &mut copied)?
         } else {
             Outcome::Stalled
         };
@@ -248,6 +248,12 @@ impl Link {
             None => outcome,
         }
     }
+}
+
+/// How long a sender of so many bytes waits: no shorter than it would take to copy them to fresh memory, a byte in a
+/// nanosecond. A receiver that makes room for a large message may read nothing for as long.
+fn patience(length: u64) -> Duration {
+    PATIENCE.max(Duration::from_nanos(length))
 }
 
 /// A caller that reads a link in the reactor's place, for as long as this lives.
@@ -339,7 +345,7 @@ impl Link {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
-        let copied = match stripes.send(message, PATIENCE) {
+        let copied = match stripes.send(message, patience(message.length())) {
             Ok(copied) => copied,
             Err(failure) if !failure.torn && failure.why.is_of_message() => return Err(failure.why),
             Err(failure) => return Err(self.break_off(stripes, failure)),

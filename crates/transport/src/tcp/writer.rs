@@ -266,6 +266,10 @@ impl<'a> Pieces<'a> {
         self.message.head.conduit
     }
 
+    pub(super) fn length(&self) -> u64 {
+        self.message.length()
+    }
+
     /// Writes the next frame, waiting up to `patience` at a time for room in the socket. The rest of a frame that
     /// stalls is kept, and the bytes of payload in it are added to `copied`.
     pub(super) fn write_next(
