@@ -1,10 +1,11 @@
 //! Arrays as C describes them.
 
+use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
-use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Kind, Layout, Message, Order, Result, Shape};
+use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Kind, Layout, Message, Order, Result};
 
 use crate::error::usage;
 use crate::strided::Strides;
@@ -18,7 +19,8 @@ const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 pub(crate) struct Described {
     /// Type, shape and index names; the order is the one wanted.
     pub(crate) layout: Layout,
-    pub(crate) strides: Strides,
+    /// Where its elements do not simply follow each other in the layout's order.
+    strides: Option<Strides>,
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
 }
@@ -60,11 +62,12 @@ pub(crate) unsafe fn layout(dtype: c_int, rank: c_int, extents: *const i64, orde
     }
     // SAFETY: as the caller promises.
     let extents = unsafe { input::list(extents, rank, "extents") }?;
-    let shape = extents.iter().map(|extent| u64::try_from(*extent));
-    let shape: Shape = shape
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|_| usage(format!("an array of extents {extents:?}")))?;
-    Ok(Layout::new(dtype, order, shape))
+    if extents.iter().any(|extent| *extent < 0) {
+        return Err(usage(format!("an array of extents {extents:?}")));
+    }
+    // SAFETY: the same numbers, none of which is negative.
+    let extents = unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
+    Ok(Layout::new(dtype, order, extents))
 }
 
 impl Arguments {
@@ -84,13 +87,11 @@ impl Arguments {
             return Err(usage(format!("NULL was given for the data of an array of {:?}", layout.shape)));
         }
         let strides = if self.strides.is_null() {
-            strided::contiguous(&layout.shape, layout.dtype.size(), layout.order)
+            None
         } else {
             // SAFETY: as the caller promises.
-            unsafe { input::list(self.strides, self.rank, "strides") }?
-                .iter()
-                .map(|stride| *stride as isize)
-                .collect()
+            let strides = unsafe { input::list(self.strides, self.rank, "strides") }?;
+            Some(strides.iter().map(|stride| *stride as isize).collect())
         };
         if !self.names.is_null() {
             // SAFETY: as the caller promises.
@@ -108,13 +109,28 @@ impl Described {
         self.layout.dtype.size()
     }
 
+    /// The order in which the elements follow each other, if they do.
+    fn found(&self) -> Option<Order> {
+        let Layout { shape, order, .. } = &self.layout;
+        let strides = self.strides.as_ref();
+        strides.map_or(Some(*order), |strides| strided::order_of(shape, strides, self.size(), *order))
+    }
+
+    /// How far apart they are.
+    fn strides(&self) -> Cow<'_, [isize]> {
+        let Layout { shape, order, .. } = &self.layout;
+        match &self.strides {
+            Some(strides) => Cow::Borrowed(strides),
+            None => Cow::Owned(strided::contiguous(shape, self.size(), *order).into_vec()),
+        }
+    }
+
     /// The elements as one piece: where they lie, or packed. The layout's order becomes that of the piece.
     ///
     /// # Safety
     /// All elements may be read, and do not change while the result lives.
     pub(crate) unsafe fn elements(&mut self) -> Result<Data> {
-        let found = strided::order_of(&self.layout.shape, &self.strides, self.size(), self.layout.order);
-        match found {
+        match self.found() {
             Some(order) => {
                 self.layout.order = order;
                 Ok(Data::Borrowed(self.data, self.bytes))
@@ -129,13 +145,13 @@ impl Described {
     /// # Safety
     /// All elements may be read.
     pub(crate) unsafe fn copied(&mut self) -> Result<Data> {
-        let found = strided::order_of(&self.layout.shape, &self.strides, self.size(), self.layout.order);
-        self.layout.order = found.unwrap_or(self.layout.order);
+        let from = self.strides().into_owned();
+        self.layout.order = self.found().unwrap_or(self.layout.order);
         let Layout { shape, order, .. } = &self.layout;
         let mut filling = filling(self.bytes as u64)?;
         let to = (filling.rest().as_mut_ptr(), &strided::contiguous(shape, self.size(), *order)[..]);
         // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
-        unsafe { strided::copy(shape, self.size(), (self.data, &self.strides), to) };
+        unsafe { strided::copy(shape, self.size(), (self.data, &from), to) };
         filling.advance(self.bytes);
         Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
@@ -145,7 +161,7 @@ impl Described {
     /// # Safety
     /// All elements may be written, and nobody else uses them meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
-        if matches!(message.content, Content::Structure) && self.layout.shape.is_empty() {
+        if matches!(message.content(), Content::Structure) && self.layout.shape.is_empty() {
             let value = Value::received(message.structure()?, &message.buffer());
             let element = value.number().and_then(|number| number.element(self.layout.dtype));
             let element = element.ok_or_else(|| value.mismatch(&shown(self.layout.dtype, &[])))?;
@@ -154,7 +170,7 @@ impl Described {
             return Ok(());
         }
         let (layout, elements) = message.array()?;
-        if (layout.dtype, &layout.shape) != (self.layout.dtype, &self.layout.shape) {
+        if layout.dtype != self.layout.dtype || layout.shape[..] != self.layout.shape[..] {
             let text = format!(
                 "expected an array of {}, the message carries one of {}",
                 shown(self.layout.dtype, &self.layout.shape),
@@ -162,10 +178,23 @@ impl Described {
             );
             return Err(Error::new(Kind::TypeMismatch, text));
         }
+        let alike = layout.order == self.layout.order || layout.shape.len() < 2;
+        if self.strides.is_none() && alike {
+            if !elements.is_empty() {
+                // SAFETY: a layout that came in fits its elements; the memory may be written, as the caller promises.
+                unsafe { self.data.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
+            }
+            return Ok(());
+        }
         let from = strided::contiguous(&layout.shape, self.size(), layout.order);
-        // SAFETY: a layout that came in fits its elements; the memory may be written, as the caller promises.
+        // SAFETY: as above.
         unsafe {
-            strided::copy(&layout.shape, self.size(), (elements.as_ptr(), &from), (self.data, &self.strides));
+            strided::copy(
+                &layout.shape,
+                self.size(),
+                (elements.as_ptr(), &from),
+                (self.data, &self.strides()),
+            );
         }
         Ok(())
     }

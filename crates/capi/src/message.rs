@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use titin_runtime::{Buffer, Content, Layout, Mapped, Overlay, Result};
+use titin_runtime::{Buffer, Content, Layout, Mapped, Meta, Overlay, Result};
 
 use crate::array::{extent, filling, order_number, stride};
 use crate::error::{null, status, value};
@@ -16,7 +16,8 @@ use crate::value::{Node, Value, encode};
 pub struct Message {
     pub(crate) timestamp: f64,
     pub(crate) next: Option<f64>,
-    pub(crate) content: Content,
+    /// Of which the content is what the data are.
+    meta: Arc<Meta>,
     pub(crate) body: Arc<Buffer>,
     /// The port that it came by.
     port: Option<Arc<Text>>,
@@ -27,21 +28,26 @@ pub struct Message {
 }
 
 impl Message {
-    fn new(timestamp: f64, next: Option<f64>, content: Content, body: Arc<Buffer>) -> Self {
+    /// Of the user's making.
+    fn made(timestamp: f64, next: Option<f64>, content: Content, body: Arc<Buffer>) -> Self {
+        Message::new(timestamp, next, Arc::new(Meta { content, ..Meta::default() }), body)
+    }
+
+    fn new(timestamp: f64, next: Option<f64>, meta: Arc<Meta>, body: Arc<Buffer>) -> Self {
         let (names, tree, settings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Message { timestamp, next, content, body, port: None, overlay: None, names, tree, settings }
+        Message { timestamp, next, meta, body, port: None, overlay: None, names, tree, settings }
     }
 
     pub(crate) fn received(message: titin_runtime::Message, port: Arc<Text>) -> Self {
         let body = message.buffer();
-        let new = Message::new(message.timestamp, message.next_timestamp, message.content, body);
+        let new = Message::new(message.timestamp, message.next_timestamp, message.meta(), body);
         Message { port: Some(port), overlay: message.settings, ..new }
     }
 
     /// What a filter looks at.
     pub(crate) fn mapped(mapped: &Mapped) -> Self {
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
-        Message::new(*timestamp, *next_timestamp, content.clone(), body.clone())
+        Message::made(*timestamp, *next_timestamp, content.clone(), body.clone())
     }
 
     /// A pointer that owns a share of the message.
@@ -50,7 +56,7 @@ impl Message {
     }
 
     pub(crate) fn layout(&self) -> Option<&Layout> {
-        match &self.content {
+        match &self.meta.content {
             Content::Array(layout) => Some(layout),
             _ => None,
         }
@@ -61,7 +67,7 @@ impl Message {
         if let Some(tree) = self.tree.get() {
             return Ok(tree);
         }
-        let plain = match &self.content {
+        let plain = match &self.meta.content {
             Content::Nil => titin_runtime::structure::Value::Nil,
             Content::Array(layout) => {
                 titin_runtime::structure::Value::Array(layout.clone(), 0..self.body.len())
@@ -133,7 +139,7 @@ unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next:
         // SAFETY: as the caller promises.
         let data = unsafe { data.as_ref() }.ok_or_else(|| null("value", "a titin_new_ call"))?;
         let (content, body) = content(data)?;
-        Ok(Message::new(timestamp, input::next(next), content, body).into_raw())
+        Ok(Message::made(timestamp, input::next(next), content, body).into_raw())
     })
 }
 
@@ -177,7 +183,7 @@ unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
-        match message.content {
+        match message.meta.content {
             Content::Structure => message.tree().map(Value::kind),
             Content::Array(_) => Ok(8),
             Content::Nil => Ok(1),

@@ -179,6 +179,11 @@ pub(crate) fn inside() -> Option<String> {
     INSIDE.with_borrow(Clone::clone)
 }
 
+/// Whether there is one. Every call asks.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.with_borrow(Option::is_some)
+}
+
 struct Inside(Option<String>);
 
 /// Calls a filter of the user's.

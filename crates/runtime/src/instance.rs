@@ -9,14 +9,13 @@ mod send;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::thread::ThreadId;
 
 use titin_model::{Habits, InstanceName, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions};
 use titin_wire::control::{Event, Scale, ToManager};
 use titin_wire::settings::{Overlay, Setting};
 
-use crate::filter::inside;
+use crate::filter::{inside, is_inside};
 use crate::light::Light;
 use crate::neighbours::Neighbours;
 use crate::options::Interrupt;
@@ -58,7 +57,7 @@ pub(crate) struct Inner {
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
     /// Whether a call begins the next use.
-    beginning: AtomicBool,
+    beginning: Mutex<()>,
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
@@ -76,7 +75,8 @@ pub(crate) struct Inner {
     pub(crate) interrupt: OnceLock<Interrupt>,
     pub(crate) waits: AtomicU64,
     pub(crate) waiting: Mutex<Option<u64>>,
-    caller: OnceLock<ThreadId>,
+    /// The thread of the last call, as [`this_thread`] names it.
+    caller: AtomicUsize,
     pub(crate) threaded: AtomicBool,
     /// Sends, of which some are timed.
     pub(crate) sends: AtomicU64,
@@ -310,6 +310,13 @@ impl Drop for Instance {
     }
 }
 
+/// Names this thread among those that live; never 0.
+fn this_thread() -> usize {
+    // Its place in memory: to ask for the thread's number takes longer.
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
 impl Inner {
     /// The ports that the program sends and receives on.
     fn own_ports(&self) -> impl Iterator<Item = &Port> {
@@ -351,7 +358,10 @@ impl Inner {
 
     /// Fails in a filter of the user's: the call that the filter is part of has not come to its end.
     fn outside(&self) -> Result<()> {
-        let Some(filter) = inside() else { return Ok(()) };
+        if !is_inside() {
+            return Ok(());
+        }
+        let filter = inside().unwrap_or_default();
         let text = format!(
             "{}: a call from within filter '{filter}': a filter makes one message of another, and may ask for settings \
              and write to the log, but neither send, receive, begin a use nor close",
@@ -362,13 +372,24 @@ impl Inner {
 
     /// What every call on a port begins with.
     pub(crate) fn enter(&self) -> Result<()> {
+        let me = this_thread();
+        if self.caller.load(Ordering::Relaxed) != me && self.caller.swap(me, Ordering::Relaxed) != 0 {
+            self.threaded.store(true, Ordering::Relaxed);
+        }
+        if forked() || is_inside() || self.is_over() { self.refused() } else { Ok(()) }
+    }
+
+    /// Whether no more calls may be made, as the instance is closed or the run has failed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire) || self.process.has_failed()
+    }
+
+    /// Why no call may be made now, if none may.
+    #[cold]
+    pub(crate) fn refused(&self) -> Result<()> {
         not_forked()?;
         self.outside()?;
         self.alive()?;
-        let me = std::thread::current().id();
-        if *self.caller.get_or_init(|| me) != me {
-            self.threaded.store(true, Ordering::Relaxed);
-        }
         self.check()
     }
 

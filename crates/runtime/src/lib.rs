@@ -51,6 +51,6 @@ pub use setting::{SettingValue, overlay_of};
 pub use titin_model::{BuiltIn, Operator, Takes, nearest};
 pub use titin_transport::{Buffer, Filling};
 pub use titin_wire::control::{Scale, UserFilter};
-pub use titin_wire::meta::{Content, Dtype, Layout, MAX_RANK, Order, Shape};
+pub use titin_wire::meta::{Content, Dtype, Layout, MAX_RANK, Meta, Order, Shape};
 pub use titin_wire::settings::{Overlay, Setting};
 pub use titin_wire::structure;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use titin_transport::{Buffer, Filling};
-use titin_wire::meta::{Content, Layout};
+use titin_wire::meta::{Content, Layout, Meta};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
 
@@ -15,10 +15,18 @@ use crate::{Error, Kind, Result};
 
 /// What to send. The memory stays the caller's, who may change it once the call has returned.
 pub struct Payload<'a> {
-    pub(crate) content: Content,
+    what: What<'a>,
     pub(crate) parts: SmallVec<[IoSlice<'a>; 1]>,
     /// The memory itself, where it was lent by titin: it goes as it is.
     pub(crate) lent: Option<Arc<Buffer>>,
+}
+
+/// What a payload is: its content, which is made only where none like it was sent before.
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Nil,
+    Array(&'a Layout),
+    Structure,
 }
 
 /// Memory for an array that is to be sent, lent by titin: fill it, then send it from where it lies.
@@ -67,16 +75,12 @@ impl Lent {
 impl<'a> Payload<'a> {
     /// Nothing.
     pub fn nil() -> Self {
-        Payload { content: Content::Nil, parts: SmallVec::new(), lent: None }
+        Payload { what: What::Nil, parts: SmallVec::new(), lent: None }
     }
 
     /// A contiguous array: its elements in the order that the layout says, little-endian.
-    pub fn array(layout: &Layout, elements: &'a [u8]) -> Self {
-        Payload {
-            content: Content::Array(layout.clone()),
-            parts: smallvec![IoSlice::new(elements)],
-            lent: None,
-        }
+    pub fn array(layout: &'a Layout, elements: &'a [u8]) -> Self {
+        Payload { what: What::Array(layout), parts: smallvec![IoSlice::new(elements)], lent: None }
     }
 
     /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.
@@ -87,13 +91,36 @@ impl<'a> Payload<'a> {
     /// A structure, encoded by [`structure::encode`].
     pub fn structure(encoded: &'a Encoded<'a>) -> Self {
         let parts = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
-        Payload { content: Content::Structure, parts, lent: None }
+        Payload { what: What::Structure, parts, lent: None }
+    }
+
+    /// What it is, for its metadata.
+    pub(crate) fn content(&self) -> Content {
+        match self.what {
+            What::Nil => Content::Nil,
+            What::Array(layout) => Content::Array(layout.clone()),
+            What::Structure => Content::Structure,
+        }
+    }
+
+    /// Whether it is this.
+    pub(crate) fn is(&self, content: &Content) -> bool {
+        match (self.what, content) {
+            (What::Nil, Content::Nil) | (What::Structure, Content::Structure) => true,
+            (What::Array(layout), Content::Array(other)) => layout == other,
+            _ => false,
+        }
+    }
+
+    /// Bytes of it.
+    pub(crate) fn length(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
     /// Checks that an array's elements fill its shape.
     pub(crate) fn check(&self) -> Result<()> {
-        let Content::Array(layout) = &self.content else { return Ok(()) };
-        let length: u64 = self.parts.iter().map(|part| part.len() as u64).sum();
+        let What::Array(layout) = self.what else { return Ok(()) };
+        let length = self.length();
         if layout.shape.len() > titin_wire::meta::MAX_RANK {
             let text =
                 format!("an array of rank {}, at most {}", layout.shape.len(), titin_wire::meta::MAX_RANK);
@@ -115,8 +142,8 @@ pub struct Message {
     pub timestamp: f64,
     /// Simulated time of the next message, where the sender knows it.
     pub next_timestamp: Option<f64>,
-    /// What the data are.
-    pub content: Content,
+    /// What travelled with it, of which the content is what the data are.
+    pub(crate) meta: Arc<Meta>,
     /// The settings overlay that came with it, if there is one.
     pub settings: Option<Arc<Overlay>>,
     /// Its number on its conduit.
@@ -131,18 +158,19 @@ pub struct Message {
 impl Message {
     /// A message without data.
     pub(crate) fn nil(timestamp: f64) -> Self {
-        let (content, body) = (Content::Nil, Arc::default());
+        let (meta, body) = (Arc::default(), Arc::default());
         let (settings, iteration) = (None, Iteration::default());
-        Message {
-            timestamp,
-            next_timestamp: None,
-            content,
-            settings,
-            number: 0,
-            slots: None,
-            iteration,
-            body,
-        }
+        Message { timestamp, next_timestamp: None, meta, settings, number: 0, slots: None, iteration, body }
+    }
+
+    /// What the data are.
+    pub fn content(&self) -> &Content {
+        &self.meta.content
+    }
+
+    /// Shared ownership of what says that.
+    pub fn meta(&self) -> Arc<Meta> {
+        self.meta.clone()
     }
 
     /// The array and its elements.
@@ -150,7 +178,7 @@ impl Message {
     /// # Errors
     /// [`Kind::TypeMismatch`] if the data are something else.
     pub fn array(&self) -> Result<(&Layout, &[u8])> {
-        match &self.content {
+        match self.content() {
             Content::Array(layout) => Ok((layout, &self.body)),
             Content::Nil => Err(Error::new(Kind::TypeMismatch, "expected an array, the message carries nil")),
             Content::Structure => {
@@ -164,7 +192,7 @@ impl Message {
     /// # Errors
     /// [`Kind::TypeMismatch`] if the sender's encoding is damaged.
     pub fn structure(&self) -> Result<Value<Range<usize>>> {
-        match &self.content {
+        match self.content() {
             Content::Nil => Ok(Value::Nil),
             Content::Array(layout) => Ok(Value::Array(layout.clone(), 0..self.body.len())),
             Content::Structure => structure::decode(&self.body).map_err(|error| {

@@ -1,14 +1,14 @@
 //! Ports and the conduit ends behind them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Medium, Window};
 use titin_wire::ConduitId;
 use titin_wire::control::Wire;
-use titin_wire::meta::Codec;
+use titin_wire::meta::{Codec, Meta};
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
@@ -16,7 +16,7 @@ use crate::instance::Sending;
 use crate::iteration::Iteration;
 use crate::process::Way;
 use crate::profile::Meter;
-use crate::{Error, Kind, Message, Result};
+use crate::{Error, Kind, Message, Payload, Result};
 
 /// What a program may know about a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +43,23 @@ pub(crate) struct Port {
     /// Which of the instance's own timelines it is on.
     pub(crate) timeline: usize,
     slots: AtomicU32,
-    busy: AtomicBool,
-    /// The send of a light instance that is pending.
-    pub(crate) sending: Mutex<Option<Box<Sending>>>,
     /// Per slot (only one if the slots are counted at run time), the conduits that it sends along.
     pub(crate) outlets: Vec<Vec<Outlet>>,
     /// Per slot (only one if the slots are counted at run time), the conduit that it receives from.
     pub(crate) inlets: Vec<Option<Inlet>>,
+    /// Taken by the call that uses the port.
+    state: Mutex<PortState>,
+}
+
+/// What a port keeps from one call to the next, which one call at a time may look at.
+#[derive(Default)]
+pub(crate) struct PortState {
+    /// The send of a light instance that is pending.
+    pub(crate) sending: Option<Box<Sending>>,
+    /// Of all its outlets, by their numbers.
+    pub(crate) outlets: Vec<OutletState>,
+    /// Of its inlets, by their places.
+    pub(crate) inlets: Vec<InletState>,
 }
 
 /// What both ends of a conduit have.
@@ -71,10 +81,29 @@ pub(crate) struct End {
 pub(crate) struct Outlet {
     pub(crate) end: End,
     pub(crate) window: Arc<Window>,
-    /// The overlay that the receiver knows by its number.
-    pub(crate) told: Mutex<(u32, Arc<Overlay>)>,
+    /// Its number among those of the port.
+    pub(crate) number: usize,
     /// What its filters need to know of what was sent.
     pub(crate) sent: Mutex<Sent>,
+}
+
+/// What a sending end keeps from one message to the next.
+#[derive(Default)]
+pub(crate) struct OutletState {
+    /// The metadata of the last message that had none but what its data are.
+    plain: Arc<Meta>,
+    /// Number of the overlay that the receiver knows.
+    pub(crate) told: u32,
+}
+
+impl OutletState {
+    /// The metadata of a message that needs no others: those of the last one, if its data are like these.
+    pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
+        if !payload.is(&self.plain.content) {
+            self.plain = Arc::new(Meta { content: payload.content(), ..Meta::default() });
+        }
+        &self.plain
+    }
 }
 
 /// What a receiver behind filters that choose was told.
@@ -93,14 +122,15 @@ pub(crate) struct Inlet {
     pub(crate) end: End,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) limits: (u64, u64),
-    pub(crate) state: Mutex<InletState>,
 }
 
+/// What a receiving end keeps from one message to the next.
+#[derive(Default)]
 pub(crate) struct InletState {
     /// The overlay that the sender last defined.
-    pub(crate) overlay: (u32, Arc<Overlay>),
+    pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
     /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
-    pub(crate) stash: HashMap<u32, VecDeque<Message>>,
+    stash: Option<Box<Stash>>,
     /// What `repeat` gives again and `pad` once.
     pub(crate) latest: Option<Box<Message>>,
     /// Which message `pad` gave last, and within which step.
@@ -111,16 +141,38 @@ pub(crate) struct InletState {
     pub(crate) over: Option<Iteration>,
 }
 
+/// Messages by their slots.
+type Stash = HashMap<u32, VecDeque<Message>>;
+
 impl InletState {
-    pub(crate) fn new(overlay: Arc<Overlay>) -> Self {
-        InletState {
-            overlay: (0, overlay),
-            stash: HashMap::new(),
-            latest: None,
-            given: None,
-            missed: 0,
-            over: None,
-        }
+    /// Puts a message aside, behind those of its slot.
+    pub(crate) fn stash(&mut self, slot: u32, message: Message) {
+        self.stash.get_or_insert_default().entry(slot).or_default().push_back(message);
+    }
+
+    /// Puts a message back that was taken.
+    pub(crate) fn put_back(&mut self, slot: u32, message: Message) {
+        self.stash.get_or_insert_default().entry(slot).or_default().push_front(message);
+    }
+
+    /// The message that was put aside for this slot.
+    pub(crate) fn stashed(&self, slot: u32) -> Option<&Message> {
+        self.stash.as_ref()?.get(&slot)?.front()
+    }
+
+    /// How many messages were put aside.
+    pub(crate) fn stashes(&self) -> usize {
+        self.stash.iter().flat_map(|stash| stash.values()).map(VecDeque::len).sum()
+    }
+
+    /// Takes a message that was put aside, for this slot or for any; its slot.
+    pub(crate) fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
+        let stash = self.stash.as_mut()?;
+        let slot = match slot {
+            Some(slot) => slot,
+            None => *stash.iter().filter(|(_, queue)| !queue.is_empty()).map(|(slot, _)| slot).min()?,
+        };
+        Some((slot, stash.get_mut(&slot)?.pop_front()?))
     }
 }
 
@@ -133,10 +185,9 @@ impl Port {
             resizable: false,
             timeline: 0,
             slots: AtomicU32::new(1),
-            busy: AtomicBool::new(false),
-            sending: Mutex::default(),
             outlets: Vec::new(),
             inlets: Vec::new(),
+            state: Mutex::default(),
         }
     }
 
@@ -191,6 +242,14 @@ impl Port {
 
     /// The place of a slot's conduit ends, and the slot's number.
     pub(crate) fn find(&self, slot: Option<u32>) -> Result<(usize, u32)> {
+        match slot {
+            None if !self.vector => Ok((0, 0)),
+            Some(slot) if self.vector && !self.resizable && slot < self.slots() => Ok((slot as usize, slot)),
+            slot => self.find_slot(slot),
+        }
+    }
+
+    fn find_slot(&self, slot: Option<u32>) -> Result<(usize, u32)> {
         let wrong = |why: String| {
             Err(Error::new(Kind::Usage, format!("{} port '{}' {why}", self.operator, self.name)))
         };
@@ -219,9 +278,9 @@ impl Port {
         }
     }
 
-    /// Marks the port as in use by a call, which must be the only one.
-    pub(crate) fn enter(&self) -> Result<Busy<'_>> {
-        Busy::take(&self.busy).ok_or_else(|| {
+    /// Takes the port for a call, which must be the only one.
+    pub(crate) fn enter(&self) -> Result<MutexGuard<'_, PortState>> {
+        take(&self.state).ok_or_else(|| {
             let text = format!(
                 "two calls at once on port '{}': calls may run in several threads, but each on a port of its own",
                 self.name
@@ -229,22 +288,35 @@ impl Port {
             Error::new(Kind::Usage, text)
         })
     }
-}
 
-/// What only one call at a time may use; free again when this goes.
-pub(crate) struct Busy<'a>(&'a AtomicBool);
+    /// Keeps the end of a conduit that it sends along from this place.
+    pub(crate) fn push_outlet(&mut self, place: usize, end: End, window: Arc<Window>) {
+        let states = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).outlets;
+        let outlets = &mut self.outlets[place];
+        // Most ports have one, and there may be a hundred thousand of them.
+        if outlets.is_empty() {
+            outlets.reserve_exact(1);
+            states.reserve_exact(usize::from(states.is_empty()));
+        }
+        outlets.push(Outlet { end, window, number: states.len(), sent: Mutex::default() });
+        states.push(OutletState::default());
+    }
 
-impl<'a> Busy<'a> {
-    /// `None` if a call has it already.
-    pub(crate) fn take(busy: &'a AtomicBool) -> Option<Self> {
-        // Made only then: one that goes would free what another call has.
-        (!busy.swap(true, Ordering::Acquire)).then(|| Busy(busy))
+    /// Keeps the end of the conduit that it receives from at this place.
+    pub(crate) fn put_inlet(&mut self, place: usize, inlet: Inlet) {
+        let states = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).inlets;
+        states.reserve_exact(usize::from(states.is_empty()));
+        states.resize_with(self.inlets.len(), InletState::default);
+        self.inlets[place] = Some(inlet);
     }
 }
 
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+/// What only one call at a time may use; `None` if another one has it. A panic in a call was told as an error.
+pub(crate) fn take<T>(state: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match state.try_lock() {
+        Ok(state) => Some(state),
+        Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 

@@ -20,7 +20,6 @@ use titin_wire::control::{
     self, Greeting, Peer, Registration, SILENT_MANAGER, ToManager, ToProgram, Welcome,
 };
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::settings::Overlay;
 use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
 use crate::instance::Inner;
@@ -72,8 +71,6 @@ pub(crate) struct Process {
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
     failed: AtomicBool,
-    /// The overlay without settings, which most conduits have.
-    pub(crate) no_overlay: Arc<Overlay>,
     /// How many instances are open.
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
@@ -179,7 +176,6 @@ impl Process {
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
             failed: AtomicBool::new(false),
-            no_overlay: Arc::default(),
             crowd: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
             said_short: AtomicBool::new(false),
@@ -328,9 +324,14 @@ impl Process {
         }
     }
 
+    /// Whether the run has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
     /// The failure of the run, if it has failed.
     pub(crate) fn check(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
+        if !self.has_failed() {
             return Ok(());
         }
         Err(self.lock().failure.clone().expect("set before the flag"))

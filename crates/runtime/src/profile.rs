@@ -7,6 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use titin_wire::control::Event;
 
+/// One of so many calls is timed where a clock would cost a tenth of them.
+pub(crate) const SAMPLE: u32 = 64;
+
 /// Counters of one end of a conduit.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
@@ -26,6 +29,11 @@ impl Meter {
         add(&self.messages, 1);
         add(&self.bytes, bytes);
         add(&self.copied, copied);
+    }
+
+    /// Whether the message that is counted next is one of those that are timed.
+    pub(crate) fn is_sample(&self) -> bool {
+        self.messages.load(Ordering::Relaxed).is_multiple_of(SAMPLE.into())
     }
 
     pub(crate) fn waited(&self, time: Duration) {

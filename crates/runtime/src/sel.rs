@@ -4,7 +4,7 @@
 //! "Foundations of distributed multiscale computing"). [`Loop`] follows the calls of one instance and refuses, in
 //! these terms, what contradicts it. It knows no messages and no sockets.
 
-use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use titin_model::Operator;
 
 use crate::iteration::Iteration;
@@ -20,8 +20,8 @@ pub(crate) struct Loop {
     used: bool,
     /// Connected F_INIT ends not received in this use, with their port's name.
     waiting: Vec<(End, String)>,
-    /// Latest call on each end in this use.
-    stamps: FxHashMap<End, Stamp>,
+    /// Latest call on each end in this use, by port and slot.
+    stamps: Vec<SmallVec<[Option<Stamp>; 1]>>,
     /// Latest timestamp of all ends in this use.
     now: Option<f64>,
     /// Where this use lies in the steps of others.
@@ -102,15 +102,23 @@ impl Loop {
     /// Notes that this end sends nothing in this step any more: it counts as used in that.
     pub(crate) fn pass(&mut self, end: End, number: u32) {
         let step = Some(number);
-        self.stamps.entry(end).or_insert(Stamp { time: f64::NEG_INFINITY, step }).step = step;
+        self.stamp(end).get_or_insert(Stamp { time: f64::NEG_INFINITY, step }).step = step;
     }
 
-    fn next_step(&self, operator: Operator, timeline: usize, end: End) -> Step {
-        let Some(step) = self.steps.get(timeline).copied().flatten() else {
-            return Step { number: 0, first: operator };
-        };
-        let used = self.stamps.get(&end).is_some_and(|stamp| stamp.step == Some(step.number));
-        Step { number: step.number.saturating_add(used.into()), ..step }
+    fn stamp(&mut self, (port, slot): End) -> &mut Option<Stamp> {
+        if self.stamps.len() <= port {
+            self.stamps.resize_with(port + 1, SmallVec::new);
+        }
+        let (slots, slot) = (&mut self.stamps[port], slot as usize);
+        if slots.len() <= slot {
+            slots.resize(slot + 1, None);
+        }
+        &mut slots[slot]
+    }
+
+    fn next_step(&self, operator: Operator, timeline: usize, (port, slot): End) -> Step {
+        let last = self.stamps.get(port).and_then(|slots| slots.get(slot as usize).copied().flatten());
+        Step::next(self.steps.get(timeline).copied().flatten(), operator, last)
     }
 
     /// A new use begins, within this step of others: `f_init` are the connected F_INIT ends.
@@ -118,7 +126,7 @@ impl Loop {
         self.used = true;
         self.phase = None;
         self.waiting = f_init;
-        self.stamps.clear();
+        self.stamps.iter_mut().for_each(|slots| slots.fill(None));
         self.now = None;
         self.iteration = iteration;
         self.steps.clear();
@@ -146,28 +154,45 @@ impl Loop {
         }
         if self.checked {
             self.order(call)?;
-            self.time(call)?;
+        }
+        let last = *self.stamp(call.end);
+        if self.checked && last.is_some_and(|last| call.timestamp < last.time) {
+            return Err(backwards(call, last));
         }
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
         }
-        self.phase = self
-            .phase
-            .max(Some(call.operator))
-            .filter(|_| call.operator != Operator::OI)
-            .or(Some(call.operator));
+        // Steps go round from O_I to S; nothing else leads back.
+        if self.phase < Some(call.operator) || call.operator == Operator::OI {
+            self.phase = Some(call.operator);
+        }
         let step = matches!(call.operator, Operator::OI | Operator::S).then(|| {
-            let step = self.next_step(call.operator, call.timeline, call.end);
-            self.steps.resize(self.steps.len().max(call.timeline + 1), None);
-            self.steps[call.timeline] = Some(step);
-            step.number
+            if self.steps.len() <= call.timeline {
+                self.steps.resize(call.timeline + 1, None);
+            }
+            let step = &mut self.steps[call.timeline];
+            step.insert(Step::next(*step, call.operator, last)).number
         });
-        self.stamps.insert(call.end, Stamp { time: call.timestamp, step });
-        self.now = Some(self.now.map_or(call.timestamp, |now| now.max(call.timestamp)));
+        *self.stamp(call.end) = Some(Stamp { time: call.timestamp, step });
+        if self.now.is_none_or(|now| now < call.timestamp) {
+            self.now = Some(call.timestamp);
+        }
         Ok(())
     }
 
     fn order(&self, call: &Call<'_>) -> Result<(), String> {
+        // In the middle of the steps.
+        if self.used
+            && self.waiting.is_empty()
+            && call.operator != Operator::FInit
+            && self.phase != Some(Operator::OF)
+        {
+            return Ok(());
+        }
+        self.ordered(call)
+    }
+
+    fn ordered(&self, call: &Call<'_>) -> Result<(), String> {
         let Call { port, operator, .. } = call;
         let what = if operator.sends() { "send on" } else { "receive on" };
         let wrong = |why: &str, todo: &str| Err(format!("{what} {operator} port '{port}' {why}; {todo}"));
@@ -194,16 +219,25 @@ impl Loop {
             },
         }
     }
+}
 
-    fn time(&self, call: &Call<'_>) -> Result<(), String> {
-        let Call { port, operator, end, timestamp, .. } = call;
-        match self.stamps.get(end) {
-            Some(Stamp { time: last, .. }) if timestamp < last => Err(format!(
-                "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's timestamps must not fall"
-            )),
-            _ => Ok(()),
-        }
+impl Step {
+    /// The step that an end is used in next which was used so before, where its timeline is in this one.
+    fn next(now: Option<Step>, operator: Operator, last: Option<Stamp>) -> Step {
+        let Some(step) = now else { return Step { number: 0, first: operator } };
+        let used = last.is_some_and(|last| last.step == Some(step.number));
+        Step { number: step.number.saturating_add(used.into()), ..step }
     }
+}
+
+#[cold]
+fn backwards(call: &Call<'_>, last: Option<Stamp>) -> String {
+    let Call { port, operator, timestamp, .. } = call;
+    let last = last.map_or(f64::NEG_INFINITY, |last| last.time);
+    format!(
+        "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's \
+         timestamps must not fall"
+    )
 }
 
 #[cfg(test)]

@@ -109,7 +109,8 @@ impl Inner {
     /// What `poll` has found, or why there is no use in looking any more.
     fn found<T>(&self, poll: &mut impl FnMut() -> Result<Option<T>>) -> Option<Result<T>> {
         match poll() {
-            Ok(None) => self.check().and_then(|()| self.alive()).err().map(Err),
+            Ok(None) if self.is_over() => self.check().and_then(|()| self.alive()).err().map(Err),
+            Ok(None) => None,
             found => found.transpose(),
         }
     }

@@ -155,7 +155,7 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
         },
         Meta { content: Content::Structure, codings: vec![(Codec::Zstd, 1 << 40)], ..Meta::default() },
     ];
-    for (sequence, meta) in (0..).zip(metas) {
+    for (sequence, meta) in (0..).zip(metas.map(Arc::new)) {
         let head = Head {
             conduit: ConduitId(7),
             source: 1,
@@ -167,7 +167,7 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
         };
         pair.left.carrier.send(&Outgoing::new(head, &meta, &[])).unwrap();
         let message = inlet.receive();
-        assert_eq!((message.head, &*message.meta), (head, &meta));
+        assert_eq!((message.head, message.meta), (head, meta));
     }
 }
 

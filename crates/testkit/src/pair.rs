@@ -176,7 +176,7 @@ impl Outlet {
     /// Sends the message of this number, whatever the window says.
     pub fn send_numbered(&self, sequence: u64, parts: &[IoSlice<'_>]) -> Result<Sent, titin_transport::Lost> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        let meta = Meta { supersedes: self.supersedes, ..meta(length) };
+        let meta = Arc::new(Meta { supersedes: self.supersedes, ..meta(length) });
         let sent = self.carrier.send(&Outgoing::new(head(self.conduit, sequence), &meta, parts));
         progress();
         sent

@@ -15,7 +15,7 @@ fn receivers_of_a_multicast_share_one_buffer() {
     let pair = Pair::inproc();
     let inlets: Vec<_> = (0..3).map(|number| pair.right.inlet(number, Default::default())).collect();
     let (meta, parts) =
-        (Meta { content: Content::Structure, ..Meta::default() }, [std::io::IoSlice::new(b"one")]);
+        (Arc::new(Meta { content: Content::Structure, ..Meta::default() }), [std::io::IoSlice::new(b"one")]);
     let mut copy = None;
     for number in 0..3 {
         let (source, destination, tag, sequence) = (0, 0, 0, 0);

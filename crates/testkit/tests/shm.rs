@@ -134,7 +134,7 @@ impl Fan {
         let mut shared = lent;
         let mut copied = 0;
         for (carrier, outlet) in &self.outlets {
-            let meta = Meta { content: Content::Structure, ..Meta::default() };
+            let meta = Arc::new(Meta { content: Content::Structure, ..Meta::default() });
             let head = Head {
                 conduit: outlet.conduit,
                 source: 0,

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use memmap2::MmapMut;
 use titin_wire::ALIGNMENT;
@@ -60,6 +60,12 @@ impl Buffer {
     /// A copy of the parts in a slot of this pool; `None` if it has none.
     pub(crate) fn gather_in(pool: &Arc<Pool>, parts: &[IoSlice<'_>]) -> Option<Self> {
         Some(Filling::placed(pool, parts.iter().map(|part| part.len()).sum())?.with(parts))
+    }
+
+    /// A payload of no bytes, of which there is one.
+    pub(crate) fn empty() -> Arc<Self> {
+        static EMPTY: LazyLock<Arc<Buffer>> = LazyLock::new(Arc::default);
+        EMPTY.clone()
     }
 
     /// The payload that lies in a peer's slot.

@@ -101,7 +101,7 @@ pub struct Outgoing<'a> {
     /// What travels with it.
     pub head: Head,
     /// Its metadata.
-    pub meta: &'a Meta,
+    pub meta: &'a Arc<Meta>,
     /// Its payload, in pieces that follow each other.
     pub parts: &'a [IoSlice<'a>],
     shared: OnceLock<Arc<Buffer>>,
@@ -109,7 +109,7 @@ pub struct Outgoing<'a> {
 
 impl<'a> Outgoing<'a> {
     /// A message of these parts.
-    pub fn new(head: Head, meta: &'a Meta, parts: &'a [IoSlice<'a>]) -> Self {
+    pub fn new(head: Head, meta: &'a Arc<Meta>, parts: &'a [IoSlice<'a>]) -> Self {
         Outgoing { head, meta, parts, shared: OnceLock::new() }
     }
 
@@ -121,6 +121,11 @@ impl<'a> Outgoing<'a> {
     /// The copy of the payload, if one was made.
     pub fn copied(&self) -> Option<Arc<Buffer>> {
         self.shared.get().cloned()
+    }
+
+    /// As [`Outgoing::copied`], of a message that is done with.
+    pub fn into_copy(self) -> Option<Arc<Buffer>> {
+        self.shared.into_inner()
     }
 
     /// Bytes of payload.

@@ -1,6 +1,7 @@
 //! The receiving end of a conduit: messages that have arrived and were not taken yet.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use titin_wire::frame::{Ack, Head};
@@ -41,6 +42,8 @@ impl Default for InboxOptions {
 pub struct Inbox {
     conduit: ConduitId,
     state: Mutex<State>,
+    /// Whether a look at the state is worth the while: messages wait, or the sender has ended.
+    stirred: AtomicBool,
     attached: OnceLock<Attached>,
 }
 
@@ -66,7 +69,7 @@ struct State {
 
 impl Inbox {
     pub(crate) fn new(conduit: ConduitId) -> Self {
-        Inbox { conduit, state: Mutex::default(), attached: OnceLock::new() }
+        Inbox { conduit, state: Mutex::default(), stirred: AtomicBool::new(false), attached: OnceLock::new() }
     }
 
     /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
@@ -102,7 +105,9 @@ impl Inbox {
             )
         })?;
         state.asked = state.asked.filter(|waiting| number < *waiting);
-        state.supersede(first);
+        if message.meta.supersedes.is_some() {
+            state.supersede(first);
+        }
         if state.queue.capacity() == 0 {
             state.queue.reserve_exact(1);
         }
@@ -110,6 +115,7 @@ impl Inbox {
         if state.discards {
             state.supersede(0);
         }
+        self.stirred.store(!state.queue.is_empty(), Ordering::Release);
         let answer = state.answer(false);
         drop(state);
         self.tell(answer);
@@ -131,6 +137,7 @@ impl Inbox {
             return Err(Malformed::new("end", why));
         }
         state.ack.ended = true;
+        self.stirred.store(true, Ordering::Release);
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
@@ -152,8 +159,12 @@ impl Inbox {
 
     /// The oldest message, if one is there. What had arrived before an end can still be taken.
     pub fn take(&self) -> Option<Message> {
+        if !self.stirred() {
+            return None;
+        }
         let mut state = self.lock();
         let message = state.queue.pop_front()?;
+        self.stirred.store(state.ack.ended || !state.queue.is_empty(), Ordering::Relaxed);
         state.ack.consumed = message.head.sequence + 1;
         state.ack.bytes += message.body.len() as u64;
         let answer = state.answer(false);
@@ -204,11 +215,14 @@ impl Inbox {
 
     /// Whether a message could be taken now.
     pub fn ready(&self) -> bool {
-        !self.lock().queue.is_empty()
+        self.stirred() && !self.lock().queue.is_empty()
     }
 
     /// Whether the sender has ended and all it sent was taken.
     pub fn exhausted(&self) -> bool {
+        if !self.stirred() {
+            return false;
+        }
         let state = self.lock();
         state.ack.ended && state.queue.is_empty()
     }
@@ -240,6 +254,10 @@ impl Inbox {
     /// Messages that have arrived.
     pub fn received(&self) -> u64 {
         self.lock().ack.received
+    }
+
+    fn stirred(&self) -> bool {
+        self.stirred.load(Ordering::Acquire)
     }
 
     fn tell(&self, answer: Option<Ack>) {

@@ -27,8 +27,7 @@ impl Carrier for Inproc {
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
         let copied = if message.copied().is_some() { 0 } else { message.length() };
         let body = message.shared()?;
-        let meta = Arc::new(message.meta.clone());
-        let delivered = Message { head: message.head, meta, body };
+        let delivered = Message { head: message.head, meta: message.meta.clone(), body };
         self.exchange.inbox(message.head.conduit).deliver(delivered)?;
         Ok(Sent { copied })
     }

@@ -10,13 +10,13 @@
 //! ```
 //! use std::sync::Arc;
 //! use titin_transport::{Carrier, Doorbell, Exchange, Inproc, Outgoing};
-//! use titin_wire::{ConduitId, frame::Head, meta::Meta};
+//! use titin_wire::{ConduitId, frame::Head};
 //!
 //! let exchange = Arc::new(Exchange::default());
 //! let conduit = ConduitId(1);
 //! let carrier = Inproc::new(exchange.clone());
 //! let head = Head { conduit, source: 0, destination: 0, tag: 0, sequence: 0, timestamp: 0.0, next_timestamp: None };
-//! carrier.send(&Outgoing::new(head, &Meta::default(), &[])).unwrap();
+//! carrier.send(&Outgoing::new(head, &Arc::default(), &[])).unwrap();
 //!
 //! let inbox = exchange.inbox(conduit);
 //! inbox.attach(Arc::new(Doorbell::default()), Arc::new(carrier), Default::default());

@@ -1,26 +1,28 @@
 //! The sending end of a conduit: how far it may run ahead of its receiver.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use titin_wire::frame::Ack;
 
 use crate::Doorbell;
 
-/// Counts what was sent and what the receiver has told about it.
+/// Counts what was sent and what the receiver has told about it. One thread at a time sends; any thread may tell.
 #[derive(Debug)]
 pub struct Window {
     bell: Arc<Doorbell>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    messages: u64,
-    bytes: u64,
-    sent: u64,
-    sent_bytes: u64,
-    ack: Ack,
-    closed: bool,
+    /// How far the sender may run ahead.
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    /// What was sent; only the sender changes it.
+    sent: AtomicU64,
+    sent_bytes: AtomicU64,
+    /// What the receiver has told.
+    received: AtomicU64,
+    consumed: AtomicU64,
+    consumed_bytes: AtomicU64,
+    ended: AtomicBool,
+    closed: AtomicBool,
 }
 
 /// Whether a message may be sent now.
@@ -37,107 +39,96 @@ pub enum Room {
 impl Window {
     /// A window of so many messages and bytes, whichever is reached first. One message always fits.
     pub fn new(bell: Arc<Doorbell>, messages: u64, bytes: u64) -> Self {
-        let state = State {
-            messages: messages.max(1),
-            bytes,
-            sent: 0,
-            sent_bytes: 0,
-            ack: Ack::default(),
-            closed: false,
-        };
-        Window { bell, state: Mutex::new(state) }
+        Window {
+            bell,
+            messages: messages.max(1).into(),
+            bytes: bytes.into(),
+            sent: 0.into(),
+            sent_bytes: 0.into(),
+            received: 0.into(),
+            consumed: 0.into(),
+            consumed_bytes: 0.into(),
+            ended: false.into(),
+            closed: false.into(),
+        }
     }
 
-    /// Counts a message as sent, if there is room for it; `length` is that of the payload as it travels.
+    /// Counts a message as sent, if there is room for it; `length` is that of the payload as it travels. For the sender.
     pub fn claim(&self, length: u64) -> Room {
-        let mut state = self.lock();
-        if state.closed {
+        if self.closed() {
             return Room::Closed;
         }
-        let ahead = state.sent - state.ack.consumed;
-        let bytes = state.sent_bytes - state.ack.bytes;
-        if ahead > 0 && (ahead >= state.messages || bytes.saturating_add(length) > state.bytes) {
+        let (ahead, bytes) = self.ahead();
+        let full = ahead >= self.messages.load(Ordering::Relaxed)
+            || bytes.saturating_add(length) > self.bytes.load(Ordering::Relaxed);
+        if ahead > 0 && full {
             return Room::Full;
         }
-        state.sent += 1;
-        state.sent_bytes += length;
-        Room::Free(state.sent - 1)
+        self.sent_bytes.store(self.sent_bytes.load(Ordering::Relaxed) + length, Ordering::Relaxed);
+        Room::Free(self.count())
     }
 
     /// Counts a message as sent that takes the place of another, or that carries nothing; its number. That needs no room.
-    /// `None` if the receiver takes no more.
+    /// `None` if the receiver takes no more. For the sender.
     pub fn claim_place(&self) -> Option<u64> {
-        let mut state = self.lock();
-        (!state.closed).then(|| {
-            state.sent += 1;
-            state.sent - 1
-        })
+        (!self.closed()).then(|| self.count())
+    }
+
+    fn count(&self) -> u64 {
+        let number = self.sent.load(Ordering::Relaxed);
+        self.sent.store(number + 1, Ordering::Release);
+        number
     }
 
     /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored; of those that
     /// overtook each other the highest counts stand.
     pub fn acknowledged(&self, ack: Ack) {
-        let mut state = self.lock();
-        if ack.received > state.sent || ack.consumed > ack.received {
+        if ack.received > self.sent() || ack.consumed > ack.received {
             return;
         }
-        state.ack.received = state.ack.received.max(ack.received);
-        state.ack.consumed = state.ack.consumed.max(ack.consumed);
-        state.ack.bytes = state.ack.bytes.max(ack.bytes.min(state.sent_bytes));
-        state.ack.ended |= ack.ended;
-        drop(state);
+        let bytes = ack.bytes.min(self.sent_bytes.load(Ordering::Relaxed));
+        self.consumed_bytes.fetch_max(bytes, Ordering::Release);
+        self.consumed.fetch_max(ack.consumed, Ordering::Release);
+        self.received.fetch_max(ack.received, Ordering::Release);
+        self.ended.fetch_or(ack.ended, Ordering::Release);
         self.bell.ring();
     }
 
     /// Lets the sender run further ahead. Limits never shrink.
     pub fn raise(&self, messages: u64, bytes: u64) {
-        let mut state = self.lock();
-        state.messages = state.messages.max(messages);
-        state.bytes = state.bytes.max(bytes);
-        drop(state);
+        self.messages.fetch_max(messages, Ordering::Relaxed);
+        self.bytes.fetch_max(bytes, Ordering::Relaxed);
         self.bell.ring();
     }
 
     /// Says that the receiver takes no more.
     pub fn close(&self) {
-        let mut state = self.lock();
-        let waited_for = !state.is_settled() && !state.closed;
-        state.closed = true;
-        drop(state);
-        if waited_for {
+        if !self.closed.swap(true, Ordering::AcqRel) && !self.settled() {
             self.bell.ring();
         }
     }
 
     /// Messages sent.
     pub fn sent(&self) -> u64 {
-        self.lock().sent
+        self.sent.load(Ordering::Acquire)
     }
 
     /// Messages and bytes that the receiver has not taken yet.
     pub fn ahead(&self) -> (u64, u64) {
-        let state = self.lock();
-        (state.sent - state.ack.consumed, state.sent_bytes.saturating_sub(state.ack.bytes))
+        let consumed = self.consumed.load(Ordering::Acquire);
+        let bytes = self.consumed_bytes.load(Ordering::Acquire);
+        let (sent, sent_bytes) = (self.sent(), self.sent_bytes.load(Ordering::Relaxed));
+        (sent.saturating_sub(consumed), sent_bytes.saturating_sub(bytes))
     }
 
     /// Whether the receiving process holds, or has held, all that was sent, and its end.
     pub fn settled(&self) -> bool {
-        self.lock().is_settled()
+        self.ended.load(Ordering::Acquire) && self.received.load(Ordering::Acquire) == self.sent()
     }
 
     /// Whether the receiver takes no more.
     pub fn closed(&self) -> bool {
-        self.lock().closed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while a window is locked")
-    }
-}
-
-impl State {
-    fn is_settled(&self) -> bool {
-        self.ack.received == self.sent && self.ack.ended
+        self.closed.load(Ordering::Acquire)
     }
 }
 

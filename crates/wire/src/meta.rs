@@ -99,7 +99,7 @@ impl Dtype {
 
     /// The type with this number, if there is one.
     pub fn from_number(number: u8) -> Option<Self> {
-        Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == number)
+        Dtype::ALL.get(usize::from(number).wrapping_sub(1)).copied()
     }
 
     /// The type with this NumPy name, if there is one.
@@ -143,10 +143,9 @@ impl Layout {
 
     /// Number of elements, or `None` if it passes 64 bits.
     pub fn elements(&self) -> Option<u64> {
-        if self.shape.contains(&0) {
-            return Some(0);
-        }
-        self.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent))
+        let product = self.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent));
+        // An array without elements may have any other extents.
+        product.or_else(|| self.shape.contains(&0).then_some(0))
     }
 
     /// Bytes of payload, or `None` if they pass 64 bits.

@@ -53,7 +53,7 @@ impl<'a> Side<'a> {
     /// Takes what comes; its size, or `None` if that was all.
     fn take(&self) -> Result<Option<u64>> {
         let message = self.instance.receive(self.incoming, None, Patience::Forever)?;
-        Ok((message.content != Content::Nil).then_some(message.bytes().len() as u64))
+        Ok((*message.content() != Content::Nil).then_some(message.bytes().len() as u64))
     }
 }
 

@@ -5,8 +5,8 @@
 //! the steps are over it says that too, by a message that carries nothing. The receiver lets one through when something
 //! is behind it. Behind `repeat` and `pad` it looks for the message of the step that its own use lies in.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
 use titin_model::Operator;
 use titin_transport::{Message as Arrived, Outgoing};
@@ -109,29 +109,34 @@ impl Inner {
     }
 
     /// Tells receivers behind filters that choose that this use makes no more steps.
-    pub(super) fn end_steps(&self) {
+    pub(super) fn end_steps(&self) -> Result<()> {
         if !self.counts_steps || !self.cycle().end_steps() {
-            return;
+            return Ok(());
         }
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
-        let steps = self.ports.iter().filter(|port| port.operator == Operator::OI);
-        for outlet in steps.flat_map(|port| port.outlets.iter().flatten()) {
-            // Behind two of `last` only the steps around this use matter.
-            if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {
-                self.tell_over(outlet, &here);
+        for port in self.ports.iter().filter(|port| port.operator == Operator::OI) {
+            let _held = port.enter()?;
+            for outlet in port.outlets.iter().flatten() {
+                // Behind two of `last` only the steps around this use matter.
+                if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {
+                    self.tell_over(outlet, &here);
+                }
             }
         }
+        Ok(())
     }
 
     /// Tells receivers behind `repeat` and `pad` of steps that are over without a message for them, before this end is
-    /// used. Not where several threads call: there the order of calls says nothing of steps.
-    pub(super) fn pass_steps(&self, operator: Operator, timeline: usize, end: (usize, u32)) {
+    /// used, whose port the call has taken. Not where several threads call: there the order of calls says nothing of
+    /// steps.
+    pub(super) fn pass_steps(&self, operator: Operator, timeline: usize, end: (usize, u32)) -> Result<()> {
         if !self.counts_steps || self.threaded.load(Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
-        let Some((number, passed)) = self.cycle().passed(operator, timeline, end) else { return };
+        let Some((number, passed)) = self.cycle().passed(operator, timeline, end) else { return Ok(()) };
         let alike = |port: &Port| port.operator == Operator::OI && port.timeline == timeline;
         for (index, port) in self.ports.iter().enumerate().filter(|(_, port)| alike(port)) {
+            let _held = if index == end.0 { None } else { Some(port.enter()?) };
             for (slot, outlets) in port.outlets.iter().enumerate() {
                 let behind = |outlet: &&Outlet| outlet.end.chain.follows() && outlet.end.chain.lasts == 0;
                 let told = |outlet: &Outlet| outlet.sent().step.as_ref().is_some_and(|step| *step >= passed);
@@ -141,19 +146,24 @@ impl Inner {
                 }
             }
         }
+        Ok(())
     }
 
     /// Tells receivers behind `last` of what has ended with the steps of others that the use that begins has left.
-    pub(super) fn leave_groups(&self, here: &Iteration) {
-        for outlet in self.outlets() {
-            let group = outlet.sent().group.as_ref().map(|(group, _)| group.clone());
-            if let Some(group) = group.filter(|group| !here.is_within(group)) {
-                self.tell_over(outlet, &group);
+    pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
+        for port in self.ports.iter().filter(|port| port.operator.sends()) {
+            let _held = port.enter()?;
+            for outlet in port.outlets.iter().flatten() {
+                let group = outlet.sent().group.as_ref().map(|(group, _)| group.clone());
+                if let Some(group) = group.filter(|group| !here.is_within(group)) {
+                    self.tell_over(outlet, &group);
+                }
             }
         }
+        Ok(())
     }
 
-    /// Says that no message of this step, or within it, follows. A receiver that has not come yet is told by the first
+    /// Says that no message of this step, or within it, follows; the call has taken the outlet's port. A receiver that has not come yet is told by the first
     /// message, or by the end.
     fn tell_over(&self, outlet: &Outlet, step: &Iteration) {
         let Some(carrier) = outlet.end.carrier.get() else { return };
@@ -167,7 +177,7 @@ impl Inner {
         let supersedes = (first < sequence).then_some(first);
         let meta = Meta { over: Some(step.steps().to_vec()), supersedes, ..Meta::default() };
         // If the link is gone, the next message or the end meets that too.
-        let _ = carrier.send(&Outgoing::new(head(outlet, sequence, (0.0, None)), &meta, &[]));
+        let _ = carrier.send(&Outgoing::new(head(outlet, sequence, (0.0, None)), &Arc::new(meta), &[]));
     }
 }
 
@@ -222,8 +232,7 @@ impl Inlet {
     }
 
     /// What there is to say of messages behind `pad` that nobody was given.
-    pub(super) fn missed(&self, port: &Port) -> Option<String> {
-        let state = self.state.lock().expect("never poisoned");
+    pub(super) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
         let count = if self.end.chain.pads > 0 { state.missed + u64::from(state.not_given()) } else { 0 };
         if count == 0 {
             return None;

@@ -9,7 +9,7 @@ use titin_wire::control::ToManager;
 
 use super::Inner;
 use super::report::shortened;
-use crate::port::{End, Inlet, Port};
+use crate::port::{Inlet, InletState, Port};
 use crate::process::forked;
 use crate::{Error, Kind, Result};
 
@@ -66,15 +66,10 @@ impl Inner {
             })?;
             ending.settled += 1;
         }
+        let missed = self.of_inlets(|port, inlet, state| inlet.missed(state, port))?.into_iter().flatten();
         if !std::mem::replace(&mut ending.said, true) {
-            let missed = self.inlets().filter_map(|(port, inlet)| inlet.missed(port));
-            ending
-                .dropped
-                .take()
-                .into_iter()
-                .flatten()
-                .chain(missed)
-                .for_each(|text| self.log(WARNING, &text));
+            let dropped = ending.dropped.take().into_iter().flatten();
+            dropped.chain(missed).for_each(|text| self.log(WARNING, &text));
             self.report_progress();
             self.tell(&ToManager::Profile(self.profile()));
             self.tell(&ToManager::Done { instance: self.name.clone() });
@@ -86,17 +81,17 @@ impl Inner {
     /// through a filter that chooses among messages is dropped; so is what is sent to a program that is not checked, and
     /// which conduits have such messages is noted.
     fn take_leave(&self, ending: &mut Ending) -> Result<()> {
-        let inlets: Vec<_> = self.inlets().collect();
+        let inlets = self.of_inlets(|port, inlet, state| (port, inlet, state.stashes()))?;
+        let untaken = |index: usize| Untaken::of(inlets[index]);
         if ending.dropped.is_none() {
             let checked = self.cycle().checked();
-            let chooses = |end: &End| end.chain.chooses();
-            let awaited = |(_, inlet): &(&Port, &Inlet)| checked && !chooses(&inlet.end);
-            ending.open = (0..inlets.len()).filter(|&index| awaited(&inlets[index])).collect();
-            let dropped: Vec<_> = inlets.iter().filter(|end| !awaited(end)).collect();
-            let missed = dropped.iter().filter(|(_, inlet)| !chooses(&inlet.end));
-            ending.dropped =
-                Some(missed.filter_map(|(port, inlet)| Untaken::of(port, inlet).warning()).collect());
-            dropped.iter().for_each(|(_, inlet)| inlet.inbox.discard());
+            let chooses = |index: &usize| inlets[*index].1.end.chain.chooses();
+            let awaited = |index: &usize| checked && !chooses(index);
+            let dropped: Vec<_>;
+            (ending.open, dropped) = (0..inlets.len()).partition(awaited);
+            let missed = dropped.iter().filter(|index| !chooses(index));
+            ending.dropped = Some(missed.filter_map(|&index| untaken(index).warning()).collect());
+            dropped.iter().for_each(|&index| inlets[index].1.inbox.discard());
         }
         let Some(first) = ending.open.first().map(|&index| inlets[index].1) else { return Ok(()) };
         let start = Instant::now();
@@ -108,11 +103,11 @@ impl Inner {
         self.wait(None, None, None, on, || {
             let mut problem = Ok(());
             open.borrow_mut().retain(|&index| {
-                let (port, inlet) = inlets[index];
+                let inlet = inlets[index].1;
                 // Asked first: what comes before the end is there once the end is.
                 let over = inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
                 if problem.is_ok() {
-                    problem = Untaken::of(port, inlet).refuse();
+                    problem = untaken(index).refuse();
                 }
                 if problem.is_ok() && !over {
                     problem = self.reachable(&inlet.end);
@@ -123,6 +118,20 @@ impl Inner {
         })?;
         first.end.meter.waited(self.waited_since(start));
         Ok(())
+    }
+
+    /// Something of each receiving end, none of which may be in use.
+    fn of_inlets<'a, T>(
+        &'a self,
+        mut visit: impl FnMut(&'a Port, &'a Inlet, &InletState) -> T,
+    ) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        for port in self.ports.iter().filter(|port| !port.operator.sends() && port.connected()) {
+            let state = port.enter()?;
+            let inlets = port.inlets.iter().zip(&state.inlets);
+            all.extend(inlets.filter_map(|(inlet, state)| Some(visit(port, inlet.as_ref()?, state))));
+        }
+        Ok(all)
     }
 
     pub(super) fn fail(&self, error: &Error) {
@@ -156,9 +165,8 @@ impl Inner {
 }
 
 impl<'a> Untaken<'a> {
-    fn of(port: &'a Port, inlet: &'a Inlet) -> Self {
-        let state = inlet.state.lock().expect("never poisoned");
-        let stashed: usize = state.stash.values().map(|queue| queue.len()).sum();
+    /// Of an end with so many messages that were taken from its inbox and put aside.
+    fn of((port, inlet, stashed): (&'a Port, &'a Inlet, usize)) -> Self {
         Untaken { port, inlet, taken: inlet.inbox.consumed() - stashed as u64 }
     }
 

@@ -12,7 +12,7 @@ use super::{Inner, Instance};
 use crate::filter::Chain;
 use crate::light::Light;
 use crate::neighbours::{Neighbours, Place};
-use crate::port::{End, Inlet, InletState, Outlet, Port};
+use crate::port::{End, Inlet, Port};
 use crate::process::{ANSWER, Process, forked, host};
 use crate::profile::Trace;
 use crate::sel::Loop;
@@ -208,24 +208,11 @@ impl Inner {
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
                 ends.push((name, Place::sending(index, place, port.outlets[place].len())));
-                if port.outlets[place].is_empty() {
-                    port.outlets[place].reserve_exact(1);
-                }
-                port.outlets[place].push(Outlet {
-                    end,
-                    window,
-                    told: Mutex::new((0, process.no_overlay.clone())),
-                    sent: Mutex::default(),
-                });
+                port.push_outlet(place, end, window);
             } else {
                 let inbox = process.exchange.inbox(wire.conduit);
                 ends.push((name, Place::receiving(index, place)));
-                port.inlets[place] = Some(Inlet {
-                    end,
-                    inbox,
-                    limits,
-                    state: Mutex::new(InletState::new(process.no_overlay.clone())),
-                });
+                port.put_inlet(place, Inlet { end, inbox, limits });
             }
         }
         // What leads nowhere does not count the steps of what does.
@@ -245,7 +232,7 @@ impl Inner {
             neighbours: Neighbours::of(ends),
             cycle: Mutex::new(Loop::new(true)),
             counts_steps: welcome.counts_steps,
-            beginning: AtomicBool::new(false),
+            beginning: Mutex::default(),
             settings,
             overlay: Mutex::default(),
             overlaid: AtomicBool::new(false),
@@ -258,7 +245,7 @@ impl Inner {
             interrupt: OnceLock::new(),
             waits: AtomicU64::new(0),
             waiting: Mutex::default(),
-            caller: OnceLock::new(),
+            caller: AtomicUsize::new(0),
             threaded: AtomicBool::new(false),
             sends: AtomicU64::new(0),
             carriers: Mutex::default(),

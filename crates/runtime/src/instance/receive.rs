@@ -1,20 +1,22 @@
 //! Receiving, and the beginning of a use.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Message as Arrived};
-use titin_wire::meta::Content;
+use titin_transport::{Carrier, Inbox, Message as Arrived};
+use titin_wire::meta::{Content, Meta};
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
 use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
-use crate::port::{Busy, End, Inlet, InletState, Port};
+use crate::iteration::Iteration;
+use crate::port::{End, Inlet, InletState, Port, PortState, take};
+use crate::profile::SAMPLE;
 use crate::sel::Call;
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
@@ -35,8 +37,23 @@ pub(super) struct Source<'a> {
     pub(super) number: usize,
     pub(super) port: &'a Port,
     pub(super) inlet: &'a Inlet,
+    /// Where in the port the inlet is.
+    place: usize,
+    /// Where among the ports of a call on several its port is.
+    held: usize,
     /// `None` for whatever slot comes, of a port whose slots the sender counts.
     pub(super) slot: Option<u32>,
+}
+
+/// The ports that a call has taken.
+type Held<'a> = Vec<MutexGuard<'a, PortState>>;
+
+/// What a waiting receiver got.
+enum Found {
+    /// A message as the program gets it, and its slot.
+    Taken(u32, Message),
+    /// A message as it arrived, past the inbox.
+    Arrived(Arrived),
 }
 
 impl Instance {
@@ -53,7 +70,7 @@ impl Instance {
     pub fn reuse(&self) -> Result<bool> {
         let inner = &self.inner;
         inner.enter()?;
-        let _beginning = Busy::take(&inner.beginning).ok_or_else(|| {
+        let _beginning = take(&inner.beginning).ok_or_else(|| {
             let text = format!(
                 "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
                 inner.name
@@ -63,20 +80,24 @@ impl Instance {
         if let Some(text) = inner.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)));
         }
-        let (following, mut leading): (Vec<_>, Vec<_>) = inner.f_init().partition(Source::follows);
+        let (mut held, sources) = inner.f_init()?;
+        let (following, mut leading): (Vec<_>, Vec<_>) = sources.into_iter().partition(Source::follows);
         let first = !inner.cycle().used();
         if leading.is_empty() && !first {
             return Ok(false);
         }
-        inner.end_steps();
-        let Some(begins) = inner.all_or_none(&mut leading)? else { return Ok(false) };
-        inner.leave_groups(&begins.iteration);
+        inner.end_steps()?;
+        let Some(begins) = inner.all_or_none(&mut leading, &mut held)? else { return Ok(false) };
+        if inner.counts_steps {
+            inner.leave_groups(&begins.iteration)?;
+        }
         for source in &following {
-            let (slot, message) = inner.await_message(source, Patience::Forever, &begins)?;
-            source.inlet.lock().put_back(slot, message);
+            let state = source.state(&mut held);
+            let (slot, message) = inner.await_message(source, state, Patience::Forever, &begins)?;
+            state.put_back(slot, message);
         }
         let sources: Vec<_> = following.into_iter().chain(leading).collect();
-        let overlay = inner.merge_overlays(&sources)?;
+        let overlay = inner.merge_overlays(&sources, &mut held)?;
         let numbered = inner.number(overlay)?;
         inner.overlaid.store(numbered.0 != 0, Ordering::Release);
         *inner.overlay.lock().expect("never poisoned") = numbered;
@@ -99,10 +120,11 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let source = inner.source(port, slot)?;
-        let _busy = source.port.enter()?;
-        inner.before(&[source], patience);
+        let mut port = source.port.enter()?;
+        inner.before(&[source], patience)?;
         let here = inner.here(&source);
-        let (slot, message) = inner.await_message(&source, patience, &here)?;
+        let (slot, message) =
+            inner.await_message(&source, &mut port.inlets[source.place], patience, &here)?;
         inner.took(&source, slot, &message)?;
         Ok(message)
     }
@@ -115,9 +137,10 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let source = inner.source(port, slot)?;
-        let _busy = source.port.enter()?;
+        let mut port = source.port.enter()?;
         let here = inner.here(&source);
-        let Some((slot, message)) = inner.poll(&source, &here)? else { return Ok(None) };
+        let found = inner.poll(&source, &mut port.inlets[source.place], &here)?;
+        let Some((slot, message)) = found else { return Ok(None) };
         inner.took(&source, slot, &message)?;
         Ok(Some(message))
     }
@@ -130,10 +153,10 @@ impl Instance {
     pub fn receive_any(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
-        let (mut sources, mut busy) = (Vec::new(), Vec::new());
+        let (mut sources, mut held) = (Vec::new(), Held::new());
         for &PortId(number) in ports {
             let port = &inner.ports[number];
-            busy.push(port.enter().map_err(|error| {
+            held.push(port.enter().map_err(|error| {
                 if ports.iter().filter(|other| other.0 == number).count() == 1 {
                     return error;
                 }
@@ -141,17 +164,19 @@ impl Instance {
                 Error::new(Kind::Usage, text)
             })?);
             if port.resizable && !port.operator.sends() {
-                sources.extend(inner.ends_of(number).map(|source| Source { slot: None, ..source }));
+                let ends = inner.ends_of(number, held.len() - 1);
+                sources.extend(ends.map(|source| Source { slot: None, ..source }));
                 continue;
             }
             for slot in 0..port.slots() {
-                sources.push(inner.source(PortId(number), port.vector.then_some(slot))?);
+                let source = inner.source(PortId(number), port.vector.then_some(slot))?;
+                sources.push(Source { held: held.len() - 1, ..source });
             }
         }
         if sources.is_empty() {
             return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
         }
-        inner.before(&sources, patience);
+        inner.before(&sources, patience)?;
         let places: Vec<Here> = sources.iter().map(|source| inner.here(source)).collect();
         let turn = inner.turn.load(Ordering::Relaxed);
         let names =
@@ -162,7 +187,8 @@ impl Instance {
             inner.carriers().iter().for_each(|carrier| carrier.look());
             for step in 0..sources.len() {
                 let index = (turn + step) % sources.len();
-                match inner.poll_inbox(&sources[index], &places[index]) {
+                let source = &sources[index];
+                match inner.poll_inbox(source, source.state(&mut held), &places[index]) {
                     Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
                     Ok(None) => open = true,
                     Err(error) if error.kind == Kind::PortClosed => {}
@@ -220,45 +246,42 @@ impl Source<'_> {
         self.inlet.end.chain.follows()
     }
 
+    /// What the receiving end keeps, of the ports that the call has taken.
+    fn state<'h>(&self, held: &'h mut Held<'_>) -> &'h mut InletState {
+        &mut held[self.held].inlets[self.place]
+    }
+
     fn wait_on(&self, inner: &Inner) -> titin_wire::control::WaitOn {
         inner.wait_on(&self.inlet.end, None, Some(&self.inlet.inbox))
     }
 }
 
-impl Inlet {
-    fn lock(&self) -> std::sync::MutexGuard<'_, InletState> {
-        self.state.lock().expect("nothing panics while an inlet is locked")
-    }
-}
-
-impl InletState {
-    fn put_back(&mut self, slot: u32, message: Message) {
-        self.stash.entry(slot).or_default().push_front(message);
-    }
-
-    /// Takes a message that was put aside, for this slot or for any; its slot.
-    fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
-        let slot = match slot {
-            Some(slot) => slot,
-            None => *self.stash.iter().filter(|(_, queue)| !queue.is_empty()).map(|(slot, _)| slot).min()?,
-        };
-        Some((slot, self.stash.get_mut(&slot)?.pop_front()?))
-    }
-}
-
 impl Inner {
-    /// The connected ends of the F_INIT ports; of a port whose slots the sender counts only the first slot.
-    fn f_init(&self) -> impl Iterator<Item = Source<'_>> {
+    /// The F_INIT ports, and their connected ends; of a port whose slots the sender counts only the first slot.
+    fn f_init(&self) -> Result<(Held<'_>, Vec<Source<'_>>)> {
+        let (mut held, mut sources) = (Held::new(), Vec::new());
         let ports = self.ports.iter().enumerate().filter(|(_, port)| port.operator == Operator::FInit);
-        ports.flat_map(|(number, _)| self.ends_of(number))
+        for (number, port) in ports.filter(|(_, port)| port.connected()) {
+            sources.extend(self.ends_of(number, held.len()));
+            held.push(port.enter()?);
+        }
+        Ok((held, sources))
     }
 
-    /// The connected receiving ends of a port; of one whose slots the sender counts only the first slot.
-    fn ends_of(&self, number: usize) -> impl Iterator<Item = Source<'_>> {
+    /// The connected receiving ends of a port, which is held at this place; of one whose slots the sender counts only the
+    /// first slot.
+    fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
         let port = &self.ports[number];
         let inlets =
             port.inlets.iter().enumerate().filter_map(|(place, inlet)| Some((place, inlet.as_ref()?)));
-        inlets.map(move |(place, inlet)| Source { number, port, inlet, slot: Some(place as u32) })
+        inlets.map(move |(place, inlet)| Source {
+            number,
+            port,
+            inlet,
+            place,
+            held,
+            slot: Some(place as u32),
+        })
     }
 
     fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
@@ -279,36 +302,38 @@ impl Inner {
             );
             Error::new(Kind::Usage, text)
         })?;
-        Ok(Source { number, port, inlet, slot: Some(slot) })
+        Ok(Source { number, port, inlet, place, held: 0, slot: Some(slot) })
     }
 
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.
-    fn before(&self, sources: &[Source<'_>], patience: Patience) {
-        let all_steps = sources.iter().all(|source| source.port.operator == Operator::S);
-        if patience == Patience::Forever && all_steps {
+    fn before(&self, sources: &[Source<'_>], patience: Patience) -> Result<()> {
+        let all_steps = || sources.iter().all(|source| source.port.operator == Operator::S);
+        if self.counts_steps && patience == Patience::Forever && all_steps() {
             for source in sources {
                 let end = (source.number, source.slot.unwrap_or(0));
-                self.pass_steps(Operator::S, source.port.timeline, end);
+                self.pass_steps(Operator::S, source.port.timeline, end)?;
             }
         }
+        Ok(())
     }
 
     /// Waits until each of the ends has a message or is closed. Where the use lies to which they belong if all have one,
     /// `None` if all are closed. The messages are put back. Where the sender counts the slots,
     /// the message for the first one says how many there are, and the others join the ends.
-    fn all_or_none<'a>(&'a self, sources: &mut Vec<Source<'a>>) -> Result<Option<Here>> {
+    fn all_or_none<'a>(&'a self, sources: &mut Vec<Source<'a>>, held: &mut Held<'_>) -> Result<Option<Here>> {
         let (mut here, mut closed) = (Here::default(), Vec::new());
         let mut next = 0;
         while let Some(&source) = sources.get(next) {
             next += 1;
-            match self.await_message(&source, Patience::Forever, &Here::default()) {
+            let state = source.state(held);
+            match self.await_message(&source, state, Patience::Forever, &Here::default()) {
                 Ok((slot, message)) => {
                     here.include(&message);
                     if slot == 0 {
                         let others = 1..message.slots.unwrap_or(1);
                         sources.extend(others.map(|slot| Source { slot: Some(slot), ..source }));
                     }
-                    source.inlet.lock().put_back(slot, message);
+                    state.put_back(slot, message);
                 }
                 Err(error) if error.kind == Kind::PortClosed => closed.push(source.inlet.end.label.as_str()),
                 Err(error) => return Err(error),
@@ -334,18 +359,15 @@ impl Inner {
     }
 
     /// The overlay of the use that begins: what `muscle_settings_in` brings, and what came with the F_INIT messages.
-    fn merge_overlays(&self, sources: &[Source<'_>]) -> Result<Overlay> {
+    fn merge_overlays(&self, sources: &[Source<'_>], held: &mut Held<'_>) -> Result<Overlay> {
         let mut merged: BTreeMap<String, (Setting, String)> = BTreeMap::new();
         for source in sources {
-            let mut state = source.inlet.lock();
-            let slot = source.slot.unwrap_or(0);
-            let Some(message) = state.stash.get(&slot).and_then(|queue| queue.front()) else {
-                continue;
-            };
+            let (state, slot) = (source.state(held), source.slot.unwrap_or(0));
+            let Some(message) = state.stashed(slot) else { continue };
             let mut overlay = message.settings.as_deref().cloned().unwrap_or_default();
             if source.port.name == SETTINGS_IN {
                 overlay.extend(settings_of(message)?);
-                state.stash.get_mut(&slot).and_then(|queue| queue.pop_front());
+                state.unstash(Some(slot));
             }
             let from = source.inlet.end.other();
             for (name, value) in overlay {
@@ -365,28 +387,43 @@ impl Inner {
         Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
     }
 
-    fn await_message(&self, source: &Source<'_>, patience: Patience, here: &Here) -> Result<(u32, Message)> {
-        if self.light.is_none()
-            && let Some(found) = self.poll(source, here)?
-        {
-            return Ok(found);
+    fn await_message(
+        &self,
+        source: &Source<'_>,
+        state: &mut InletState,
+        patience: Patience,
+        here: &Here,
+    ) -> Result<(u32, Message)> {
+        let Source { port, inlet, slot, .. } = *source;
+        let carrier = inlet.end.carrier.get().map(AsRef::as_ref);
+        // What needs no choice, no filter and no slot of its own need not wait in the inbox.
+        let direct = (!port.resizable && inlet.end.chain.is_empty()).then_some(&*inlet.inbox);
+        if self.light.is_none() {
+            if let Some(found) = self.poll(source, state, here)? {
+                return Ok(found);
+            }
+            if let (Some(carrier), Some(inbox)) = (carrier, direct)
+                && let Some(arrived) = self.glance(&inlet.end, carrier, inbox)
+            {
+                return Ok((slot.unwrap_or(0), self.unpack(inlet, state, arrived)?));
+            }
         }
         let start = (self.trace.clock(), self.trace.start_of_wait());
-        let carrier = source.inlet.end.carrier.get().map(AsRef::as_ref);
-        let Source { port, inlet, slot, .. } = *source;
-        // What needs no choice, no filter and no slot of its own need not wait in the inbox.
-        let direct = !port.resizable && inlet.end.chain.is_empty();
         let outcome = self.wait_directly(
             Some(inlet.end.conduit),
             patience.deadline(),
             carrier,
-            direct.then_some(&*inlet.inbox),
+            direct,
             || vec![source.wait_on(self)],
-            || self.poll(source, here),
-            |arrived| Ok((slot.unwrap_or(0), self.unpack(inlet, &mut inlet.lock(), arrived)?)),
+            || Ok(self.poll(source, state, here)?.map(|(slot, message)| Found::Taken(slot, message))),
+            |arrived| Ok(Found::Arrived(arrived)),
         );
         match outcome {
-            Ok((slot, message)) => {
+            Ok(found) => {
+                let (slot, message) = match found {
+                    Found::Taken(slot, message) => (slot, message),
+                    Found::Arrived(arrived) => (slot.unwrap_or(0), self.unpack(inlet, state, arrived)?),
+                };
                 self.waited(source, slot, start, &message);
                 Ok((slot, message))
             }
@@ -402,6 +439,18 @@ impl Inner {
                 Err(error)
             }
         }
+    }
+
+    /// Looks for the next message of an inbox, which is empty, for a moment: most waits are shorter than what goes with
+    /// a longer one. Of these one in so many is timed, and stands for the others.
+    fn glance(&self, end: &End, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
+        if self.trace.on {
+            return None;
+        }
+        let start = (!self.trace.off && end.meter.is_sample()).then(Instant::now);
+        let arrived = self.bell.glance(carrier, inbox)?;
+        start.inspect(|start| end.meter.waited(start.elapsed() * SAMPLE));
+        Some(arrived)
     }
 
     /// Counts a wait that a message has ended.
@@ -440,17 +489,26 @@ impl Inner {
 
     /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
     /// choose.
-    fn poll(&self, source: &Source<'_>, here: &Here) -> Result<Option<(u32, Message)>> {
+    fn poll(
+        &self,
+        source: &Source<'_>,
+        state: &mut InletState,
+        here: &Here,
+    ) -> Result<Option<(u32, Message)>> {
         if let Some(carrier) = source.inlet.end.carrier.get() {
             carrier.look();
         }
-        self.poll_inbox(source, here)
+        self.poll_inbox(source, state, here)
     }
 
     /// As [`Inner::poll`], of what has been taken in already.
-    fn poll_inbox(&self, source: &Source<'_>, here: &Here) -> Result<Option<(u32, Message)>> {
+    fn poll_inbox(
+        &self,
+        source: &Source<'_>,
+        state: &mut InletState,
+        here: &Here,
+    ) -> Result<Option<(u32, Message)>> {
         let Source { port, inlet, slot, .. } = *source;
-        let mut state = inlet.lock();
         let found = |slot: u32, message: Message| {
             if let Some(slots) = message.slots {
                 port.set_slots(slots);
@@ -461,12 +519,12 @@ impl Inner {
             return found(slot, message);
         }
         if source.follows() {
-            let message = self.poll_following(inlet, &mut state, here)?;
+            let message = self.poll_following(inlet, state, here)?;
             return Ok(message.map(|message| (slot.unwrap_or(0), message)));
         }
         while let Some(arrived) = inlet.take() {
             let counted = arrived.meta.slot.filter(|_| port.resizable);
-            let mut message = self.unpack(inlet, &mut state, arrived)?;
+            let mut message = self.unpack(inlet, state, arrived)?;
             let for_slot = match counted {
                 Some((for_slot, slots)) => {
                     message.slots = Some(slots);
@@ -477,7 +535,7 @@ impl Inner {
             if slot.is_none_or(|slot| slot == for_slot) {
                 return found(for_slot, message);
             }
-            state.stash.entry(for_slot).or_default().push_back(message);
+            state.stash(for_slot, message);
         }
         if inlet.inbox.exhausted() {
             let text = format!(
@@ -496,35 +554,41 @@ impl Inner {
 
     /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay.
     pub(super) fn unpack(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
-        let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
-        let Arrived { head, meta, body } = arrived;
+        let iteration = match arrived.meta.iteration {
+            None => Iteration::default(),
+            Some(_) => iteration_of(&arrived).outer(inlet.end.chain.lasts),
+        };
+        let Arrived { head, mut meta, mut body } = arrived;
         let End { meter, chain, .. } = &inlet.end;
         meter.count(body.len() as u64, 0);
-        if let Some(definition) = &meta.definition {
-            let overlay = decode_overlay(definition)
-                .map_err(|error| Error::new(Kind::TypeMismatch, error.to_string()))?;
-            state.overlay = (meta.overlay, Arc::new(overlay));
+        let mut settings = None;
+        if meta.overlay != 0 {
+            if let Some(definition) = &meta.definition {
+                let overlay = decode_overlay(definition)
+                    .map_err(|error| Error::new(Kind::TypeMismatch, error.to_string()))?;
+                state.overlay = Some((meta.overlay, Arc::new(overlay)));
+            }
+            let known = state.overlay.as_ref().filter(|(number, _)| *number == meta.overlay);
+            settings = known.map(|(_, overlay)| overlay.clone());
         }
-        let settings =
-            (meta.overlay != 0 && meta.overlay == state.overlay.0).then(|| state.overlay.1.clone());
-        let mut mapped = Mapped {
-            content: meta.content.clone(),
-            body: decode(body, &meta.codings)?,
-            timestamp: head.timestamp,
-            next_timestamp: head.next_timestamp,
-        };
+        let (mut timestamp, mut next_timestamp) = (head.timestamp, head.next_timestamp);
+        if !meta.codings.is_empty() {
+            body = decode(body, &meta.codings)?;
+        }
         if !chain.is_empty() {
-            (mapped, _) = inlet.end.filter("from", mapped)?;
+            let mapped = Mapped { content: meta.content.clone(), body, timestamp, next_timestamp };
+            let (mapped, _) = inlet.end.filter("from", mapped)?;
+            meta = Arc::new(Meta { content: mapped.content, ..Meta::default() });
+            (body, timestamp, next_timestamp) = (mapped.body, mapped.timestamp, mapped.next_timestamp);
         }
-        let Mapped { content, body, timestamp, next_timestamp } = mapped;
         let number = head.sequence;
-        Ok(Message { timestamp, next_timestamp, content, settings, number, slots: None, iteration, body })
+        Ok(Message { timestamp, next_timestamp, meta, settings, number, slots: None, iteration, body })
     }
 }
 
 /// The settings that a message on `muscle_settings_in` carries: a map from names to values.
 fn settings_of(message: &Message) -> Result<Overlay> {
-    if message.content == Content::Nil {
+    if *message.content() == Content::Nil {
         return Ok(Overlay::new());
     }
     overlay_of(&message.structure()?).map_err(|why| {

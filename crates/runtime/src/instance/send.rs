@@ -15,12 +15,10 @@ use titin_wire::settings::{Overlay, encode_overlay};
 use super::{Inner, Instance, PortId, event};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
-use crate::port::{End, Outlet, Port};
+use crate::port::{End, Outlet, OutletState, Port, PortState};
+use crate::profile::SAMPLE;
 use crate::sel::Call;
 use crate::{Error, Kind, Loan, Payload, Result};
-
-/// One call in so many is timed: a clock costs a tenth of a small message.
-const SAMPLE: u64 = 64;
 
 /// The most that an overlay may take of a message's metadata.
 const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
@@ -55,7 +53,7 @@ impl Instance {
             );
             return Err(Error::new(Kind::CallOrder, text));
         }
-        let _busy = port.enter()?;
+        let mut state = port.enter()?;
         let (place, slot) = port.find(slot)?;
         payload.check()?;
         if let Some(next) = next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
@@ -63,12 +61,12 @@ impl Instance {
                 format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        if let Some(halfway) = inner.light.as_ref().and_then(|_| port.halfway(slot)) {
-            return inner.send_along_all(port, &port.outlets[place], payload, halfway);
+        if let Some(halfway) = state.sending.take_if(|sending| sending.slot == slot) {
+            return inner.send_along_all(port, &port.outlets[place], &mut state, payload, *halfway);
         }
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
         if operator == Operator::OI {
-            inner.pass_steps(operator, timeline, end);
+            inner.pass_steps(operator, timeline, end)?;
         }
         let mut cycle = inner.cycle();
         let counted = inner.counts_steps;
@@ -78,7 +76,7 @@ impl Instance {
             .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)))?;
         drop(cycle);
         if operator == Operator::OF {
-            inner.end_steps();
+            inner.end_steps()?;
         }
         inner.at(timestamp);
 
@@ -97,9 +95,10 @@ impl Instance {
             overlay,
             copy: payload.lent.clone(),
             done: 0,
-            way: Way::default(),
+            mapped: None,
+            lost: false,
         };
-        inner.send_along_all(port, outlets, payload, sending)
+        inner.send_along_all(port, outlets, &mut state, payload, sending)
     }
 }
 
@@ -145,27 +144,14 @@ pub(crate) struct Sending {
     copy: Option<Arc<Buffer>>,
     /// How many of the conduits have had it.
     done: usize,
-    way: Way,
+    /// What the filters before the wire have made of it for the next conduit, if the call was pending there.
+    mapped: Option<Box<(Arc<Buffer>, Meta, Stamps)>>,
+    /// The link of that conduit is gone, and the reason is not known yet.
+    lost: bool,
 }
 
 /// The timestamp and the next one.
 type Stamps = (f64, Option<f64>);
-
-/// How far a message has come on the conduit that a light instance's call was about when it was pending.
-#[derive(Default)]
-struct Way {
-    /// What the filters before the wire have made of it.
-    mapped: Option<(Arc<Buffer>, Meta, Stamps)>,
-    /// The link is gone, and the reason is not known yet.
-    lost: bool,
-}
-
-impl Port {
-    /// The send by this slot that was pending, and goes on now.
-    fn halfway(&self, slot: u32) -> Option<Sending> {
-        self.sending.lock().expect("never poisoned").take_if(|sending| sending.slot == slot).map(|it| *it)
-    }
-}
 
 impl Inner {
     /// An overlay with its number, by which receivers know it once they have seen it.
@@ -195,38 +181,70 @@ impl Inner {
         &self,
         port: &Port,
         outlets: &[Outlet],
+        state: &mut PortState,
         payload: &Payload<'_>,
-        mut message: Sending,
+        message: Sending,
     ) -> Result<()> {
         // Of two threads that send at once one may not be counted: it is a sample.
         let turn = self.sends.load(Ordering::Relaxed);
         self.sends.store(turn.wrapping_add(1), Ordering::Relaxed);
-        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let times = match turn {
             _ if self.trace.off => None,
             _ if self.trace.on => Some(1),
-            ..SAMPLE => Some(1),
-            turn if turn.is_multiple_of(SAMPLE) => Some(SAMPLE),
+            turn if turn < SAMPLE.into() => Some(1),
+            turn if turn.is_multiple_of(SAMPLE.into()) => Some(SAMPLE.into()),
             _ => None,
         };
+        if let Some(times) = times {
+            return self.send_timed(port, outlets, state, payload, message, times);
+        }
+        self.send_each(port, outlets, state, payload, message, |_, _| ())
+    }
+
+    /// Sends along all conduits, and counts how long that takes; the time stands for so many.
+    fn send_timed(
+        &self,
+        port: &Port,
+        outlets: &[Outlet],
+        state: &mut PortState,
+        payload: &Payload<'_>,
+        message: Sending,
+        times: u64,
+    ) -> Result<()> {
+        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
-        let clock = times.map(|times| (Instant::now(), self.trace.now(), waited(), times));
+        let (start, began, before) = (Instant::now(), self.trace.now(), waited());
+        let (slot, timestamp) = (message.slot, message.timestamp);
+        self.send_each(port, outlets, state, payload, message, |outlet, sent| {
+            if self.trace.on {
+                let now = self.trace.now();
+                self.row(traced("SEND", port, slot, &outlet.end, began, now, sent, timestamp));
+            }
+        })?;
+        self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
+        Ok(())
+    }
+
+    fn send_each(
+        &self,
+        port: &Port,
+        outlets: &[Outlet],
+        state: &mut PortState,
+        payload: &Payload<'_>,
+        mut message: Sending,
+        then: impl Fn(&Outlet, (u64, u64)),
+    ) -> Result<()> {
         while let Some(outlet) = outlets.get(message.done) {
-            let sent = match self.send_along(port, outlet, payload, &mut message) {
+            let known = &mut state.outlets[outlet.number];
+            let sent = match self.send_along(port, outlet, known, payload, &mut message) {
                 Err(error) if error.is_pending() => {
-                    *port.sending.lock().expect("never poisoned") = Some(Box::new(message));
+                    state.sending = Some(Box::new(message));
                     return Err(error);
                 }
                 outcome => outcome?,
             };
             message.done += 1;
-            if let Some((_, start, ..)) = clock.filter(|_| self.trace.on) {
-                let (slot, timestamp) = (message.slot, message.timestamp);
-                self.row(traced("SEND", port, slot, &outlet.end, start, self.trace.now(), sent, timestamp));
-            }
-        }
-        if let Some((start, _, before, times)) = clock {
-            self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
+            then(outlet, sent);
         }
         Ok(())
     }
@@ -271,15 +289,40 @@ impl Inner {
         &self,
         port: &Port,
         outlet: &Outlet,
+        state: &mut OutletState,
         payload: &Payload<'_>,
         message: &mut Sending,
     ) -> Result<(u64, u64)> {
-        if message.way.lost {
+        if message.lost {
             return self.explained(outlet, message);
         }
         let Some(carrier) = self.carrier(outlet)? else { return self.refuse(outlet) };
+        // Most messages say nothing but what their data are.
+        let bare = message.overlay.is_none() && !port.resizable && !self.counts_steps;
+        if !bare || !outlet.end.chain.is_empty() {
+            return self.send_dressed(port, outlet, state, carrier, payload, message);
+        }
+        let Some(sequence) = self.claim(outlet, payload.length())? else { return self.refuse(outlet) };
+        let head = head(outlet, sequence, (message.timestamp, message.next_timestamp));
+        let outgoing = Outgoing::new(head, state.plain(payload), &payload.parts);
+        message.copy.iter().for_each(|copy| outgoing.share(copy.clone()));
+        let sent = self.hand_over(outlet, carrier, &outgoing, message)?;
+        message.copy = outgoing.into_copy();
+        Ok(sent)
+    }
+
+    /// Sends a message along one conduit that goes through filters, or has more to say.
+    fn send_dressed(
+        &self,
+        port: &Port,
+        outlet: &Outlet,
+        state: &mut OutletState,
+        carrier: &dyn Carrier,
+        payload: &Payload<'_>,
+        message: &mut Sending,
+    ) -> Result<(u64, u64)> {
         let mut meta = Meta {
-            content: payload.content.clone(),
+            content: payload.content(),
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.as_ref().map_or(0, |(number, _)| *number),
             iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
@@ -288,8 +331,9 @@ impl Inner {
         let mut stamps = (message.timestamp, message.next_timestamp);
         let mapped = if outlet.end.chain.is_empty() {
             None
-        } else if let Some((body, mapped, at)) = message.way.mapped.take() {
-            (meta, stamps) = (mapped, at);
+        } else if let Some(halfway) = message.mapped.take() {
+            let body;
+            (body, meta, stamps) = *halfway;
             Some(body)
         } else {
             Some(self.map(outlet, payload, message, &mut meta, &mut stamps)?)
@@ -309,7 +353,7 @@ impl Inner {
             Some(_) => outlet.window.claim_place(),
             None => self.claim(outlet, length).inspect_err(|error| {
                 if let Some(body) = mapped.clone().filter(|_| error.is_pending()) {
-                    message.way.mapped = Some((body, meta.clone(), stamps));
+                    message.mapped = Some(Box::new((body, meta.clone(), stamps)));
                 }
             })?,
         };
@@ -317,39 +361,50 @@ impl Inner {
         if outlet.end.chain.chooses() {
             outlet.note(&message.iteration, sequence);
         }
-
         if let Some((number, overlay)) = &message.overlay {
-            let mut told = outlet.told.lock().expect("never poisoned");
             // Behind `last` a message may be dropped for a later one, and with it what only it has told.
-            if told.0 != *number || outlet.end.chain.lasts > 0 {
+            if state.told != *number || outlet.end.chain.lasts > 0 {
                 meta.definition = Some(encode_overlay(overlay));
-                *told = (*number, overlay.clone());
+                state.told = *number;
             }
         }
+        let meta = Arc::new(meta);
         let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, parts);
-        if let Some(copy) = mapped.as_ref().or(message.copy.as_ref()) {
-            outgoing.share(copy.clone());
+        let copy = mapped.as_ref().or(message.copy.as_ref());
+        copy.into_iter().for_each(|copy| outgoing.share(copy.clone()));
+        let sent = self.hand_over(outlet, carrier, &outgoing, message)?;
+        if mapped.is_none() {
+            message.copy = outgoing.into_copy();
         }
-        match carrier.send(&outgoing) {
+        Ok(sent)
+    }
+
+    /// Hands a message to its carrier; its number and size.
+    fn hand_over(
+        &self,
+        outlet: &Outlet,
+        carrier: &dyn Carrier,
+        outgoing: &Outgoing<'_>,
+        message: &mut Sending,
+    ) -> Result<(u64, u64)> {
+        let length = outgoing.length();
+        match carrier.send(outgoing) {
             Ok(sent) => {
                 outlet.end.meter.count(length, sent.copied);
                 if sent.copied > 0 && self.process.exchange.ran_out() {
                     self.ran_out(length);
                 }
+                Ok((outgoing.head.sequence, length))
             }
             Err(why) if why.is_of_message() => {
                 // The conduit lacks a message now, so there is no going on.
                 let kind = if matches!(why, Lost::NoMemory(_)) { Kind::NoMemory } else { Kind::Usage };
                 let error = Error::new(kind, format!("{}: port '{}': {why}", self.name, outlet.end.label));
                 self.fail(&error);
-                return Err(error);
+                Err(error)
             }
-            Err(_) => return self.explained(outlet, message),
+            Err(_) => self.explained(outlet, message),
         }
-        if mapped.is_none() {
-            message.copy = outgoing.copied();
-        }
-        Ok((sequence, length))
     }
 
     /// There was no shared memory for a message, which went by a socket. Said once.
@@ -366,7 +421,7 @@ impl Inner {
 
     /// The link is gone. The manager says why, unless the receiver had finished.
     fn explained(&self, outlet: &Outlet, message: &mut Sending) -> Result<(u64, u64)> {
-        message.way.lost = true;
+        message.lost = true;
         let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
         self.wait(Some(outlet.end.conduit), None, None, on, || {
             match self.process.finished(&outlet.end.peer) {
@@ -374,7 +429,7 @@ impl Inner {
                 false => self.reachable(&outlet.end).map(|()| None),
             }
         })?;
-        message.way.lost = false;
+        message.lost = false;
         self.refuse(outlet)
     }
 
@@ -395,7 +450,7 @@ impl Inner {
             }
         };
         let mapped = Mapped {
-            content: payload.content.clone(),
+            content: payload.content(),
             body,
             timestamp: message.timestamp,
             next_timestamp: message.next_timestamp,

@@ -160,7 +160,7 @@ fn last_repeat_and_pad_follow_steps() {
                     assert_eq!(first(&last), 999.0);
                     instance.receive(instance.port("end")?, None, Patience::Forever)?;
                     let note = instance.receive(instance.port("note")?, None, Patience::Forever)?;
-                    assert_eq!(note.content, Content::Nil);
+                    assert_eq!(*note.content(), Content::Nil);
                 }
                 assert_eq!(uses, 1);
                 Ok(())

@@ -139,10 +139,15 @@ impl Inbound {
                     return Err(Malformed::new("ring", "an entry of lengths that no entry has").into());
                 }
                 let meta = self.meta(entry, &header, &head, meta_length, total)?;
-                let mut filling = Filling::new(total)?;
-                self.ring.copy(entry, meta_length, filling.rest())?;
-                filling.advance(body_length);
-                let message = Message { head, meta, body: Arc::new(filling.finish()) };
+                let body = if body_length == 0 {
+                    Buffer::empty()
+                } else {
+                    let mut filling = Filling::new(total)?;
+                    self.ring.copy(entry, meta_length, filling.rest())?;
+                    filling.advance(body_length);
+                    Arc::new(filling.finish())
+                };
+                let message = Message { head, meta, body };
                 return Ok(Next::Entry(Received::Message(message), ring::size(meta_length, body_length)));
             }
             Frame::Placed { head, meta, slot, total } => {

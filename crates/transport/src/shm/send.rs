@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io::IoSlice;
+use std::sync::{Arc, MutexGuard};
 
 use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
@@ -18,7 +19,7 @@ pub(super) struct Outbound {
     /// What the ring did not take, in its order.
     kept: VecDeque<Kept>,
     /// The metadata that were last sent on each conduit.
-    metas: FxHashMap<ConduitId, Meta>,
+    metas: FxHashMap<ConduitId, Arc<Meta>>,
     /// First slots of the segments that the peer was handed.
     handed: HashSet<usize>,
     /// Where in the ring the last message of a conduit ends whose messages take the place of those before them.
@@ -110,7 +111,8 @@ impl Channel {
             return self.put_elsewhere(message);
         }
         let mut outbound = self.outbound.lock().expect(POISONED);
-        let same = outbound.metas.get(&message.head.conduit).is_some_and(|last| last == message.meta);
+        let last = outbound.metas.get(&message.head.conduit);
+        let same = last == Some(message.meta);
         let mut meta = Vec::new();
         if !same {
             meta = message.meta.encode();
@@ -177,7 +179,7 @@ impl Channel {
     }
 
     /// Wakes those who sleep at the other end, and has its reactor look if the ring is full.
-    fn wake(&self, mut outbound: std::sync::MutexGuard<'_, Outbound>) {
+    fn wake(&self, mut outbound: MutexGuard<'_, Outbound>) {
         let stuck = outbound.is_stuck();
         let sleepers = outbound.ring.sleepers();
         drop(outbound);
@@ -190,18 +192,14 @@ impl Channel {
     }
 
     /// The message's payload in a slot: the one where it lies, or a copy. `None` if there is none to be had.
-    fn place(
-        &self,
-        message: &Outgoing<'_>,
-        sent: &mut Sent,
-    ) -> Result<Option<std::sync::Arc<crate::Buffer>>, Lost> {
+    fn place(&self, message: &Outgoing<'_>, sent: &mut Sent) -> Result<Option<Arc<crate::Buffer>>, Lost> {
         let ours = |body: &crate::Buffer| body.placed().is_some_and(|slot| slot.is_of(&self.pool));
         if let Some(body) = message.copied().filter(|body| ours(body)) {
             return Ok(Some(body));
         }
         let Some(body) = crate::Buffer::gather_in(&self.pool, message.parts) else { return Ok(None) };
         sent.copied += message.length();
-        let body = std::sync::Arc::new(body);
+        let body = Arc::new(body);
         message.share(body.clone());
         Ok(Some(body))
     }
@@ -217,7 +215,7 @@ impl Channel {
         Ok(sent)
     }
 
-    fn hand_over(&self, segment: &std::sync::Arc<super::pool::Segment>) {
+    fn hand_over(&self, segment: &Arc<super::pool::Segment>) {
         let Some(link) = self.link.upgrade() else { return };
         let (first, size, count) = (segment.first as u64, segment.size as u64, segment.count as u64);
         link.tell_frame(&Frame::Segment { first, size, count }, Some(segment.clone()));
