@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use titin_runtime::{Error, Instance, Kind, PortId, Ready, Result};
 
 use crate::error::{OK, c_text, caught, keep, null};
+use crate::receive::Chosen;
 use crate::text::Text;
 use crate::value::Value;
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) instance: Instance,
     /// The list of an instance that does not wait, and its number there.
     pub(crate) ready: Option<(Arc<Ready>, u64)>,
+    /// What the last call on several ports was given.
+    chosen: Mutex<Option<Arc<Chosen>>>,
     sticky: bool,
     stuck: Mutex<Option<Error>>,
     /// Whether there may be one: calls look at this first.
@@ -45,7 +48,12 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(instance: Instance, ready: Option<(Arc<Ready>, u64)>, sticky: bool) -> Self {
-        Shared { instance, ready, sticky, stuck: Mutex::default(), is_stuck: AtomicBool::new(false) }
+        let (chosen, stuck) = (Mutex::default(), Mutex::default());
+        Shared { instance, ready, chosen, sticky, stuck, is_stuck: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn chosen(&self) -> MutexGuard<'_, Option<Arc<Chosen>>> {
+        self.chosen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub(crate) fn stuck(&self) -> MutexGuard<'_, Option<Error>> {

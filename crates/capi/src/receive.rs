@@ -1,9 +1,10 @@
 //! Receiving.
 
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Result};
+use titin_runtime::{Choice, Error, PortId, Result};
 
 use crate::array::Arguments;
 use crate::error::{keep, usage};
@@ -90,32 +91,68 @@ unsafe extern "C" fn titin_receive_any(
         input::preset(slot, -1);
     }
     // SAFETY: as the caller promises.
-    let found = unsafe { input::list(ports, count, "ports") }.and_then(|ports| {
-        // SAFETY: as the caller promises.
-        let ports: Vec<&Port> = ports.iter().map(|handle| unsafe { port(*handle) }).collect::<Result<_>>()?;
-        (!ports.is_empty()).then_some(ports).ok_or_else(|| usage("receive_any was given no port"))
-    });
-    let ports = match found {
-        Ok(ports) => ports,
+    let found = unsafe { input::list(ports, count, "ports") }
+        .and_then(|ports| ports.first().map(|first| (ports, *first)).ok_or_else(no_port));
+    let (ports, first) = match found {
+        Ok(found) => found,
         Err(error) => return keep(error),
     };
     // SAFETY: as the caller promises.
     unsafe {
-        receive((&raw const *ports[0]).cast_mut(), out, |first| {
+        receive(first.cast_mut(), out, |first| {
             let index = input::out(index, "the port's place")?;
             let slot = input::out(slot, "the slot")?;
-            if ports.iter().any(|port| !Arc::ptr_eq(&port.shared, &first.shared)) {
-                return Err(usage("receive_any was given ports of several instances"));
-            }
-            let ids: Vec<_> = ports.iter().map(|port| port.id).collect();
+            let chosen = chosen(first, ports)?;
             let instance = &first.shared.instance;
-            let (id, number, message) = instance.receive_any(&ids, input::patience(timeout)?)?;
-            let place = ids.iter().position(|other| *other == id).unwrap_or(0);
+            let (id, number, message) = instance.receive_from(&chosen.choice, input::patience(timeout)?)?;
+            let (place, vector) = chosen.places[&id];
+            // The port is one of those that were looked at when they were chosen.
+            let port = port(ports[place])?;
             *index = place as c_int;
-            *slot = input::slot_number(instance.info(id).vector.then_some(number));
-            Ok(Some((ports[place].name.clone(), message)))
+            *slot = input::slot_number(vector.then_some(number));
+            Ok(Some((port.name.clone(), message)))
         })
     }
+}
+
+/// Ports that a program receives from any of, again and again.
+pub(crate) struct Chosen {
+    /// Where the program's list had them.
+    handles: Vec<usize>,
+    choice: Choice,
+    /// Where in that list a port is, and whether it has slots.
+    places: HashMap<PortId, (usize, bool)>,
+}
+
+/// What stands for these ports: what was made for the last call, if that was given the same.
+///
+/// # Safety
+/// All are NULL or ports.
+unsafe fn chosen(first: &Port, handles: &[*const Port]) -> Result<Arc<Chosen>> {
+    let mut last = first.shared.chosen();
+    let same = |chosen: &&Arc<Chosen>| {
+        // SAFETY: a pointer is as long as its number, and any number may be looked at.
+        chosen.handles
+            == unsafe { std::slice::from_raw_parts(handles.as_ptr().cast::<usize>(), handles.len()) }
+    };
+    if let Some(chosen) = last.as_ref().filter(same) {
+        return Ok(chosen.clone());
+    }
+    // SAFETY: as the caller promises.
+    let ports: Vec<&Port> = handles.iter().map(|handle| unsafe { port(*handle) }).collect::<Result<_>>()?;
+    if ports.iter().any(|port| !Arc::ptr_eq(&port.shared, &first.shared)) {
+        return Err(usage("receive_any was given ports of several instances"));
+    }
+    let ids: Vec<_> = ports.iter().map(|port| port.id).collect();
+    let choice = first.shared.instance.choice(&ids)?;
+    let vector = |id| first.shared.instance.info(id).vector;
+    let places = ids.into_iter().enumerate().map(|(place, id)| (id, (place, vector(id)))).collect();
+    let handles = handles.iter().map(|handle| handle.addr()).collect();
+    Ok(last.insert(Arc::new(Chosen { handles, choice, places })).clone())
+}
+
+fn no_port() -> Error {
+    usage("receive_any was given no port")
 }
 
 /// # Safety

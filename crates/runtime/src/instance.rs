@@ -1,5 +1,6 @@
 //! An instance: what a program holds while it takes part in a run.
 
+mod any;
 mod choose;
 mod close;
 mod open;
@@ -25,6 +26,7 @@ use crate::profile::{Region, Trace};
 use crate::sel::Loop;
 use crate::{Error, Kind, PortInfo, Result, SettingValue};
 
+pub use any::Choice;
 pub use open::Opening;
 pub use receive::Patience;
 pub(crate) use report::event;
@@ -83,6 +85,10 @@ pub(crate) struct Inner {
     carriers: Mutex<Vec<Arc<dyn Carrier>>>,
     /// Calls that choose between ports, which take turns.
     pub(crate) turn: AtomicUsize,
+    /// What the last of them chose from.
+    choice: Mutex<Option<Choice>>,
+    /// Whose list the inboxes were put on last.
+    listed: AtomicU64,
     sending: AtomicU64,
     over: AtomicBool,
     first_error: Mutex<Option<Error>>,

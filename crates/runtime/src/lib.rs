@@ -40,7 +40,7 @@ mod wait;
 
 pub use error::{Error, Kind, Result};
 pub use filter::{Function, Functions, Mapped};
-pub use instance::{Instance, Opening, Patience, PortId};
+pub use instance::{Choice, Instance, Opening, Patience, PortId};
 pub use light::Ready;
 pub use message::{Lent, Loan, Message, Payload};
 pub use options::Options;

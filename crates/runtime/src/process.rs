@@ -342,10 +342,15 @@ impl Process {
         self.lock().finished.contains(instance)
     }
 
+    /// Whether there is an instance that cannot be reached.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
     /// Why an instance cannot be reached, once it is sure that nobody explains it better.
     pub(crate) fn unreachable(&self, instance: &str) -> Option<Lost> {
         // Every look for a message that is not there comes by here.
-        if !self.given_up.load(Ordering::Acquire) {
+        if !self.has_given_up() {
             return None;
         }
         let state = self.lock();

@@ -8,7 +8,7 @@ use titin_wire::frame::{Ack, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use crate::{Buffer, Carrier, Doorbell};
+use crate::{Arrivals, Buffer, Carrier, Doorbell};
 
 /// A message that has arrived whole.
 #[derive(Debug, Clone)]
@@ -53,6 +53,25 @@ struct Attached {
     carrier: Arc<dyn Carrier>,
 }
 
+/// What an inbox had that was found on its list.
+#[derive(Debug)]
+pub enum Listed {
+    /// A message, which is taken.
+    Message(Message),
+    /// Nothing any more.
+    Nothing,
+    /// Nothing, and nothing will come. This is found once.
+    Over,
+}
+
+/// Where an inbox puts its number when it has something.
+struct List {
+    arrivals: Arc<Arrivals>,
+    number: u32,
+    /// Whether it stands there.
+    on: bool,
+}
+
 #[derive(Default)]
 struct State {
     queue: VecDeque<Message>,
@@ -65,6 +84,8 @@ struct State {
     options: InboxOptions,
     /// Whether there is somebody to answer by.
     attached: bool,
+    /// For a call that takes from any of several.
+    list: Option<List>,
 }
 
 impl Inbox {
@@ -116,6 +137,7 @@ impl Inbox {
             state.supersede(0);
         }
         self.stirred.store(!state.queue.is_empty(), Ordering::Release);
+        state.enlist();
         let answer = state.answer(false);
         drop(state);
         self.tell(answer);
@@ -138,6 +160,7 @@ impl Inbox {
         }
         state.ack.ended = true;
         self.stirred.store(true, Ordering::Release);
+        state.enlist();
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
@@ -162,7 +185,10 @@ impl Inbox {
         if !self.stirred() {
             return None;
         }
-        let mut state = self.lock();
+        self.pop(self.lock())
+    }
+
+    fn pop(&self, mut state: MutexGuard<'_, State>) -> Option<Message> {
         let message = state.queue.pop_front()?;
         self.stirred.store(state.ack.ended || !state.queue.is_empty(), Ordering::Relaxed);
         state.ack.consumed = message.head.sequence + 1;
@@ -171,6 +197,30 @@ impl Inbox {
         drop(state);
         self.tell(answer);
         Some(message)
+    }
+
+    /// Has the inbox put this number on a list whenever something comes, in place of another list if it had one; at once
+    /// if something is there.
+    pub fn list(&self, arrivals: &Arc<Arrivals>, number: u32) {
+        let mut state = self.lock();
+        state.list = Some(List { arrivals: arrivals.clone(), number, on: false });
+        state.enlist();
+    }
+
+    /// Takes the oldest message of an inbox that was found on its list. If it has more its number is put there again,
+    /// behind the others.
+    pub fn take_listed(&self) -> Listed {
+        let mut state = self.lock();
+        if let Some(list) = &mut state.list {
+            list.on = false;
+        }
+        match (state.queue.len(), state.ack.ended) {
+            (0, true) => return Listed::Over,
+            (0, false) => return Listed::Nothing,
+            (1, false) => {}
+            _ => state.enlist(),
+        }
+        self.pop(state).map_or(Listed::Nothing, Listed::Message)
     }
 
     /// Counts a message as taken that is handed to the program as it arrives; false if others wait before it, or it is not
@@ -278,6 +328,15 @@ impl Inbox {
 }
 
 impl State {
+    /// Puts the inbox on its list if it has one, and has something.
+    fn enlist(&mut self) {
+        let stirred = self.ack.ended || !self.queue.is_empty();
+        if let Some(list) = self.list.as_mut().filter(|list| stirred && !list.on) {
+            list.on = true;
+            list.arrivals.push(list.number);
+        }
+    }
+
     /// Drops what waits of the messages from this number on. Nothing counts as consumed while earlier ones wait.
     fn supersede(&mut self, first: u64) {
         let kept = self.queue.partition_point(|message| message.head.sequence < first);
@@ -301,5 +360,62 @@ impl State {
         }
         self.told = self.ack;
         Some(self.ack)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(sequence: u64) -> Message {
+        let head = Head {
+            conduit: ConduitId(1),
+            source: 0,
+            destination: 0,
+            tag: 0,
+            sequence,
+            timestamp: 0.0,
+            next_timestamp: None,
+        };
+        Message { head, meta: Arc::default(), body: Arc::default() }
+    }
+
+    fn taken(inbox: &Inbox) -> Option<u64> {
+        match inbox.take_listed() {
+            Listed::Message(message) => Some(message.head.sequence),
+            Listed::Nothing | Listed::Over => None,
+        }
+    }
+
+    #[test]
+    fn an_inbox_stands_once_on_its_list_and_again_behind_the_others() {
+        let arrivals = Arc::new(Arrivals::default());
+        let (early, late) = (Inbox::new(ConduitId(1)), Inbox::new(ConduitId(2)));
+        early.deliver(message(0)).unwrap();
+        early.list(&arrivals, 1);
+        late.list(&arrivals, 2);
+        early.deliver(message(1)).unwrap();
+        late.deliver(message(0)).unwrap();
+        assert_eq!((arrivals.next(), taken(&early)), (Some(1), Some(0)));
+        assert_eq!((arrivals.next(), taken(&late)), (Some(2), Some(0)));
+        assert_eq!((arrivals.next(), taken(&early)), (Some(1), Some(1)));
+        assert_eq!(arrivals.next(), None);
+    }
+
+    #[test]
+    fn what_was_taken_past_the_list_is_nothing_and_an_end_is_found_once() {
+        let arrivals = Arc::new(Arrivals::default());
+        let inbox = Inbox::new(ConduitId(1));
+        inbox.list(&arrivals, 7);
+        inbox.deliver(message(0)).unwrap();
+        assert!(inbox.take().is_some());
+        assert_eq!(arrivals.next(), Some(7));
+        assert!(matches!(inbox.take_listed(), Listed::Nothing));
+        inbox.deliver(message(1)).unwrap();
+        inbox.end(2).unwrap();
+        assert_eq!((arrivals.next(), taken(&inbox)), (Some(7), Some(1)));
+        assert_eq!(arrivals.next(), Some(7));
+        assert!(matches!(inbox.take_listed(), Listed::Over));
+        assert_eq!(arrivals.next(), None);
     }
 }

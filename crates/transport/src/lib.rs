@@ -23,6 +23,7 @@
 //! assert_eq!(inbox.take().unwrap().head.sequence, 0);
 //! ```
 
+mod arrivals;
 mod buffer;
 mod carrier;
 mod copy;
@@ -39,12 +40,13 @@ mod window;
 
 pub mod descriptors;
 
+pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};
 pub use carrier::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
 pub use copy::copy;
 pub use doorbell::{Doorbell, Wake};
 pub use exchange::Exchange;
-pub use inbox::{Inbox, InboxOptions, Message};
+pub use inbox::{Inbox, InboxOptions, Listed, Message};
 pub use inproc::Inproc;
 pub use reactor::{Handler, Reactor};
 pub use tcp::{Link, LinkId, Reader, Received};

@@ -250,6 +250,8 @@ impl Inner {
             sends: AtomicU64::new(0),
             carriers: Mutex::default(),
             turn: AtomicUsize::new(0),
+            choice: Mutex::default(),
+            listed: AtomicU64::new(0),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_error: Mutex::default(),

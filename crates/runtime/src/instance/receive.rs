@@ -38,15 +38,15 @@ pub(super) struct Source<'a> {
     pub(super) port: &'a Port,
     pub(super) inlet: &'a Inlet,
     /// Where in the port the inlet is.
-    place: usize,
+    pub(super) place: usize,
     /// Where among the ports of a call on several its port is.
-    held: usize,
+    pub(super) held: usize,
     /// `None` for whatever slot comes, of a port whose slots the sender counts.
     pub(super) slot: Option<u32>,
 }
 
 /// The ports that a call has taken.
-type Held<'a> = Vec<MutexGuard<'a, PortState>>;
+pub(super) type Held<'a> = Vec<MutexGuard<'a, PortState>>;
 
 /// What a waiting receiver got.
 enum Found {
@@ -144,100 +144,16 @@ impl Instance {
         inner.took(&source, slot, &message)?;
         Ok(Some(message))
     }
-
-    /// Receives the next message of any of these ports, all slots of vector ports. Ports take turns; closed ones are
-    /// passed over. Gives the port and the slot (0 for ports without slots).
-    ///
-    /// # Errors
-    /// [`Kind::PortClosed`] once all are closed; as [`Instance::receive`].
-    pub fn receive_any(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let (mut sources, mut held) = (Vec::new(), Held::new());
-        for &PortId(number) in ports {
-            let port = &inner.ports[number];
-            held.push(port.enter().map_err(|error| {
-                if ports.iter().filter(|other| other.0 == number).count() == 1 {
-                    return error;
-                }
-                let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
-                Error::new(Kind::Usage, text)
-            })?);
-            if port.resizable && !port.operator.sends() {
-                let ends = inner.ends_of(number, held.len() - 1);
-                sources.extend(ends.map(|source| Source { slot: None, ..source }));
-                continue;
-            }
-            for slot in 0..port.slots() {
-                let source = inner.source(PortId(number), port.vector.then_some(slot))?;
-                sources.push(Source { held: held.len() - 1, ..source });
-            }
-        }
-        if sources.is_empty() {
-            return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
-        }
-        inner.before(&sources, patience)?;
-        let places: Vec<Here> = sources.iter().map(|source| inner.here(source)).collect();
-        let turn = inner.turn.load(Ordering::Relaxed);
-        let names =
-            || sources.iter().map(|source| source.inlet.end.label.as_str()).collect::<Vec<_>>().join(", ");
-        let on = || sources.iter().map(|source| source.wait_on(inner)).collect();
-        let poll = || {
-            let mut open = false;
-            inner.carriers().iter().for_each(|carrier| carrier.look());
-            for step in 0..sources.len() {
-                let index = (turn + step) % sources.len();
-                let source = &sources[index];
-                match inner.poll_inbox(source, source.state(&mut held), &places[index]) {
-                    Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
-                    Ok(None) => open = true,
-                    Err(error) if error.kind == Kind::PortClosed => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            if open {
-                return Ok(None);
-            }
-            Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names())))
-        };
-        let start = (inner.trace.clock(), inner.trace.start_of_wait());
-        let who = sources.first().map(|source| source.inlet.end.conduit);
-        let (index, slot, message) =
-            inner.wait(who, patience.deadline(), one_carrier(&sources), on, poll).map_err(|mut error| {
-                if error.kind == Kind::Timeout {
-                    error.text = format!(
-                        "{}: no message on any of the ports {} in the time given",
-                        inner.name,
-                        names()
-                    );
-                }
-                error
-            })?;
-        // The one behind is asked first next time.
-        inner.turn.store(index + 1, Ordering::Relaxed);
-        let source = &sources[index];
-        inner.waited(source, slot, start, &message);
-        inner.took(source, slot, &message)?;
-        Ok((PortId(source.number), slot, message))
-    }
 }
 
 impl Patience {
-    fn deadline(self) -> Option<Instant> {
+    pub(super) fn deadline(self) -> Option<Instant> {
         match self {
             Patience::Forever => None,
             // What lies beyond the clock's range is for ever.
             Patience::For(time) => Instant::now().checked_add(time),
         }
     }
-}
-
-/// The carrier by which all of them receive, if that is one.
-fn one_carrier<'a>(sources: &[Source<'a>]) -> Option<&'a dyn Carrier> {
-    let mut carriers = sources.iter().map(|source| source.inlet.end.carrier.get());
-    let first = carriers.next()??;
-    let same = |other: &Arc<dyn Carrier>| std::ptr::addr_eq(Arc::as_ptr(first), Arc::as_ptr(other));
-    carriers.all(|other| other.is_some_and(same)).then_some(&**first)
 }
 
 impl Source<'_> {
@@ -247,11 +163,11 @@ impl Source<'_> {
     }
 
     /// What the receiving end keeps, of the ports that the call has taken.
-    fn state<'h>(&self, held: &'h mut Held<'_>) -> &'h mut InletState {
+    pub(super) fn state<'h>(&self, held: &'h mut Held<'_>) -> &'h mut InletState {
         &mut held[self.held].inlets[self.place]
     }
 
-    fn wait_on(&self, inner: &Inner) -> titin_wire::control::WaitOn {
+    pub(super) fn wait_on(&self, inner: &Inner) -> titin_wire::control::WaitOn {
         inner.wait_on(&self.inlet.end, None, Some(&self.inlet.inbox))
     }
 }
@@ -270,7 +186,7 @@ impl Inner {
 
     /// The connected receiving ends of a port, which is held at this place; of one whose slots the sender counts only the
     /// first slot.
-    fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
+    pub(super) fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
         let port = &self.ports[number];
         let inlets =
             port.inlets.iter().enumerate().filter_map(|(place, inlet)| Some((place, inlet.as_ref()?)));
@@ -284,7 +200,7 @@ impl Inner {
         })
     }
 
-    fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
+    pub(super) fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
         let number = port.0;
         let port = &self.ports[number];
         if port.operator.sends() {
@@ -306,7 +222,7 @@ impl Inner {
     }
 
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.
-    fn before(&self, sources: &[Source<'_>], patience: Patience) -> Result<()> {
+    pub(super) fn before(&self, sources: &[Source<'_>], patience: Patience) -> Result<()> {
         let all_steps = || sources.iter().all(|source| source.port.operator == Operator::S);
         if self.counts_steps && patience == Patience::Forever && all_steps() {
             for source in sources {
@@ -454,7 +370,7 @@ impl Inner {
     }
 
     /// Counts a wait that a message has ended.
-    fn waited(&self, source: &Source<'_>, slot: u32, start: (Instant, i64), message: &Message) {
+    pub(super) fn waited(&self, source: &Source<'_>, slot: u32, start: (Instant, i64), message: &Message) {
         let end = &source.inlet.end;
         end.meter.waited(self.waited_since(start.0));
         if self.trace.on {
@@ -465,7 +381,7 @@ impl Inner {
     }
 
     /// Notes that the program has a message now.
-    fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
+    pub(super) fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
         let Source { number, port, .. } = *source;
         // What `repeat` gives again and `pad` makes up has no time of its own.
         let timestamp = if source.follows() {
@@ -502,7 +418,7 @@ impl Inner {
     }
 
     /// As [`Inner::poll`], of what has been taken in already.
-    fn poll_inbox(
+    pub(super) fn poll_inbox(
         &self,
         source: &Source<'_>,
         state: &mut InletState,

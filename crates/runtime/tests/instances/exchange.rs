@@ -398,3 +398,51 @@ fn ports_take_turns_whatever_the_program_does_between() {
     let results = stage.play(vec![("a", sender()), ("b", sender()), ("c", chooser), ("d", reader)]);
     assert_eq!(results, [Ok(()), Ok(()), Ok(()), Ok(())]);
 }
+
+/// Ports may be chosen in any sets, one call after the other, and received from one by one between.
+#[test]
+fn no_message_is_lost_between_one_choice_and_the_next() {
+    let stage = Stage::open(&[("a", "o_i: x y z"), ("b", "s: x y z")], &["a.x b.x", "a.y b.y", "a.z b.z"]);
+    let sender: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        for time in 0..30 {
+            for name in ["x", "y", "z"] {
+                instance.send(instance.port(name)?, None, &Payload::nil(), time.into(), None, None)?;
+            }
+        }
+        Ok(())
+    });
+    let receiver: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let [x, y, z] = [instance.port("x")?, instance.port("y")?, instance.port("z")?];
+        let twice = instance.receive_any(&[x, y, x], Patience::Forever).unwrap_err();
+        assert!(twice.text.contains("port 'x' twice"), "{}", twice.text);
+        let sets = [vec![x, y], vec![y, z], vec![z, x], vec![x, y, z]];
+        let mut seen = vec![(x, 0), (y, 0), (z, 0)];
+        let mut note = |port: PortId, message: titin_runtime::Message| {
+            let (_, count) = seen.iter_mut().find(|(other, _)| *other == port).unwrap();
+            assert_eq!(message.timestamp, f64::from(*count), "in the order sent");
+            *count += 1;
+        };
+        for round in 0..24 {
+            let (port, _, message) = instance.receive_any(&sets[round % 4], Patience::Forever)?;
+            note(port, message);
+            let single = [x, y, z][round % 3];
+            note(single, instance.receive(single, None, Patience::Forever)?);
+        }
+        for set in [vec![x], vec![z, y]] {
+            loop {
+                match instance.receive_any(&set, Patience::Forever) {
+                    Ok((port, _, message)) => note(port, message),
+                    Err(error) if error.kind == Kind::PortClosed => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            let again = instance.receive_any(&set, Patience::Forever).unwrap_err();
+            assert_eq!(again.kind, Kind::PortClosed, "however often it is asked");
+        }
+        assert!(seen.iter().all(|(_, count)| *count == 30), "{seen:?}");
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+}

@@ -1,0 +1,275 @@
+//! Receiving from any of several ports.
+//!
+//! Of most ports the inboxes put themselves on a list when something comes, and a call takes what the list says: it costs
+//! the same however many they are. Messages of F_INIT, behind filters that choose, and for slots that the sender counts,
+//! may wait elsewhere; where such ports are among them, a call looks at one after the other.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use titin_model::Operator;
+use titin_transport::{Arrivals, Carrier, Listed};
+
+use super::choose::Here;
+use super::receive::{Held, Patience, Source};
+use super::{Inner, Instance, PortId};
+use crate::port::{End, take};
+use crate::{Error, Kind, Message, Result};
+
+/// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
+#[derive(Clone)]
+pub struct Choice(Arc<Chosen>);
+
+struct Chosen {
+    /// Tells it apart from all others, those of other instances included.
+    number: u64,
+    ports: Vec<PortId>,
+    /// Where the ports' inboxes put themselves on a list.
+    listed: Option<Mutex<Selection>>,
+}
+
+/// Receiving ends, and which of them have something.
+struct Selection {
+    /// Port and place of each.
+    ends: Vec<(usize, usize)>,
+    arrivals: Arc<Arrivals>,
+    /// How many of them may bring something yet.
+    open: usize,
+    way: Way,
+}
+
+/// By which carriers the messages come.
+enum Way {
+    /// Not all have one yet.
+    Unknown,
+    One(Arc<dyn Carrier>),
+    Several,
+}
+
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+
+impl Instance {
+    /// Receives the next message of any of these ports, all slots of vector ports. Ports take turns; closed ones are
+    /// passed over. Gives the port and the slot (0 for ports without slots). Calls with the same ports, one after the
+    /// other, cost the same however many they are, but for a look at the list of ports.
+    ///
+    /// # Errors
+    /// [`Kind::PortClosed`] once all are closed; as [`Instance::receive`].
+    pub fn receive_any(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
+        self.inner.enter()?;
+        let mut last = self.inner.choice.lock().expect("never poisoned");
+        let choice = match last.clone().filter(|choice| choice.0.ports == ports) {
+            Some(choice) => choice,
+            None => last.insert(self.choice(ports)?).clone(),
+        };
+        drop(last);
+        self.receive_from(&choice, patience)
+    }
+
+    /// Ports for [`Instance::receive_from`].
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a port that sends, that nothing is connected to, or that is named twice, and for no port.
+    pub fn choice(&self, ports: &[PortId]) -> Result<Choice> {
+        let inner = &self.inner;
+        let (mut ends, mut known, mut plain) = (Vec::new(), HashSet::new(), !inner.counts_steps);
+        for &id in ports {
+            let port = &inner.ports[id.0];
+            if !known.insert(id) {
+                let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
+                return Err(Error::new(Kind::Usage, text));
+            }
+            plain &= port.operator == Operator::S && !port.resizable;
+            // Of one whose slots the sender counts, the first end brings what is for all of them.
+            let slots = if port.resizable && !port.operator.sends() { 0 } else { port.slots() };
+            for slot in 0..slots {
+                let source = inner.source(id, port.vector.then_some(slot))?;
+                plain &= !source.inlet.end.chain.chooses();
+                ends.push((id.0, source.place));
+            }
+        }
+        if ports.is_empty() || (ends.is_empty() && plain) {
+            return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
+        }
+        let selection = Selection { ends, arrivals: Arc::default(), open: 0, way: Way::Unknown };
+        let listed = plain.then(|| Mutex::new(selection));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(Choice(Arc::new(Chosen { number, ports: ports.to_vec(), listed })))
+    }
+
+    /// As [`Instance::receive_any`], of ports that were chosen before.
+    ///
+    /// # Errors
+    /// As [`Instance::receive_any`]; [`Kind::Usage`] if another thread is in a call on these ports.
+    pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let Chosen { number, ports, listed } = &*choice.0;
+        let Some(listed) = listed else { return inner.receive_by_turns(ports, patience) };
+        let mut selection = take(listed).ok_or_else(|| {
+            Error::new(
+                Kind::Usage,
+                "two calls of receive_any() at once on the same ports: each message is for one",
+            )
+        })?;
+        if inner.listed.swap(*number, Ordering::Relaxed) != *number {
+            selection.begin(inner);
+        }
+        inner.receive_listed(&mut selection, patience)
+    }
+}
+
+impl Selection {
+    /// Has the inboxes put themselves on a list, from the beginning on.
+    fn begin(&mut self, inner: &Inner) {
+        self.arrivals = Arc::default();
+        self.open = self.ends.len();
+        for (number, end) in self.ends.iter().enumerate() {
+            inner.end_at(*end).inlet.inbox.list(&self.arrivals, number as u32);
+        }
+    }
+
+    /// The carrier by which all of them receive, if that is one.
+    fn carrier(&mut self, inner: &Inner) -> Option<Arc<dyn Carrier>> {
+        if matches!(self.way, Way::Unknown) {
+            let carrier = |end: &(usize, usize)| inner.end_at(*end).inlet.end.carrier.get();
+            let mut carriers = self.ends.iter().map(carrier);
+            let first = carriers.next()??;
+            let mut one = true;
+            for other in carriers {
+                one &= std::ptr::addr_eq(Arc::as_ptr(first), Arc::as_ptr(other?));
+            }
+            self.way = if one { Way::One(first.clone()) } else { Way::Several };
+        }
+        if let Way::One(carrier) = &self.way { Some(carrier.clone()) } else { None }
+    }
+}
+
+impl Inner {
+    /// The connected end at this place of a port that receives.
+    fn end_at(&self, (number, place): (usize, usize)) -> Source<'_> {
+        let port = &self.ports[number];
+        let inlet = port.inlets[place].as_ref().expect("chosen, so it is connected");
+        Source { number, port, inlet, place, held: 0, slot: Some(place as u32) }
+    }
+
+    fn receive_listed(
+        &self,
+        selection: &mut Selection,
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
+        let carrier = selection.carrier(self);
+        let Selection { ends, arrivals, open, .. } = selection;
+        let mut poll = || {
+            match &carrier {
+                Some(carrier) => carrier.look(),
+                None => self.carriers().iter().for_each(|carrier| carrier.look()),
+            }
+            while let Some(number) = arrivals.next() {
+                let source = self.end_at(ends[number as usize]);
+                // What is not taken stays on the list.
+                let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
+                match source.inlet.inbox.take_listed() {
+                    Listed::Message(arrived) => {
+                        let state = &mut port.inlets[source.place];
+                        return Ok(Some((source, self.unpack(source.inlet, state, arrived)?)));
+                    }
+                    Listed::Nothing => {}
+                    Listed::Over => *open -= 1,
+                }
+            }
+            if *open == 0 {
+                let ends = ends.iter().map(|end| &self.end_at(*end).inlet.end);
+                return Err(Error::new(
+                    Kind::PortClosed,
+                    format!("all of the ports {} are closed", names(ends)),
+                ));
+            }
+            if self.process.has_given_up() {
+                let lost = |end: &&(usize, usize)| !self.end_at(**end).inlet.inbox.ready();
+                ends.iter().filter(lost).try_for_each(|end| self.reachable(&self.end_at(*end).inlet.end))?;
+            }
+            Ok(None)
+        };
+        if self.light.is_none()
+            && let Some((source, message)) = poll()?
+        {
+            let slot = source.slot.unwrap_or(0);
+            self.took(&source, slot, &message)?;
+            return Ok((PortId(source.number), slot, message));
+        }
+        let start = (self.trace.clock(), self.trace.start_of_wait());
+        let on = || ends.iter().map(|end| self.end_at(*end).wait_on(self)).collect();
+        let who = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
+        let found = self.wait(who, patience.deadline(), carrier.as_deref(), on, poll);
+        let ends = || ends.iter().map(|end| &self.end_at(*end).inlet.end);
+        let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
+        let slot = source.slot.unwrap_or(0);
+        self.waited(&source, slot, start, &message);
+        self.took(&source, slot, &message)?;
+        Ok((PortId(source.number), slot, message))
+    }
+
+    /// Receives from any of these ports by looking at one after the other.
+    fn receive_by_turns(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
+        let (mut sources, mut held) = (Vec::new(), Held::new());
+        for &PortId(number) in ports {
+            let port = &self.ports[number];
+            held.push(port.enter()?);
+            let place = held.len() - 1;
+            if port.resizable {
+                sources.extend(self.ends_of(number, place).map(|source| Source { slot: None, ..source }));
+            } else {
+                sources.extend(self.ends_of(number, place));
+            }
+        }
+        self.before(&sources, patience)?;
+        let places: Vec<Here> = sources.iter().map(|source| self.here(source)).collect();
+        let turn = self.turn.load(Ordering::Relaxed);
+        let ends = || sources.iter().map(|source| &source.inlet.end);
+        let on = || sources.iter().map(|source| source.wait_on(self)).collect();
+        let poll = || {
+            let mut open = false;
+            self.carriers().iter().for_each(|carrier| carrier.look());
+            for step in 0..sources.len() {
+                let index = (turn + step) % sources.len();
+                let source = &sources[index];
+                match self.poll_inbox(source, source.state(&mut held), &places[index]) {
+                    Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
+                    Ok(None) => open = true,
+                    Err(error) if error.kind == Kind::PortClosed => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if open {
+                return Ok(None);
+            }
+            Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names(ends()))))
+        };
+        let start = (self.trace.clock(), self.trace.start_of_wait());
+        let who = sources.first().map(|source| source.inlet.end.conduit);
+        let found = self.wait(who, patience.deadline(), None, on, poll);
+        let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
+        // The one behind is asked first next time.
+        self.turn.store(index + 1, Ordering::Relaxed);
+        let source = &sources[index];
+        self.waited(source, slot, start, &message);
+        self.took(source, slot, &message)?;
+        Ok((PortId(source.number), slot, message))
+    }
+
+    /// An error of a call on several ports; one about time says which.
+    fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a End>) -> Error {
+        if error.kind == Kind::Timeout {
+            error.text =
+                format!("{}: no message on any of the ports {} in the time given", self.name, names(ends));
+        }
+        error
+    }
+}
+
+/// The ends' names, for people.
+fn names<'a>(ends: impl Iterator<Item = &'a End>) -> String {
+    ends.map(|end| end.label.as_str()).collect::<Vec<_>>().join(", ")
+}
