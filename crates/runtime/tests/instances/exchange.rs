@@ -419,7 +419,7 @@ fn no_message_is_lost_between_one_choice_and_the_next() {
         assert!(twice.text.contains("port 'x' twice"), "{}", twice.text);
         let sets = [vec![x, y], vec![y, z], vec![z, x], vec![x, y, z]];
         let mut seen = vec![(x, 0), (y, 0), (z, 0)];
-        let mut note = |port: PortId, message: titin_runtime::Message| {
+        let mut note = |port: PortId, message: Message| {
             let (_, count) = seen.iter_mut().find(|(other, _)| *other == port).unwrap();
             assert_eq!(message.timestamp, f64::from(*count), "in the order sent");
             *count += 1;
