@@ -71,14 +71,15 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
 }
 
 #[test]
-fn unsafe_code_of_the_transport_stands_in_one_place() {
+fn unsafe_code_of_the_transport_stands_in_two_files() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../transport/src");
+    let allowed = [root.join("copy.rs"), root.join("shm/memory.rs")];
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
                 folders.push(entry);
-            } else if entry != root.join("shm/memory.rs") {
+            } else if !allowed.contains(&entry) {
                 let text = std::fs::read_to_string(&entry).unwrap();
                 assert!(!text.contains("allow(unsafe_code)"), "{} allows unsafe code", entry.display());
             }
