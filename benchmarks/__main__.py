@@ -13,6 +13,7 @@ from benchmarks import (
     many,
     message,
     multicast,
+    papers,
     profiling,
     python_pair,
     rate,
@@ -50,7 +51,7 @@ def measure(name: str, *, quick: bool) -> float:
 
 
 def main() -> None:
-    """Runs what was asked for and writes the table."""
+    """Runs what was asked for and writes the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(QUESTIONS)}; by default all but {', '.join(APART)}"
@@ -67,6 +68,7 @@ def main() -> None:
     print(f"in all {sum(took.values()):.0f} s: {', '.join(f'{name} {time:.0f}' for name, time in took.items())}")
     if not arguments.quick:
         harness.table()
+        papers.write()
 
 
 if __name__ == "__main__":

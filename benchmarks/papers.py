@@ -7,8 +7,8 @@ say is cited by figure, table and number; none of their sentences is copied.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from benchmarks import harness, many, message, streams
 from benchmarks.harness import RESULTS, ROOT, Record
@@ -35,126 +35,131 @@ coupled applications.
 
 
 @dataclass
-class Row:
-    """An experiment: what the paper did and found, what titin did and found, and whether that can be compared."""
+class Experiment:
+    """What a paper did and found, what titin did, whether that can be compared, and a table of all figures."""
 
-    experiment: str
+    name: str
     paper: str
     here: str
     alike: str
+    columns: Sequence[str] = ()
+    figures: Sequence[Sequence[str]] = field(default_factory=list)
 
 
-def message_time(found: list[Record]) -> list[Row]:
+def message_time(found: list[Record]) -> Experiment:
     """MUSCLE 2, section 3.2.1 and figure 4."""
 
-    def line(name: str, case: str, rival: str | None = None, question: str = message.UNREAD) -> str:
-        latency, rate = message.fitted([record for record in found if record.question == question], case, rival)
-        return f"{name}: {microseconds(latency)}, {rate / 1000:.3g} GB/s"
+    def line(name: str, case: str, again: str = "", rival: str | None = None, of: str = message.UNREAD) -> list[str]:
+        latency, rate = message.fitted([record for record in found if record.question == of], case, rival)
+        return [name, microseconds(latency), f"{rate / 1000:.3g} GB/s", again]
 
-    rivals = [
-        line("Open MPI", "send and view", "Open MPI"),
-        line("MPICH", "send and view", "MPICH"),
-        line("file copy", "send and view", "file copy"),
-    ]
-    protocol = (
-        "0 kB and 1 kB to 64 MB by powers of two, 100 round trips halved; latency is the least time, throughput the "
-        "slope of a linear fit"
+    view, into, tcp, within = (
+        "send and view",
+        "send and receive_into",
+        "send and view by tcp",
+        "send and view by inproc",
     )
-    conditions = "105 round trips or more of each size, in 15 runs; the rest as there. Payloads are rewritten each time"
-    return [
-        Row(
-            "Message time within a machine, native to native (fig. 4)",
-            f"{protocol}. C++ submodels by way of the Java runtime: half of MPI's throughput and up to 30 µs more "
-            "latency, but faster than a file copy (sections 3.2.1 and 5). MUSCLE 2 here: 19 to 30 µs, 64 MiB in 71 ms",
-            f"{conditions}. C to C. {line('titin, the receiver has a view', 'send and view')}; "
-            f"{line('titin, copied into its own memory', 'send and receive_into')}; {'; '.join(rivals)}",
-            "Yes: protocol, sizes, rivals. MPI copies into the receiver's memory, which a view does without",
-        ),
-        Row(
-            "The same, two managers over TCP (fig. 4)",
-            "Two Local Managers on a machine. MUSCLE 2 here: 60 to 75 µs, 64 MiB in 34 to 37 ms",
-            f"C to C, pinned to TCP. {line('titin', 'send and view by tcp', question=message.TCP)}; "
-            f"{line('one raw socket', 'send and view by tcp', 'raw socket', message.TCP)}",
-            "Nearly: there both ends are Java, and doubles are serialized",
-        ),
-        Row(
-            "The same, within one process (fig. 4)",
-            "All instances in one Java machine; a message is copied once. MUSCLE 2 here: about 5 µs, 64 MiB in 21 to "
-            "24 ms",
-            f"Two instances in one program in C. {line('titin', 'send and view by inproc', question=message.WITHIN)}",
-            "Yes, but for the language",
-        ),
-    ]
+    return Experiment(
+        "Message time within a machine (fig. 4)",
+        "0 kB and 1 kB to 64 MB by powers of two, 100 round trips halved; latency is the least time, throughput the "
+        "slope of a linear fit. On three machines MPI is best; MUSCLE 2 with C++ has half of its throughput and up to "
+        "30 µs more latency, and is faster than a file copy (sections 3.2.1 and 5)",
+        "The same sizes and figures, from 105 round trips or more of each size in 15 runs. Payloads are rewritten each "
+        "time. C to C, two processes if nothing else is said",
+        "Yes, but for the languages: there Java within a process and between two managers, and C++ by way of them",
+        ["carrier", "latency", "throughput", "MUSCLE 2 here, small and 64 MiB"],
+        [
+            line("titin, the receiver has a view", view, "C++ to C++: 19 to 30 µs, 71 ms"),
+            line("titin, copied to the receiver's memory", into),
+            line("titin, pinned to TCP", tcp, "two managers: 60 to 75 µs, 34 to 37 ms", of=message.TCP),
+            line("titin, in one process", within, "one Java machine: 5 µs, 21 to 24 ms", of=message.WITHIN),
+            line("Open MPI", view, rival="Open MPI"),
+            line("MPICH", view, rival="MPICH"),
+            line("one raw TCP socket", tcp, rival="raw socket", of=message.TCP),
+            line("file copy", view, rival="file copy"),
+        ],
+    )
 
 
-def instances(found: list[Record]) -> list[Row]:
+def instances(found: list[Record]) -> Experiment:
     """MUSCLE 2, section 3.1 and table 3."""
-    paper = {(record.question, record.case): record for record in found if record.rival_name == many.PAPER.name}
+    records = {(record.question, record.case): record for record in found if record.rival_name == many.PAPER.name}
 
-    def here(question: str, *cases: str) -> str:
-        records = [(case, paper[question, case]) for case in cases]
-        return ", ".join(f"{case.split(': ')[-1]} {record.titin:.3g} {record.unit}" for case, record in records)
+    def of(question: str, case: str) -> str:
+        record = records.get((question, case))
+        return f"{record.titin:.3g} {record.unit}" if record else ""
 
-    def run_time(question: str, language: str) -> str:
-        cases = ("1000 instances, 50000 conduits", "a, whatever there is", "b, each instance", "c, each conduit")
-        return here(question, *(f"{language}: {case}" for case in cases))
+    def line(name: str, case: str, *theirs: str) -> list[str]:
+        hosted = [of(many.QUESTION, f"C: {case}"), of(many.APART, f"C: {case}"), of(many.QUESTION, f"Python: {case}")]
+        return [name, *theirs, *hosted]
 
-    largest = ("C: 1000 instances, 50000 conduits", "C: one instance with ten conduits")
-    return [
-        Row(
-            "What instances and conduits cost (section 3.1, table 3)",
-            "1 to 1,000 submodels and 0 to 50,000 conduits in one Java machine, an empty message sent and received on "
-            "each; run time fitted as a + b n + c m, where a is the least found. iMac: a 0.77 s (0.68 in the text), b "
-            "1.6 ms a submodel, c 0.11 ms a conduit, 7.1 s for the largest; SuperMUC: 1.2 s, 1.6 ms, 0.10 ms, 6.6 s. "
-            "MUSCLE 2 here: 1.2 to 1.4 s, 2 ms, 0.085 ms, 7.7 s",
-            f"Instances in one process. In C: {run_time(many.QUESTION, 'C')}; without reading the description: "
-            f"{run_time(many.APART, 'C')}. Coroutines in Python: {run_time(many.QUESTION, 'Python')}",
-            "Nearly: whole runs, the description read included, but for the figures without it; six pairs of n and m "
-            "six times in place of 30 by 36, each weighted by its own size, and a fitted with the rest",
-        ),
-        Row(
-            "The memory of that (table 3)",
-            "73 MB, 168 kB a submodel, 3.4 kB a conduit (together 403 MB for the largest, and 202 kB a submodel with "
-            "ten conduits); 1.1 MB a port whose peer is elsewhere. iMac",
-            f"{here(many.MEMORY, *largest)}; {here(many.MEMORY, 'one more conduit by tcp, both ends')}",
-            "Nearly: the most that the processes had, the manager's included; there what two runtimes had reserved",
-        ),
-        Row(
-            "A native submodel, which is a process (table 3)",
-            "24 ms on the iMac. MUSCLE 2 here: 12 ms",
-            here(many.QUESTION, "one more native process"),
-            "Yes: the slope over 2, 20 and 50 of them, each with one conduit",
-        ),
-    ]
+    def memory(name: str, case: str, theirs: str) -> list[str]:
+        return [name, theirs, "", "", of(many.MEMORY, f"C: {case}"), "", of(many.MEMORY, f"Python: {case}")]
+
+    native = [of(many.QUESTION, "one more native process"), "", ""]
+    port = [of(many.MEMORY, "one more conduit by tcp, both ends"), "", ""]
+    return Experiment(
+        "What instances and conduits cost (section 3.1, table 3)",
+        "1 to 1,000 submodels and 0 to 50,000 conduits in one Java machine, an empty message sent and received by "
+        "each; whole runs, their time fitted as a + b n + c m, a being the least found. A native submodel is one more "
+        "process",
+        "Instances in one process, in C and as coroutines in Python; six pairs of n and m, six times, fitted with each "
+        "weighted by its size. Memory is the most that all processes had. Native ones: the slope over 2, 20 and 50",
+        "Yes, but for fewer pairs of n and m, and a fit of a",
+        [
+            "",
+            "the paper's iMac",
+            "its SuperMUC",
+            "MUSCLE 2 here",
+            "titin, C",
+            "titin, C, without reading the description",
+            "titin, Python",
+        ],
+        [
+            line("n = 1,000, m = 50,000", "1000 instances, 50000 conduits", "7.1 s", "6.6 s", "7.7 s"),
+            line("a, nothing at all", "a, whatever there is", "0.77 s (0.68 in the text)", "1.2 s", "1.2 to 1.4 s"),
+            line("b, a submodel", "b, each instance", "1.6 ms", "1.6 ms", "2 ms"),
+            line("c, a conduit", "c, each conduit", "0.11 ms", "0.10 ms", "0.085 ms"),
+            ["a native submodel", "24 ms", "", "12 ms", *native],
+            memory("memory, n = 1,000, m = 50,000", "1000 instances, 50000 conduits", "403 MiB by its fit"),
+            memory("memory, a submodel with ten conduits", "one instance with ten conduits", "202 KiB by its fit"),
+            ["memory, a conduit between processes", "2.2 MiB for its two ports", "", "", *port],
+        ],
+    )
 
 
-def exchanges(found: list[Record]) -> list[Row]:
+def exchanges(found: list[Record]) -> Experiment:
     """MPWide, section 4.1.1 and figure 2."""
+    by_case = {record.case: record for record in found}
+    rounds, again = found[0].rounds, {1: "0.93 / 17", 2: "1.7 / 23", 4: "2.5 / 20", 8: "3.3 / 22", 16: "4.0 / 15"}
 
-    def line(megabytes: int) -> str:
-        records = [record for record in found if record.case.startswith(f"{megabytes} MB, ")]
-        ours = " / ".join(f"{megabytes * 8 / record.titin:.3g}" for record in records)
-        theirs = " / ".join(f"{megabytes * 8 / record.rival:.3g}" for record in records)
-        return f"{megabytes} MB: {ours} Gbit/s (bare sockets {theirs})"
+    def line(count: int) -> list[str]:
+        cells = [str(count)]
+        for megabytes in streams.MEGABYTES:
+            record = by_case[streams.case(megabytes, count)]
+            # A megabyte in a millisecond is 8 Gbit/s.
+            cells += [f"{8 * megabytes / record.titin:.3g}", f"{8 * megabytes / record.rival:.3g}"]
+        return [*cells, again.get(count, "")]
 
-    counts, rounds = " / ".join(str(count) for count in streams.STREAMS), found[0].rounds
-    return [
-        Row(
-            "Throughput by the number of streams, within a site (fig. 2)",
-            "100 messages of 8, 64 and 512 MB exchanged both ways between two nodes of Huygens, by 1 to 124 streams. "
-            "Best with 2 or 4, less with more; at best close to the 10 Gbit/s of the line. MPWide here, over loopback, "
-            "64 MB by 1 / 2 / 4 / 8 / 16 streams: 0.93 / 1.7 / 2.5 / 3.3 / 4.0 Gbit/s, and 17 / 23 / 20 / 22 / 15 in "
-            "pieces of 1 MiB without its pacing",
-            f"{rounds} runs of {streams.EXCHANGES} exchanges over the loopback interface, by {counts} streams; each "
-            f"way {'; '.join(line(megabytes) for megabytes in streams.MEGABYTES)}",
-            "In part: sizes, streams and the exchange are the same; a loopback interface is no line, and both ends "
-            "share two cores and their memory",
-        )
-    ]
+    return Experiment(
+        "Throughput by the number of streams, within a site (fig. 2)",
+        "100 messages of 8, 64 and 512 MB exchanged both ways between two nodes of Huygens, by 1 to 124 streams. Best "
+        "with 2 or 4, less with more; at best close to 10 Gbit/s",
+        f"{rounds} runs of {streams.EXCHANGES} exchanges over the loopback interface. Gbit/s each way, beside as many "
+        "bare sockets with a thread each",
+        "In part: sizes, streams and the exchange are the same; a loopback interface is no line, and both ends share "
+        "two cores and their memory. Memory of more than 256 MiB is not used again, so 512 MB pay for fresh pages",
+        [
+            "streams",
+            *(f"{megabytes} MB, {who}" for megabytes in streams.MEGABYTES for who in ("titin", "sockets")),
+            "MPWide here, 64 MB: as it comes / 1 MiB pieces, unpaced",
+        ],
+        [line(count) for count in streams.STREAMS],
+    )
 
 
-#: The question whose results each part is made of, and the part.
-PARTS: list[tuple[str, str, Callable[[list[Record]], list[Row]]]] = [
+#: The question whose results each experiment is made of, by paper.
+PARTS: list[tuple[str, str, Callable[[list[Record]], Experiment]]] = [
     ("MUSCLE 2", "message", message_time),
     ("MUSCLE 2", "many", instances),
     ("MPWide", "streams", exchanges),
@@ -166,25 +171,46 @@ def microseconds(time: float) -> str:
     return f"{time:.3g} µs" if time < 1000 else f"{time / 1000:.3g} ms"
 
 
+def rows(cells: Sequence[Sequence[str]]) -> list[str]:
+    """A table, its first row the head."""
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], f"|{' --- |' * len(cells[0])}", *lines[1:]]
+
+
+def page() -> str:
+    """The page, of the results that are kept."""
+    text, last = [HEAD], ""
+    made = [(paper, name, make(harness.load(name))) for paper, name, make in PARTS]
+    text += rows(
+        [
+            ("experiment", "the paper", "titin", "like for like"),
+            *((f"{paper}: {one.name}", one.paper, one.here, one.alike) for paper, _, one in made),
+        ]
+    )
+    for paper, name, one in made:
+        data = json.loads((RESULTS / f"{name}.json").read_text())
+        text += [f"\n## {paper}\n"] if paper != last else [""]
+        last = paper
+        text += [f"**{one.name}**; titin and its rivals on {data['machine']}, {data['date']}:\n"]
+        text += rows([one.columns, *one.figures])
+    return "\n".join(text) + "\n"
+
+
+def write() -> None:
+    """Writes the page, if there are results for all of it."""
+    if all(harness.load(name) for _, name, _ in PARTS):
+        PAGE.write_text(page())
+
+
 def main() -> None:
     """Measures what is missing, and writes the page."""
-    from benchmarks.__main__ import QUESTIONS, measure
+    from benchmarks.__main__ import measure
 
-    text = [HEAD]
-    for paper in dict.fromkeys(paper for paper, _, _ in PARTS):
-        text.append(f"\n## {paper}\n")
-        for name, make in [(name, make) for owner, name, make in PARTS if owner == paper and name in QUESTIONS]:
-            if not harness.load(name):
-                print(f"{name} was not measured yet", flush=True)
-                measure(name, quick=False)
-            data = json.loads((RESULTS / f"{name}.json").read_text())
-            text.append(f"Measured on {data['machine']}, {data['date']}:\n")
-            text += ["| experiment | the paper | titin | like for like |", "| --- | --- | --- | --- |"]
-            text += [
-                f"| {row.experiment} | {row.paper} | {row.here} | {row.alike} |" for row in make(harness.load(name))
-            ]
-            text.append("")
-    PAGE.write_text("\n".join(text).rstrip() + "\n")
+    for _, name, _ in PARTS:
+        if not harness.load(name):
+            print(f"{name} was not measured yet", flush=True)
+            measure(name, quick=False)
+    write()
     print(f"{PAGE.relative_to(ROOT)} is written")
 
 
