@@ -216,15 +216,15 @@ impl Doorbell {
         carrier: &dyn Carrier,
         inbox: &Inbox,
     ) -> Result<Message, Wake> {
-        if limit.is_none_or(|limit| limit >= SPIN)
-            && let Some(message) = carrier.attend_one(inbox, &mut self.patience(seen, limit))
-        {
-            return Ok(message);
+        let mut rung = self.rings() != seen;
+        if limit.is_none_or(|limit| limit >= SPIN) {
+            let mut patience = self.patience(seen, limit);
+            if let Some(message) = carrier.attend_one(inbox, &mut patience) {
+                return Ok(message);
+            }
+            rung = self.stay(patience, &[carrier]);
         }
-        if self.rings() != seen {
-            return Err(Wake::Rung);
-        }
-        Err(self.sleep(seen, limit, &[carrier]))
+        Err(if rung { Wake::Rung } else { self.sleep(seen, limit, &[carrier]) })
     }
 
     /// Looks for the next message of an inbox, which is empty, no longer than it takes to ask a clock a few times. It comes
@@ -262,6 +262,12 @@ impl Doorbell {
         if let [carrier] = carriers {
             carrier.attend(&mut patience);
         }
+        self.stay(patience, carriers)
+    }
+
+    /// Looks for rings with what is left of the patience; whether there was one.
+    fn stay(&self, mut patience: Spin<'_>, carriers: &[&dyn Carrier]) -> bool {
+        let seen = patience.seen;
         while !patience.enough(0) {
             carriers.iter().for_each(|carrier| carrier.look());
             for _ in 0..patience.looks() {
