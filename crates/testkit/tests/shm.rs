@@ -167,6 +167,16 @@ fn a_multicast_writes_the_payload_once() {
 }
 
 #[test]
+fn a_copy_that_no_peer_can_read_is_made_once_where_all_can() {
+    let fan = Fan::new();
+    let bytes = pattern(0, 100_000);
+    // As for a receiver of this process that comes first.
+    let private = titin_transport::Buffer::gather(&[IoSlice::new(&bytes)]).unwrap();
+    assert_eq!(fan.send(0, &[IoSlice::new(&bytes)], Some(Arc::new(private))), 100_000);
+    assert!(fan.inlets.iter().all(|inlet| inlet.receive().body[..] == bytes[..]));
+}
+
+#[test]
 fn a_slot_is_used_again_once_all_receivers_have_let_it_go() {
     let fan = Fan::new();
     let lend = |number: u64| {

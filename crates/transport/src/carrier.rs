@@ -1,7 +1,8 @@
 //! The contract that every medium keeps.
 
+use std::cell::RefCell;
 use std::io::IoSlice;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use titin_wire::frame::{Ack, Head};
 use titin_wire::handshake::Refusal;
@@ -104,23 +105,24 @@ pub struct Outgoing<'a> {
     pub meta: &'a Arc<Meta>,
     /// Its payload, in pieces that follow each other.
     pub parts: &'a [IoSlice<'a>],
-    shared: OnceLock<Arc<Buffer>>,
+    shared: RefCell<Option<Arc<Buffer>>>,
 }
 
 impl<'a> Outgoing<'a> {
     /// A message of these parts.
     pub fn new(head: Head, meta: &'a Arc<Meta>, parts: &'a [IoSlice<'a>]) -> Self {
-        Outgoing { head, meta, parts, shared: OnceLock::new() }
+        Outgoing { head, meta, parts, shared: RefCell::default() }
     }
 
-    /// Hands over a copy of the payload that was made before, for another receiver.
+    /// Hands over a copy of the payload that was made before, for another receiver; in place of another one, since it may
+    /// lie where more of them can read it.
     pub fn share(&self, copy: Arc<Buffer>) {
-        let _ = self.shared.set(copy);
+        self.shared.replace(Some(copy));
     }
 
     /// The copy of the payload, if one was made.
     pub fn copied(&self) -> Option<Arc<Buffer>> {
-        self.shared.get().cloned()
+        self.shared.borrow().clone()
     }
 
     /// As [`Outgoing::copied`], of a message that is done with.
@@ -138,11 +140,12 @@ impl<'a> Outgoing<'a> {
     /// # Errors
     /// If there is no memory for it.
     pub fn shared(&self) -> Result<Arc<Buffer>, Lost> {
-        if let Some(buffer) = self.shared.get() {
-            return Ok(buffer.clone());
+        if let Some(buffer) = self.copied() {
+            return Ok(buffer);
         }
         let buffer = Arc::new(Buffer::gather(self.parts)?);
-        Ok(self.shared.get_or_init(|| buffer).clone())
+        self.share(buffer.clone());
+        Ok(buffer)
     }
 }
 

@@ -91,6 +91,11 @@ impl Bell {
         }
     }
 
+    /// Says that it is somebody's.
+    pub(crate) fn use_it(&self) {
+        self.used.store(1, Ordering::SeqCst);
+    }
+
     /// Whether it was ever somebody's.
     pub(crate) fn was_used(&self) -> bool {
         self.used.load(Ordering::SeqCst) != 0
@@ -106,9 +111,7 @@ impl Default for Doorbell {
             }
             None => Words::Own(Box::default()),
         };
-        let bell = Doorbell { words, crowded: AtomicBool::new(false), listener: OnceLock::new() };
-        bell.bell().used.store(1, Ordering::SeqCst);
-        bell
+        Doorbell { words, crowded: AtomicBool::new(false), listener: OnceLock::new() }
     }
 }
 

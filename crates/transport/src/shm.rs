@@ -75,6 +75,8 @@ pub(crate) struct Channel {
     inbound: Mutex<Inbound>,
     theirs: Arc<Region>,
     capacity: usize,
+    /// Whether the reactor waits for the inbound side.
+    knocked: AtomicBool,
     /// How far their ring was read, for those that only look whether something waits there.
     shown: Arc<ring::Shown>,
     /// Whether the next entry has to wait for what comes by the socket, and so for the reactor.
@@ -153,6 +155,7 @@ impl Channel {
             returned: Returns::shared(offer.region, ring::length(RING), peer),
             shown: inbound.shown().clone(),
             inbound: Mutex::new(inbound),
+            knocked: AtomicBool::new(false),
             theirs,
             capacity,
             stalled: AtomicBool::new(false),
@@ -179,7 +182,10 @@ impl Channel {
     /// # Errors
     /// [`Lost`] if it makes no sense.
     pub(crate) fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost> {
+        // A caller that waits would have it for long; all other links wait for the reactor.
+        self.knocked.store(true, Ordering::Relaxed);
         let mut inbound = self.inbound.lock().expect(POISONED);
+        self.knocked.store(false, Ordering::Relaxed);
         match received {
             Received::Message(message) => inbound.elsewhere(message),
             Received::Segment { first, size, count } => inbound.map(first, size, count, file)?,
@@ -247,7 +253,7 @@ impl Channel {
                     }
                 });
             }
-            if found.is_some() || patience.enough(count) {
+            if found.is_some() || patience.enough(count) || self.knocked.load(Ordering::Relaxed) {
                 return found;
             }
             for _ in 0..patience.looks() {

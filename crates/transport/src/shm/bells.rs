@@ -1,7 +1,6 @@
 //! The bells of this process, in memory that peers map, so that a sender in another process can wake who sleeps here.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use super::memory::{Region, Writers};
@@ -18,8 +17,14 @@ static BELLS_HERE: OnceLock<Option<Bells>> = OnceLock::new();
 struct Bells {
     region: Region,
     file: crate::descriptors::Held,
-    free: Mutex<Vec<u32>>,
-    next: AtomicU32,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    free: Vec<u32>,
+    /// All from here on were never given out.
+    next: u32,
 }
 
 /// A bell among those that other processes can ring.
@@ -33,15 +38,18 @@ impl Place {
             return None;
         }
         let bells = here()?;
-        if let Some(index) = bells.free.lock().expect("never poisoned").pop() {
+        let mut places = bells.places.lock().expect("never poisoned");
+        if let Some(index) = places.free.pop() {
             return Some(Place(index));
         }
-        let index = bells.next.fetch_add(1, Ordering::Relaxed);
-        if index as usize >= BELLS {
-            bells.next.store(BELLS as u32, Ordering::Relaxed);
+        let place = Place(places.next);
+        if place.0 as usize >= BELLS {
             return None;
         }
-        Some(Place(index))
+        // Before another one is given out: peers look for bells until they find one that was never used.
+        place.bell().use_it();
+        places.next += 1;
+        Some(place)
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -58,8 +66,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         let bells = here().expect("there were some when this was taken");
         // In a forked child whoever held the lock may not exist any more; the place is lost to it then.
-        if let Ok(mut free) = bells.free.try_lock() {
-            free.push(self.0);
+        if let Ok(mut places) = bells.places.try_lock() {
+            places.free.push(self.0);
         }
     }
 }
@@ -72,7 +80,7 @@ pub(crate) fn file() -> Option<&'static OwnedFd> {
 fn here() -> Option<&'static Bells> {
     let bells = BELLS_HERE.get_or_init(|| {
         let (region, file) = Region::create("titin-bells", BELLS * STEP, Writers::All).ok()?;
-        Some(Bells { region, file: file.into(), free: Mutex::default(), next: AtomicU32::new(0) })
+        Some(Bells { region, file: file.into(), places: Mutex::default() })
     });
     bells.as_ref()
 }

@@ -160,8 +160,14 @@ impl Channel {
         if !outbound.kept.is_empty() {
             // The peer has looked, and is to be told again of what has still no room.
             outbound.stuck = false;
+            let urgent = outbound.urgent;
             outbound.flush();
+            // Whoever put this in may sleep already, and cannot see to it that the peer acts upon it.
+            let urgent = outbound.urgent != urgent;
             self.wake(outbound);
+            if urgent {
+                self.tell_to_look();
+            }
         }
     }
 
