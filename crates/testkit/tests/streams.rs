@@ -177,6 +177,40 @@ fn a_stream_that_ends_in_the_middle_of_a_piece_ends_the_link() {
 }
 
 #[test]
+fn a_stream_that_ends_between_pieces_ends_the_link() {
+    let (host, mut peers) = visited(4);
+    let (head, pieces) = striped(1, 0, &pattern(0, 1000), &[0, 300]);
+    peers[0].write(&head);
+    peers[3].write(&pieces[1]);
+    peers[3].0.shutdown(Shutdown::Write).unwrap();
+    let why = host.events.lost();
+    assert!(matches!(why, Lost::Stream { number: 3, count: 4, .. }), "{why}");
+    for peer in &mut peers {
+        peer.drain();
+    }
+}
+
+/// The system of a sender has taken everything, so nobody writes any more; but not all that it took arrives.
+#[test]
+fn a_sender_learns_of_a_stream_that_breaks_behind_its_last_message() {
+    for length in [1 << 20, 256 << 20] {
+        let secret = Secret::random();
+        let host = Host::start(&secret);
+        let mut peers = Peer::enter_streams(&host.listen(), &secret, 2);
+        let side = Side::from(host);
+        let outlet = side.outlet(1, InboxOptions { messages: u64::MAX, bytes: u64::MAX });
+        let copied = outlet.send(&pattern(0, length)).copied;
+        assert_eq!(copied > 0, length > 1 << 20, "the system has taken all but {copied} of {length} bytes");
+        // Closed with bytes that were not read, so it is reset.
+        peers[2].0.read_exact(&mut [0; 64]).unwrap();
+        drop(peers.pop());
+        let (host, _) = side.tcp.as_ref().unwrap();
+        let why = host.events.lost();
+        assert!(matches!(why, Lost::Stream { number: 2, count: 2, .. }), "{why}");
+    }
+}
+
+#[test]
 fn an_end_in_the_middle_of_a_message_is_no_message() {
     let (host, mut peers) = visited(2);
     let (head, pieces) = striped(1, 0, &pattern(0, 1000), &[0, 300]);

@@ -129,6 +129,7 @@ impl Reactor {
             gatherings: Gatherings::default(),
             links: HashMap::new(),
             listeners: HashMap::new(),
+            doubts: HashMap::new(),
             rests: None,
             next_tick: Some(Instant::now()),
         };
@@ -247,6 +248,8 @@ struct Worker {
     gatherings: Gatherings,
     links: HashMap<u64, Arc<Link>>,
     listeners: HashMap<u64, Listener>,
+    /// Links to read again at these times, though nothing may come.
+    doubts: HashMap<u64, Instant>,
     /// When to let strangers in again, after there were no descriptors or places for them.
     rests: Option<Instant>,
     next_tick: Option<Instant>,
@@ -524,15 +527,17 @@ impl Worker {
             link.flush();
         }
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        if flags.intersects(readable)
-            && let Err(why) = link.read()
-        {
-            self.drop_link(token, why);
+        if flags.intersects(readable) {
+            match link.read() {
+                Ok(again) => drop(again.map(|at| self.doubts.insert(token, at))),
+                Err(why) => self.drop_link(token, why),
+            }
         }
     }
 
     fn drop_link(&mut self, token: u64, why: Lost) {
         let Some(link) = self.links.remove(&token) else { return };
+        self.doubts.remove(&token);
         self.unregister(link.socket());
         link.bundle().inspect(|bundle| self.unregister(bundle));
         if let Some(channel) = link.channel() {
@@ -544,8 +549,13 @@ impl Worker {
         link.close();
     }
 
-    /// Ends handshakes that take too long.
+    /// Ends handshakes that take too long, and links in doubt.
     fn expire(&mut self) {
+        if !self.doubts.is_empty() {
+            let now = Instant::now();
+            let due: Vec<u64> = self.doubts.extract_if(|_, at| *at <= now).map(|(token, _)| token).collect();
+            due.into_iter().for_each(|token| self.serve(token, epoll::EventFlags::IN));
+        }
         if self.pending.is_empty() && self.gatherings.is_empty() && self.rests.is_none() {
             return;
         }
@@ -569,8 +579,8 @@ impl Worker {
 
     fn timeout(&self) -> Option<Duration> {
         let deadlines = self.pending.values().map(|pending| pending.deadline);
-        let next =
-            deadlines.chain(self.gatherings.deadlines()).chain(self.next_tick).chain(self.rests).min()?;
+        let deadlines = deadlines.chain(self.gatherings.deadlines()).chain(self.doubts.values().copied());
+        let next = deadlines.chain(self.next_tick).chain(self.rests).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 }

@@ -19,7 +19,7 @@ mod writer;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use titin_wire::ConduitId;
@@ -155,7 +155,7 @@ impl Link {
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush();
-        self.stripes.iter().for_each(Stripes::flush);
+        self.stripes.iter().for_each(|stripes| drop(stripes.flush()));
         // Our half only: had we closed the other one too, the next bytes to come in would make the system throw away
         // what it has not delivered of ours.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
@@ -235,14 +235,17 @@ impl Link {
         true
     }
 
-    /// Reads what is there, for the reactor.
+    /// Reads what is there, for the reactor; when it is to read again though nothing has come, if it is.
     ///
     /// # Errors
     /// [`Lost`] if nothing more can be read.
-    pub(crate) fn read(self: &Arc<Self>) -> Result<(), Lost> {
+    pub(crate) fn read(self: &Arc<Self>) -> Result<Option<Instant>, Lost> {
         let mut inbound =
             self.inbound.lock().map_err(|_| Lost::System("reading it has failed".to_owned()))?;
-        let outcome = inbound.pour(self).map(|_| ()).map_err(|why| self.fault.get().cloned().unwrap_or(why));
+        let outcome = match inbound.pour(self) {
+            Ok(_) => Ok(self.stripes.as_ref().and_then(|stripes| inbound.doubts(stripes))),
+            Err(why) => Err(self.fault.get().cloned().unwrap_or(why)),
+        };
         match self.channel.as_ref().and_then(|channel| channel.lost()) {
             Some(lost) => Err(lost),
             None => outcome,

@@ -5,6 +5,7 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -24,6 +25,10 @@ const SHARE: usize = 1 << 20;
 /// Further streams that are looked at in one turn.
 const STREAMS: usize = 16;
 
+/// How long the link goes on without a further stream that has ended. When the other end closes the link, or its process ends,
+/// all streams end, but the network may bring the end of the first one, and what was said before it, last.
+const GRACE: Duration = Duration::from_secs(1);
+
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Where what comes in on the links of a process goes.
@@ -41,15 +46,27 @@ pub(crate) struct Inbound {
     sinks: Weak<Sinks>,
     /// Whether further streams have been read.
     begun: bool,
+    /// That further streams have ended.
+    ended: Option<Ended>,
     /// Why nothing more can be read. The reactor is told when it comes to read.
     lost: Option<Lost>,
+}
+
+/// Further streams have ended, and the first one has not.
+struct Ended {
+    /// Those that are still watched.
+    numbers: Vec<usize>,
+    /// When it is sure that one of them broke by itself.
+    until: Instant,
+    /// What to tell then.
+    why: Lost,
 }
 
 impl Inbound {
     /// Goes on behind a handshake, with which descriptors of the first frames may have come.
     pub(crate) fn new(reader: Reader, files: VecDeque<OwnedFd>, sinks: &Arc<Sinks>) -> Self {
         let (received, sinks) = (Vec::new(), Arc::downgrade(sinks));
-        Inbound { reader, received, files, sinks, begun: false, lost: None }
+        Inbound { reader, received, files, sinks, begun: false, ended: None, lost: None }
     }
 
     /// Reads what is there, up to the length of a turn, and hands on what is complete. Gives the number of bytes.
@@ -63,10 +80,23 @@ impl Inbound {
         // The reactor has ended.
         let Some(sinks) = self.sinks.upgrade() else { return Err(Lost::Closed) };
         let outcome = self.pour_stream(link, &sinks).and_then(|count| match &link.stripes {
-            Some(stripes) => Ok(count + self.pour_stripes(link, stripes, &sinks)?),
+            Some(stripes) => {
+                if let Some(ended) = self.ended.as_ref().filter(|ended| ended.until <= Instant::now()) {
+                    return Err(ended.why.clone());
+                }
+                Ok(count + self.pour_stripes(link, stripes, &sinks)?)
+            }
             None => Ok(count),
         });
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
+    }
+
+    /// Has streams that have ended watched no more, for the reactor, which is to read again at the time that this gives, if
+    /// it does.
+    pub(super) fn doubts(&mut self, stripes: &Stripes) -> Option<Instant> {
+        let ended = self.ended.as_mut()?;
+        ended.numbers.drain(..).for_each(|number| stripes.leave(number));
+        Some(ended.until)
     }
 
     fn pour_stream(&mut self, link: &Arc<Link>, sinks: &Sinks) -> Result<usize, Lost> {
@@ -101,8 +131,11 @@ impl Inbound {
             Err(error) => return Err(error.into()),
         }
         let events: Vec<_> = events.iter().map(|event| (event.data.u64() as usize, event.flags)).collect();
-        if events.iter().any(|(_, flags)| flags.contains(epoll::EventFlags::OUT)) {
-            stripes.flush();
+        if events.iter().any(|(_, flags)| flags.contains(epoll::EventFlags::OUT))
+            && let Err(failure) = stripes.flush()
+        {
+            // What the first stream has brought is still read, and then its end.
+            link.break_off(stripes, failure);
         }
         let mut turn = 0;
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
@@ -119,22 +152,27 @@ impl Inbound {
                             break;
                         }
                     }
-                    // The first stream says how the link ends. This one has brought all that it should.
-                    Err(Lost::Closed) if self.reader.is_between_frames(number) => {
-                        stripes.leave(number);
+                    Err(why @ (Lost::Closed | Lost::System(_))) => {
+                        self.note_end(number, stripes.count(), &why);
                         break;
                     }
-                    Err(Lost::Malformed(wrong)) => return Err(wrong.into()),
-                    Err(_) if has_ended(link.socket()) => return Err(Lost::Closed),
-                    Err(lost) => {
-                        let (count, why) = (stripes.count(), lost.to_string());
-                        return Err(Lost::Stream { number, count, why });
-                    }
+                    Err(lost) => return Err(lost),
                 }
             }
             turn += share;
         }
         Ok(turn)
+    }
+
+    fn note_end(&mut self, number: usize, count: usize, why: &Lost) {
+        let ended = self.ended.get_or_insert_with(|| Ended {
+            numbers: Vec::new(),
+            until: Instant::now() + GRACE,
+            why: Lost::Stream { number, count, why: why.to_string() },
+        });
+        if !ended.numbers.contains(&number) {
+            ended.numbers.push(number);
+        }
     }
 
     fn hand_on(&mut self, link: &Arc<Link>, sinks: &Sinks) -> Result<(), Lost> {

@@ -155,12 +155,6 @@ impl Reader {
         Ok((count, count == room))
     }
 
-    /// Whether a stream has ended where nothing is missing.
-    pub(super) fn is_between_frames(&self, number: usize) -> bool {
-        let stream = &self.streams[number];
-        matches!(stream.state, State::Header) && stream.start == stream.end
-    }
-
     fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
         loop {
             let Stream { scratch, start, end, state } = &mut self.streams[number];

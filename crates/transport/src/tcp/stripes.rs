@@ -144,19 +144,26 @@ impl Stripes {
     /// # Errors
     /// [`Failure`]. Unless it is about the message, and nothing of that has been written, the link is of no use any more.
     pub(super) fn send(&self, message: &Outgoing<'_>, patience: Duration) -> Result<u64, Failure> {
+        // Nobody leaves anything here.
+        let nothing = |_: &mut Lanes, _| ();
         self.turns.wait(
             |lanes, _| {
                 let outcome = self.write_all(lanes, message, patience);
                 self.watch(lanes);
                 outcome
             },
-            |lanes, _| drop(self.pump(lanes)),
+            nothing,
         )
     }
 
-    /// Writes what was kept, as far as the sockets take it. An error shows when they are read.
-    pub(super) fn flush(&self) {
-        self.turns.visit(|lanes, _| drop(self.pump(lanes)));
+    /// Writes what was kept, as far as the sockets take it. Leaves it to whoever is writing, if somebody is.
+    ///
+    /// # Errors
+    /// [`Failure`]: the link is of no use any more.
+    pub(super) fn flush(&self) -> Result<(), Failure> {
+        let mut outcome = Ok(());
+        self.turns.visit(|lanes, _| outcome = self.pump(lanes));
+        outcome
     }
 
     /// Ends our half of each, or both.
@@ -172,6 +179,12 @@ impl Stripes {
     }
 
     fn pump(&self, lanes: &mut Lanes) -> Result<(), Failure> {
+        let outcome = self.write_all_kept(lanes);
+        self.watch(lanes);
+        outcome
+    }
+
+    fn write_all_kept(&self, lanes: &mut Lanes) -> Result<(), Failure> {
         let (mut turn, mut again) = (0, true);
         while again && turn < TURN {
             again = false;
@@ -181,7 +194,6 @@ impl Stripes {
                 turn += count;
             }
         }
-        self.watch(lanes);
         Ok(())
     }
 
