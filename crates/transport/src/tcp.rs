@@ -334,7 +334,14 @@ impl Link {
         let mut sent = Sent::default();
         loop {
             let (outcome, copied) = self.turns.wait(
-                |writer, left| self.step(&mut pieces, writer, left),
+                |writer, left| {
+                    self.step(&mut pieces, writer, left).inspect_err(|_| {
+                        // Half of it is out, and nothing may follow that: the other end is to learn so.
+                        if pieces.begun() {
+                            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+                        }
+                    })
+                },
                 |writer, left| self.pump(writer, left),
             )?;
             sent.copied += copied;

@@ -255,11 +255,13 @@ pub(super) struct Pieces<'a> {
     message: &'a Outgoing<'a>,
     meta: Vec<u8>,
     cut: Cut,
+    /// Whether some of it has been written.
+    begun: bool,
 }
 
 impl<'a> Pieces<'a> {
     pub(super) fn new(message: &'a Outgoing<'a>) -> Self {
-        Pieces { message, meta: message.meta.encode(), cut: Cut::new(message) }
+        Pieces { message, meta: message.meta.encode(), cut: Cut::new(message), begun: false }
     }
 
     pub(super) fn conduit(&self) -> ConduitId {
@@ -268,6 +270,11 @@ impl<'a> Pieces<'a> {
 
     pub(super) fn length(&self) -> u64 {
         self.message.length()
+    }
+
+    /// Whether the other end has seen some of it, so that nothing may follow but the rest.
+    pub(super) fn begun(&self) -> bool {
+        self.begun
     }
 
     /// Writes the next frame, waiting up to `patience` at a time for room in the socket. The rest of a frame that
@@ -287,16 +294,10 @@ impl<'a> Pieces<'a> {
 
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
-        let mut torn = false;
         while !rest.is_empty() {
             let window = rest.len().min(MAX_SLICES);
-            let written = write(socket, &rest[..window], None).inspect_err(|_| {
-                // Half a frame is out, and nothing can follow it: the other end is to learn so.
-                if torn {
-                    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
-                }
-            })?;
-            torn |= written > 0;
+            let written = write(socket, &rest[..window], None)?;
+            self.begun |= written > 0;
             match written {
                 0 if !writable(socket, patience)? => {
                     rest.iter().for_each(|slice| writer.partial.extend_from_slice(slice));
