@@ -94,7 +94,9 @@ impl Drop for Buffer {
             // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
             for _ in 0..100 {
                 if let Ok(mut pool) = POOL.try_lock() {
-                    return pool.give(std::mem::take(&mut self.memory));
+                    let gone = pool.give(std::mem::take(&mut self.memory));
+                    drop(pool);
+                    return drop(gone);
                 }
                 std::thread::yield_now();
             }
@@ -222,6 +224,7 @@ impl DerefMut for Memory {
     }
 }
 
+/// What is free, the oldest first.
 struct Recycled {
     free: Vec<Memory>,
     bytes: usize,
@@ -232,16 +235,26 @@ impl Recycled {
         let fits = |memory: &Memory| memory.len() >= length && memory.len() / 2 <= length;
         let best =
             (0..self.free.len()).filter(|i| fits(&self.free[*i])).min_by_key(|i| self.free[*i].len())?;
-        let memory = self.free.swap_remove(best);
+        let memory = self.free.remove(best);
         self.bytes -= memory.len();
         Some(memory)
     }
 
-    fn give(&mut self, memory: Memory) {
-        if self.bytes + memory.len() <= POOL_BYTES && self.free.len() < POOL_BUFFERS {
-            self.bytes += memory.len();
-            self.free.push(memory);
+    /// Takes a buffer in, in place of those that nobody has asked for the longest. Gives back what goes, for who does not
+    /// hold the lock to let go of.
+    fn give(&mut self, memory: Memory) -> Vec<Memory> {
+        if memory.len() > POOL_BYTES {
+            return vec![memory];
         }
+        self.bytes += memory.len();
+        self.free.push(memory);
+        let (mut bytes, mut gone) = (self.bytes, 0);
+        while bytes > POOL_BYTES || self.free.len() - gone > POOL_BUFFERS {
+            bytes -= self.free[gone].len();
+            gone += 1;
+        }
+        self.bytes = bytes;
+        self.free.drain(..gone).collect()
     }
 }
 
@@ -279,5 +292,22 @@ mod tests {
         assert!(pool.take(100).is_none(), "far too large a buffer is not wasted on a small message");
         assert_eq!(pool.take(1500).unwrap().len(), 1500);
         assert_eq!(pool.bytes, 0);
+    }
+
+    #[test]
+    fn sizes_that_nobody_asks_for_any_more_give_way() {
+        let mut pool = Recycled { free: Vec::new(), bytes: 0 };
+        for size in 0..POOL_BUFFERS {
+            assert!(pool.give(Memory::fresh(POOLED + size).unwrap()).is_empty());
+        }
+        for _ in 0..3 {
+            let gone = pool.give(Memory::fresh(64 << 20).unwrap());
+            assert!(gone.iter().all(|memory| memory.len() < 2 * POOLED), "what has come last stays");
+            assert_eq!(pool.take(64 << 20).unwrap().len(), 64 << 20);
+        }
+        let whole = Memory::fresh(POOL_BYTES).unwrap();
+        assert_eq!(pool.give(whole).len(), POOL_BUFFERS - 1, "no more bytes than may be kept");
+        assert_eq!(pool.give(Memory::fresh(POOL_BYTES + 1).unwrap()).len(), 1);
+        assert_eq!((pool.free.len(), pool.bytes), (1, POOL_BYTES));
     }
 }
