@@ -82,6 +82,46 @@ def test_forked_workers_read_views_and_leave_the_instance_alone(stage):
     assert "parent: done" in output
 
 
+MANY = """
+import numpy as np
+import titin
+
+with titin.Instance(o_i="out spare") as instance:
+    instance.reuse()
+    for time in range(200):
+        instance.send("out", np.full(10_000, time), timestamp=time)
+"""
+
+LETTING_GO = """
+import os
+import titin
+
+with titin.Instance(s="in other") as instance:
+    instance.reuse()
+    # Ten at a time, so that the memory of the first ones is soon wanted for others.
+    held = [instance.receive("in").data for _ in range(10)]
+    wait, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        os.read(wait, 1)
+        os._exit(any((view != time).any() for time, view in enumerate(held)))
+    os.close(wait)
+    for begin in range(10, 200, 10):
+        held = None
+        held = [instance.receive("in").data for _ in range(10)]
+        assert all((view == begin + offset).all() for offset, view in enumerate(held))
+    os.write(go, b"!")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the child saw another message"
+print("both read theirs")
+"""
+
+
+def test_a_forked_child_sees_what_its_parent_has_let_go(stage):
+    stage.run(pair(), sender=MANY, receiver=LETTING_GO)
+    assert "both read theirs" in stage.output()
+
+
 LOGGING = """
 import logging
 import multiprocessing

@@ -38,7 +38,8 @@
  * Waiting. Only titin_open, titin_reuse, titin_receive and its kin, titin_send and its kin, titin_close and titin_host
  *     wait. They wait without using a core, and return with an error as soon as the run fails. Light instances (see
  *     "Many instances") do not wait: there these calls return TITIN_PENDING instead, and are made again.
- * Forks. In a forked child every instance of the parent is dead: calls say so (TITIN_ERROR_FORKED), frees are safe.
+ * Forks. In a forked child every instance of the parent is dead: calls say so (TITIN_ERROR_FORKED), frees are safe. The data of
+ *     messages that the parent had may be read, as long as the parent lives.
  * Text is UTF-8 and ends with a NUL, unless a length goes with it.
  */
 #ifndef TITIN_H

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use memmap2::MmapMut;
 use titin_wire::ALIGNMENT;
 
+use crate::forks::{self, Born};
 use crate::shm::{Placed, Pool, View};
 
 /// Smaller buffers are left to the allocator, which recycles them itself.
@@ -23,7 +24,7 @@ static POOL: Mutex<Recycled> = Mutex::new(Recycled { free: Vec::new(), bytes: 0 
 
 /// Where the bytes of payloads lie. Zeroed when it is fresh.
 #[derive(Debug)]
-enum Memory {
+pub(crate) enum Memory {
     Heap(Vec<u8>),
     /// Pages straight from the system, which come only as they are written.
     Mapped(MmapMut),
@@ -39,6 +40,7 @@ pub struct Buffer {
     memory: Memory,
     start: usize,
     length: usize,
+    born: Born,
 }
 
 /// A buffer that is being filled, from its beginning to its end.
@@ -71,7 +73,7 @@ impl Buffer {
     /// The payload that lies in a peer's slot.
     pub(crate) fn viewing(view: View) -> Self {
         let length = view.len();
-        Buffer { memory: Memory::Viewed(view), start: 0, length }
+        Buffer { memory: Memory::Viewed(view), start: 0, length, born: Born::now() }
     }
 
     /// The slot of ours that it lies in, if it does.
@@ -90,7 +92,10 @@ impl Deref for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if matches!(self.memory, Memory::Heap(_) | Memory::Mapped(_)) && self.memory.len() >= POOLED {
+        if matches!(self.memory, Memory::Placed(_) | Memory::Viewed(_)) {
+            return forks::give_back(std::mem::take(&mut self.memory), self.born);
+        }
+        if self.memory.len() >= POOLED {
             // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
             for _ in 0..100 {
                 if let Ok(mut pool) = POOL.try_lock() {
@@ -126,13 +131,13 @@ impl Filling {
         };
         let memory = memory.ok_or_else(none)?;
         let start = if length == 0 { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) };
-        Ok(Filling { buffer: Buffer { memory, start, length }, filled: 0 })
+        Ok(Filling { buffer: Buffer { memory, start, length, born: Born::default() }, filled: 0 })
     }
 
     /// Room for `length` bytes in a slot of this pool; `None` if it has none.
     pub(crate) fn placed(pool: &Arc<Pool>, length: usize) -> Option<Self> {
         let memory = Memory::Placed(pool.take(length)?);
-        Some(Filling { buffer: Buffer { memory, start: 0, length }, filled: 0 })
+        Some(Filling { buffer: Buffer { memory, start: 0, length, born: Born::now() }, filled: 0 })
     }
 
     /// The part not filled yet. [`Filling::advance`] says how much of it was.

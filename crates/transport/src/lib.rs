@@ -39,6 +39,7 @@ mod turns;
 mod window;
 
 pub mod descriptors;
+pub mod forks;
 
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};

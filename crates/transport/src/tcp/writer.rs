@@ -60,7 +60,7 @@ enum Kept {
     Message {
         cut: Cut,
         meta: Vec<u8>,
-        body: Buffer,
+        body: Box<Buffer>,
         /// Where in the message `body` begins.
         start: u64,
     },
@@ -319,7 +319,7 @@ impl<'a> Pieces<'a> {
     fn rest(&self) -> Result<Kept, Lost> {
         let (start, mut slices) = (self.cut.offset, Vec::new());
         slice_parts(self.message.parts, start, self.cut.total - start, &mut slices);
-        let body = Buffer::gather(&slices)?;
+        let body = Box::new(Buffer::gather(&slices)?);
         Ok(Kept::Message { cut: self.cut.clone(), meta: self.meta.clone(), body, start })
     }
 }
