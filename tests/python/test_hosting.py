@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 
 import numpy as np
 import pytest
 import titin
+import titin.aio
 from titin import hosting
 from titin.model import Model
 
@@ -70,6 +72,57 @@ def test_functions_that_open_their_instances_themselves(stage):
 
     run = titin.run(ensemble(4), {"driver": driver, "member": opens}, run_dir=stage.folder / "run")
     assert run.returned["driver"] == EXPECTED
+
+
+async def waits(instance):
+    while await instance.reuse():
+        await instance.receive("in")
+
+
+def returns():
+    return 3
+
+
+async def returns_later():
+    return 3
+
+
+@pytest.mark.parametrize("function", [returns, returns_later])
+def test_a_function_that_never_opens_its_instance(stage, function):
+    raised, log = stage.fails(function, waits)
+    assert isinstance(raised, titin.Error)
+    assert "the function of sender returned without opening its instance" in log
+
+
+def raises():
+    raise KeyError("no such table")
+
+
+async def raises_later():
+    raises()
+
+
+@pytest.mark.parametrize("function", [raises, raises_later])
+def test_a_function_that_fails_before_it_opens_its_instance(stage, function):
+    raised, log = stage.fails(function, waits)
+    assert isinstance(raised, KeyError)
+    assert "no such table" in log
+
+
+def test_a_coroutine_function_that_opens_its_instance_in_a_task_of_its_own(stage):
+    async def sends():
+        async with titin.aio.Instance() as instance:
+            while await instance.reuse():
+                await instance.send("out", 3, timestamp=0.0)
+
+    async def starts():
+        await asyncio.create_task(sends())
+
+    async def receives(instance):
+        assert await instance.reuse()
+        return (await instance.receive("in")).data
+
+    assert stage.play(starts, receives)["receiver"] == 3
 
 
 def test_a_function_for_one_instance(stage):

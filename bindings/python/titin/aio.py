@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -34,8 +35,19 @@ __all__ = ["Instance"]
 _T = TypeVar("_T")
 #: A default that was not given.
 _MISSING = object()
-#: The instance that a task is, and its run, where a host has started it.
-_place: ContextVar[tuple[str, str] | None] = ContextVar("titin.aio.place", default=None)
+
+
+@dataclass
+class _Place:
+    """The instance that a task is, and its run, where a host has started it."""
+
+    name: str
+    manager: str
+    opened: bool = False
+    """Whether it has joined the run."""
+
+
+_place: ContextVar[_Place | None] = ContextVar("titin.aio.place", default=None)
 
 
 class _Turns:
@@ -96,14 +108,14 @@ class Instance:
         manager: str | None = None,
         unchecked: str | None = None,
     ) -> None:
-        here = _place.get()
+        here = self._place = _place.get()
         self._given: dict[str, Any] = {
             "f_init": f_init,
             "o_i": o_i,
             "s": s,
             "o_f": o_f,
-            "name": name or (here and here[0]),
-            "manager": manager or (here and here[1]),
+            "name": name or (here and here.name),
+            "manager": manager or (here and here.manager),
             "unchecked": unchecked,
         }
         self._opened: _core.Instance | None = None
@@ -117,6 +129,8 @@ class Instance:
         self._number = self._turns.number()
         opening = _core.Opening(self._turns.ready, self._number, **self._given)
         self._opened = await self._made(opening.end)
+        if self._place is not None:
+            self._place.opened = True
         return self
 
     async def __aenter__(self) -> Self:

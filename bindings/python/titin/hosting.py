@@ -202,7 +202,7 @@ class _Troupe:
             else:
                 self.returned[name] = function()
                 if not _core.opened():
-                    _refuse(f"the function of {name} returned without opening its instance")
+                    _refuse(_unopened(name))
         except BaseException as raised:
             self._note(name, raised)
             if not _core.opened():
@@ -226,15 +226,26 @@ class _Troupe:
         from titin import aio
 
         async def play(name: str, manager: str, function: Callable[..., Any]) -> None:
-            aio._place.set((name, manager))
+            place = aio._Place(name, manager)
+            aio._place.set(place)
+
+            async def refuse(text: str) -> None:
+                with suppress(Error):
+                    async with aio.Instance() as instance:
+                        instance.fail(text)
+
             try:
                 if needed(function):
                     async with aio.Instance() as instance:
                         self.returned[name] = await function(instance)
                 else:
                     self.returned[name] = await function()
+                    if not place.opened:
+                        await refuse(_unopened(name))
             except BaseException as raised:
                 self._note(name, raised)
+                if not place.opened:
+                    await refuse(last_lines(raised))
 
         async def all_of_them() -> None:
             await asyncio.gather(*(play(*one) for one in functions))
@@ -243,6 +254,10 @@ class _Troupe:
             asyncio.run(all_of_them())
         except BaseException as raised:
             self._note(functions[0][0], raised)
+
+
+def _unopened(name: str) -> str:
+    return f"the function of {name} returned without opening its instance"
 
 
 def _refuse(text: str) -> None:
