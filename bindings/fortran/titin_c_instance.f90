@@ -186,6 +186,17 @@ module titin_c_instance
          type(c_ptr), intent(out) :: instance
       end function
 
+      subroutine titin_open_cancel(opening) bind(C)
+         import
+         type(c_ptr), value :: opening
+      end subroutine
+
+      integer(c_int) function titin_cancel(instance, port, slot) bind(C)
+         import
+         type(c_ptr), value :: instance, port
+         integer(c_int), value :: slot
+      end function
+
       integer(c_int) function titin_host_steps(count, names, ports, steps, data, threads, options) bind(C)
          import
          type(c_ptr), intent(in) :: names(*)

@@ -28,6 +28,9 @@ module titin_receiving
       !> receive_any(ports, which, message, slot, timeout): the next message of any of these ports; which is the place in
       !> ports, slot 0 for a port without slots.
       procedure :: receive_any
+      !> cancel(port, slot): of a light instance, gives up calls that are pending, in place of making them again. Those on a
+      !> port (of receive_any the first one), or on a slot of it; or all. Where a send is given up nothing else can be sent.
+      procedure :: cancel
    end type
 
 contains
@@ -99,6 +102,18 @@ contains
       which = int(place) + 1
       if (present(slot)) slot = int(number) + 1
       call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine cancel(self, port, slot, ierr)
+      class(receiving_layer), intent(in) :: self
+      character(len=*), intent(in), optional :: port
+      integer, intent(in), optional :: slot
+      integer, intent(out), optional :: ierr
+      if (present(port)) then
+         call finish(titin_cancel(self%raw, titin_port_find(self%raw, c(port)), slot_number(slot)), ierr, self%raw)
+      else
+         call finish(titin_cancel(self%raw, c_null_ptr, titin_no_slot), ierr, self%raw)
+      end if
    end subroutine
 
    subroutine receive_array(self, port, dtype, rank, extents, data, slot, timeout, timestamp, message, ierr)

@@ -8,7 +8,7 @@ module cells
 
    type :: cell
       integer :: lap = 0, next = to_reuse
-      logical :: gave_way = .false.
+      logical :: gave_way = .false., gave_up = .false.
       real(real64) :: value = 0
    end type
 
@@ -49,6 +49,14 @@ contains
             end if
             me%next = to_receive
          case (to_receive)
+            if (number == 1 .and. .not. me%gave_up) then
+               me%gave_up = .true.
+               call instance%receive("in", message, timeout=3600.0_real64, ierr=ierr)
+               if (ierr /= titin_pending) error stop "light.f90: the last cell has sent before the first one has"
+               ! Another call takes its place.
+               call instance%cancel("in")
+               call instance%cancel()
+            end if
             call instance%receive("in", message, ierr=ierr)
             if (ierr /= titin_ok) return
             call message%read(value)

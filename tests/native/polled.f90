@@ -31,6 +31,7 @@ program polled
          if (c_associated(next, c_loc(places(i)))) call go_on(i)
       end do
    end do
+   call titin_open_cancel(c_null_ptr)
    call titin_options_free(options)
    call titin_ready_free(ready)
    print "(a)", "both are done"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
 from ..conftest import Manage
@@ -75,3 +78,15 @@ def test_an_event_loop_polls_a_descriptor(build: Build, manage: Manage, language
     assert polled.returncode == 0, polled.stderr
     code, output = manager.wait()
     assert code == 0, output
+
+
+def test_an_opening_that_is_given_up_fails_the_run(build: Build, manage: Manage) -> None:
+    polled = build("polled", "c")
+    manager = manage(PAIR)
+    environment = os.environ | {"TITIN_MANAGER": str(manager.connection)}
+    with subprocess.Popen([polled, "give up"], env=environment, stdin=subprocess.PIPE) as process:
+        code, output = manager.wait()
+        assert process.poll() is None, "it lives on, and holds nobody up"
+    assert process.returncode == 0
+    assert code == 1, output
+    assert "let go of the instance before it had joined the run" in output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -179,6 +180,103 @@ def test_a_cancelled_send_leaves_its_port_unusable(stage):
             return count
 
     assert stage.play(sender, receiver, model)["receiver"] >= 64
+
+
+async def sends_when(go, instance):
+    await instance.reuse()
+    await go.wait()
+    await instance.send("out", 1, timestamp=0)
+
+
+async def cancelled(awaited):
+    """Cancels a call that is pending."""
+    task = asyncio.create_task(awaited)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_cancelled_call_does_not_bound_the_next_one(stage):
+    go = asyncio.Event()
+
+    async def receives_one(instance):
+        await instance.reuse()
+        for call in (instance.receive, instance.receive_any):
+            await cancelled(call("in", timeout=0.001))
+        await asyncio.sleep(0.002)
+        task = asyncio.create_task(instance.receive("in"))
+        await asyncio.sleep(0)
+        go.set()
+        return (await task).data
+
+    assert stage.play(partial(sends_when, go), receives_one)["receiver"] == 1
+
+
+def test_a_cancelled_call_does_not_unbound_the_next_one(stage):
+    go = asyncio.Event()
+
+    async def receives_one(instance):
+        await instance.reuse()
+        for call in (instance.receive, instance.receive_any):
+            await cancelled(call("in"))
+            with pytest.raises(titin.Timeout):
+                await instance.receive("in", timeout=0.001)
+        await cancelled(instance.receive_into("in", np.zeros(1)))
+        with pytest.raises(titin.Timeout):
+            await instance.receive("in", timeout=0.001)
+        go.set()
+        return (await instance.receive("in")).data
+
+    assert stage.play(partial(sends_when, go), receives_one)["receiver"] == 1
+
+
+def test_a_cancelled_call_is_of_no_circle(stage):
+    """The manager has heard of it, and is told that it is over."""
+    model = Model("circle")
+    model.component("sender", "sender", o_i="out", s="in")
+    model.component("receiver", "receiver", o_i="out", s="in")
+    model.conduit("sender.out", "receiver.in")
+    model.conduit("receiver.out", "sender.in")
+    cut = asyncio.Event()
+
+    async def impatient(instance):
+        await instance.reuse()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(instance.receive("in"), 0.3)
+        cut.set()
+        # Now the other one's wait is reported.
+        await asyncio.sleep(0.4)
+        await instance.send("out", 1, timestamp=0)
+        return (await instance.receive("in")).data
+
+    async def answers(instance):
+        await instance.reuse()
+        await cut.wait()
+        message = await instance.receive("in")
+        await instance.send("out", message.data + 1, timestamp=0)
+
+    assert stage.play(impatient, answers, model)["sender"] == 2
+
+
+def test_a_cancelled_opening_fails_the_run(stage):
+    over = asyncio.Event()
+
+    async def gives_up():
+        instance = titin.aio.Instance()
+        await cancelled(instance.open())
+        # Nobody waits for the end of what holds it.
+        await over.wait()
+
+    async def loses(instance):
+        try:
+            await instance.reuse()
+            await instance.receive("in")
+        finally:
+            over.set()
+
+    raised, log = stage.fails(gives_up, loses)
+    assert "let go of the instance before it had joined the run" in str(raised) + log
 
 
 def test_a_circle_of_awaited_calls_is_a_deadlock(stage):

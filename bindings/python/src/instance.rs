@@ -344,6 +344,16 @@ impl Instance {
         error::check(py, unsafe { sys::titin_fail(call.instance(), text.0.as_ptr()) })
     }
 
+    /// Gives up calls that are pending, and will not be made again: those on a port, or on a slot of it, or all.
+    #[pyo3(name = "_cancel", signature = (port=None, slot=None))]
+    fn cancel(&self, py: Python<'_>, port: Option<PortArgument<'_, '_>>, slot: Option<Slot>) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        let port = port.map(|port| self.find(&call, port)).transpose()?;
+        let handle = port.as_ref().map_or(std::ptr::null_mut(), |port| port.get().as_ptr());
+        // SAFETY: the instance is open while the call lives, and so is its port.
+        error::check(py, unsafe { sys::titin_cancel(call.instance(), handle, slot_of(slot)) })
+    }
+
     fn region(&self, name: Text) -> PyResult<Region> {
         Ok(Region::new(self.session.clone(), name.into_c()))
     }

@@ -58,7 +58,7 @@ impl Drop for Ready {
 /// An instance that has asked to join the run.
 #[pyclass(frozen, module = "titin._core")]
 pub struct Opening {
-    /// Nothing once it is open, or could not be opened.
+    /// Nothing once it is open, could not be opened, or was given up.
     opening: Mutex<Option<NonNull<sys::titin_opening>>>,
     _ready: Py<Ready>,
 }
@@ -110,5 +110,19 @@ impl Opening {
         let instance = NonNull::new(instance).ok_or_else(|| error::last(py, sys::USAGE))?;
         // SAFETY: it is open, and ours.
         Instance::with(py, unsafe { Session::light(instance) })
+    }
+
+    /// Gives it up, which fails the run, unless it has come to something.
+    fn cancel(&self) {
+        if let Some(opening) = self.opening.lock().expect("nothing panics while it is locked").take() {
+            // SAFETY: it was begun, and has not ended.
+            unsafe { sys::titin_open_cancel(opening.as_ptr()) }
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.cancel();
     }
 }

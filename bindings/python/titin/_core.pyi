@@ -173,6 +173,9 @@ class Instance:
     def fail(self, text: str) -> None:
         """Fails the run, with this instance as the culprit and ``text`` as the reason. Close it afterwards."""
 
+    def _cancel(self, port: str | Port | None = None, slot: int | None = None) -> None:
+        """Gives up calls that are pending, and will not be made again: those on a port or a slot of it, or all."""
+
     def region(self, name: str) -> Region:
         """A stretch of the program's own in the profile: ``with instance.region("solve"): ...``."""
 
@@ -300,6 +303,8 @@ class Opening:
     ) -> Self: ...
     def end(self) -> Instance:
         """The instance; raises :class:`Pending` until the manager has answered."""
+    def cancel(self) -> None:
+        """Gives it up, which fails the run, unless it has come to something."""
 
 def place(name: str, manager: str) -> None:
     """Tells the calling thread which instance of which run it is."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from weakref import WeakKeyDictionary
 from numpy.typing import DTypeLike, NDArray
 from titin import _core
 from titin.data import Scale
-from titin.errors import UsageError
+from titin.errors import Error, UsageError
 
 __all__ = ["Instance"]
 
@@ -94,7 +95,8 @@ class Instance:
 
     The arguments, what the calls do and what they raise are as for :class:`titin.Instance`. Several tasks may call at
     once, on different ports. A call that is cancelled has not happened, but for ``send``: its message may have gone to
-    some of its receivers already, so the port cannot be used any more.
+    some of its receivers already, so the port cannot be used any more. To cancel ``open`` fails the run, if its
+    manager has heard of the instance.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class Instance:
         self._turns = _Turns.here()
         self._number = self._turns.number()
         opening = _core.Opening(self._turns.ready, self._number, **self._given)
-        self._opened = await self._made(opening.end)
+        self._opened = await self._made(opening.end, opening.cancel)
         if self._place is not None:
             self._place.opened = True
         return self
@@ -150,7 +152,7 @@ class Instance:
 
     async def reuse(self) -> bool:
         """Begins the next use of the submodel; False when there is none."""
-        return await self._made(self._light.reuse)
+        return await self._made(self._light.reuse, self._light._cancel)
 
     async def send(
         self,
@@ -170,7 +172,8 @@ class Instance:
             await self._made(
                 lambda: self._light.send(
                     port, data, timestamp=timestamp, next_timestamp=next_timestamp, slot=slot, settings=settings
-                )
+                ),
+                lambda: self._light._cancel(port, slot),
             )
         except asyncio.CancelledError:
             self._cut.add(name)
@@ -193,19 +196,27 @@ class Instance:
     ) -> _core.Message:
         """Receives a message, at most ``timeout`` seconds from now."""
         given = {} if default is _MISSING else {"default": default}
-        return await self._made(lambda: self._light.receive(port, slot=slot, timeout=timeout, **given))
+        return await self._made(
+            lambda: self._light.receive(port, slot=slot, timeout=timeout, **given),
+            lambda: self._light._cancel(port, slot),
+        )
 
     async def receive_any(
         self, *ports: str | _core.Port, timeout: float | None = None
     ) -> tuple[str, int | None, _core.Message]:
         """Receives the next message of any of these ports: the port's name, the slot, the message."""
-        return await self._made(lambda: self._light.receive_any(*ports, timeout=timeout))
+        return await self._made(
+            lambda: self._light.receive_any(*ports, timeout=timeout), lambda: self._light._cancel(ports[0])
+        )
 
     async def receive_into(
         self, port: str | _core.Port, buffer: Any, *, slot: int | None = None, timeout: float | None = None
     ) -> _core.Message:
         """Receives an array into memory of the program's own."""
-        return await self._made(lambda: self._light.receive_into(port, buffer, slot=slot, timeout=timeout))
+        return await self._made(
+            lambda: self._light.receive_into(port, buffer, slot=slot, timeout=timeout),
+            lambda: self._light._cancel(port, slot),
+        )
 
     def try_receive(self, port: str | _core.Port, *, slot: int | None = None) -> _core.Message | None:
         """Receives a message if one is there, else None."""
@@ -213,7 +224,7 @@ class Instance:
 
     async def close(self) -> None:
         """Ends the instance's part in the run, once the receivers hold or have dropped all that was sent."""
-        await self._made(self._light.close)
+        await self._made(self._light.close, self._light._cancel)
 
     def port(self, name: str | _core.Port) -> _core.Port:
         """The port of this name."""
@@ -284,11 +295,17 @@ class Instance:
             raise UsageError("the instance is not open: use it in `async with`, or await its open()")
         return self._opened
 
-    async def _made(self, call: Callable[[], _T]) -> _T:
-        """What a call comes to, which is made again each time that the instance can go on."""
+    async def _made(self, call: Callable[[], _T], give_up: Callable[[], None]) -> _T:
+        """What a call comes to, which is made again each time that the instance can go on; if not, it is given up."""
         assert self._turns is not None
         while True:
             try:
                 return call()
             except _core.Pending:
-                await self._turns.next(self._number)
+                try:
+                    await self._turns.next(self._number)
+                except BaseException:
+                    # The instance may be closed by now.
+                    with suppress(Error):
+                        give_up()
+                    raise

@@ -210,10 +210,12 @@ int titin_options_interrupt(titin_options *options, int (*interrupted)(void *dat
 int titin_open(const char *ports, const titin_options *options, titin_instance **instance);
 
 /* The two halves of titin_open, for a process with many instances: the first asks to join the run, the second waits for
- * the answer, or is TITIN_PENDING for a light instance. But then `opening` is gone after the second. One that is never
- * ended has the run fail. */
+ * the answer, or is TITIN_PENDING for a light instance. But then `opening` is gone after the second. titin_open_cancel is
+ * in place of the second, and fails the run if the manager has heard of the instance; so does the end of a process that has
+ * an opening left. */
 int titin_open_begin(const char *ports, const titin_options *options, titin_opening **opening);
 int titin_open_end(titin_opening *opening, titin_instance **instance);
+void titin_open_cancel(titin_opening *opening);
 
 /* Ends the instance's part in the run, waits until the receivers hold all that was sent, and frees the instance and its
  * ports; messages live on. Returns the first error that stuck, or what went wrong at the end (messages never taken, a
@@ -303,6 +305,11 @@ int titin_options_ready(titin_options *options, titin_ready *ready, void *data);
 titin_ready *titin_ready_new(void);
 /* Only when its instances are closed. */
 void titin_ready_free(titin_ready *ready);
+/* Gives up a call that is pending, in place of making it again: it has not happened, and leaves nothing behind. `port` and
+ * `slot` are those of the call; of titin_receive_any the first port, and TITIN_NO_SLOT. With TITIN_NO_SLOT all calls on the
+ * port are given up; with NULL for the port all of the instance, those of titin_reuse and titin_close too. But a send may have
+ * reached some of its receivers already: nothing else can be sent there. */
+int titin_cancel(titin_instance *instance, const titin_port *port, int slot);
 /* Takes the next one that can go on; waits for it, at most `timeout` seconds (then TITIN_ERROR_TIMEOUT). One thread at a
  * time may call. */
 int titin_ready_next(titin_ready *ready, double timeout, void **data);

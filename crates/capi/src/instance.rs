@@ -3,20 +3,22 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Opening, Ready, Result};
+use titin_runtime::{Error, Kind, Opening, Result};
 
 use crate::error::{OK, caught, keep, null, status, usage, value};
 use crate::filter::functions;
 use crate::fork;
-use crate::handle::{Handle, instance, on_instance};
+use crate::handle::{Handle, Port, instance, on_instance, port};
 use crate::input;
 use crate::options::{Options, Question};
+use crate::ready::Listing;
 use crate::value::Value;
 
 /// An instance that has asked to join the run: what `titin_opening` points to.
 pub struct Asked {
     opening: Option<Opening>,
-    light: Option<(Arc<Ready>, u64)>,
+    /// Where it is light: its place on the list, until the instance has it.
+    light: Option<Listing>,
     unchecked: Option<String>,
     sticky: bool,
 }
@@ -36,8 +38,9 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     if let Some(interrupted) = options.interrupt {
         wanted = wanted.on_interrupt(move || interrupted.is_yes());
     }
-    if let Some((list, number)) = &options.ready {
-        wanted = wanted.ready(list.clone(), *number);
+    let light = options.ready.as_ref().map(|(list, number)| Listing(list.listed(*number)));
+    if let Some(Listing(listed)) = &light {
+        wanted = wanted.ready(listed.clone());
     }
     for (name, operator) in &options.ports {
         wanted = wanted.port(name, *operator)?;
@@ -50,7 +53,7 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     unsafe { libc::unsetenv(c"TITIN_SECRET".as_ptr()) };
     Ok(Asked {
         opening: Some(opening),
-        light: options.ready.clone(),
+        light,
         unchecked: options.unchecked.clone(),
         sticky: !options.exceptions,
     })
@@ -75,7 +78,7 @@ impl Asked {
         if let Some(reason) = &self.unchecked {
             instance.skip_checks(reason);
         }
-        Ok(Some(Handle::new(instance, self.light.clone(), self.sticky)))
+        Ok(Some(Handle::new(instance, self.light.take(), self.sticky)))
     }
 
     /// Fails the run, since what the instance belongs to cannot begin.
@@ -165,6 +168,38 @@ unsafe extern "C" fn titin_open_end(opening: *mut Asked, handle: *mut *mut Handl
 }
 
 /// # Safety
+/// `opening` is NULL or one that `titin_open_begin` gave, which is gone afterwards.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_open_cancel(opening: *mut Asked) {
+    if !opening.is_null() {
+        let _ = caught(|| {
+            // SAFETY: made by `titin_open_begin`, and this is its last use.
+            drop(unsafe { Box::from_raw(opening) });
+            Ok(())
+        });
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or an instance; `named` is NULL or a port of it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_cancel(handle: *mut Handle, named: *const Port, slot: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_instance(handle, |handle| {
+            if named.is_null() {
+                return handle.shared.instance.cancel(None, None);
+            }
+            let port = port(named)?;
+            if !Arc::ptr_eq(&port.shared, &handle.shared) {
+                return Err(usage("titin_cancel was given a port of another instance"));
+            }
+            handle.shared.instance.cancel(Some(port.id), input::slot(slot, &port.name)?)
+        })
+    }
+}
+
+/// # Safety
 /// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted or is
 /// pending, or the instance is hosted.
 #[unsafe(no_mangle)]
@@ -178,6 +213,8 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     let lasts = |error: &Error| matches!(error.kind, Kind::Interrupted | Kind::Pending);
     let lasts = outcome.as_ref().is_err_and(lasts);
     if !lasts && !open.hosted {
+        // Regions may keep what they share.
+        open.shared.listed.iter().for_each(|listed| listed.0.leave());
         let _ = caught(|| {
             // SAFETY: made by `titin_open`, and nobody uses it any more. A panic in here must not unwind either.
             drop(unsafe { Box::from_raw(handle) });

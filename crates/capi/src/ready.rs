@@ -3,22 +3,21 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Patience, Ready, Result};
+use titin_runtime::{Error, Kind, Listed, Patience, Ready, Result};
 
 use crate::error::{null, status, value};
-use crate::handle::Shared;
 use crate::input;
 use crate::options::{Options, change};
 
 /// What `titin_ready` points to.
 pub struct List(Arc<Ready>);
 
-impl Drop for Shared {
+/// A light instance's place on the list, which it leaves for good with this.
+pub(crate) struct Listing(pub(crate) Arc<Listed>);
+
+impl Drop for Listing {
     fn drop(&mut self) {
-        // Nothing rings for it any more once it is closed; what stands on the list would be of nobody.
-        if let Some((list, number)) = &self.ready {
-            list.forget(*number);
-        }
+        self.0.leave();
     }
 }
 

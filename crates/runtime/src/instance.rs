@@ -120,6 +120,22 @@ impl Instance {
         self.inner.light.as_ref().is_some_and(Light::is_pending)
     }
 
+    /// Gives up calls of this light instance that are pending, in place of making them again: those on a port, or on a slot
+    /// of it (what [`Instance::receive_any`] does is on the first of its ports), or all. They have not happened, but for a
+    /// send, which may have reached some of its receivers: on its slot nothing else can be sent.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a slot that is not there.
+    pub fn cancel(&self, port: Option<PortId>, slot: Option<u32>) -> Result<()> {
+        let port = port.map(|port| &self.inner.ports[port.0]);
+        let place = match (port, slot) {
+            (Some(port), Some(_)) => Some(port.find(slot)?.0),
+            _ => None,
+        };
+        self.inner.give_up(port, place);
+        Ok(())
+    }
+
     /// The port of this name.
     ///
     /// # Errors

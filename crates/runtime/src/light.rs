@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,14 @@ pub struct Ready {
     bell: Doorbell,
     /// Readable while somebody is on the list, for those who wait for descriptors.
     event: OnceLock<Held>,
+}
+
+/// An instance's way onto a list.
+pub struct Listed {
+    list: Arc<Ready>,
+    number: u64,
+    /// Whether it has left. Changes, and is asked for, under the list's lock.
+    over: AtomicBool,
 }
 
 impl Ready {
@@ -66,7 +75,10 @@ impl Ready {
 
     /// Puts an instance on the list.
     pub fn push(&self, number: u64) {
-        let mut queue = self.lock();
+        self.append(self.lock(), number);
+    }
+
+    fn append(&self, mut queue: MutexGuard<'_, VecDeque<u64>>, number: u64) {
         queue.push_back(number);
         if queue.len() == 1 {
             self.signal();
@@ -75,14 +87,9 @@ impl Ready {
         self.bell.ring();
     }
 
-    /// Takes an instance that is closed off the list.
-    pub fn forget(&self, number: u64) {
-        let mut queue = self.lock();
-        let before = queue.len();
-        queue.retain(|other| *other != number);
-        if before > 0 && queue.is_empty() {
-            self.settle();
-        }
+    /// What puts one instance on the list, under this number.
+    pub fn listed(self: &Arc<Self>, number: u64) -> Arc<Listed> {
+        Arc::new(Listed { list: self.clone(), number, over: AtomicBool::new(false) })
     }
 
     fn take(&self) -> Option<u64> {
@@ -109,6 +116,28 @@ impl Ready {
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
         self.queue.lock().expect("nothing panics while the list is locked")
+    }
+}
+
+impl Listed {
+    /// Puts the instance on the list, unless it has left.
+    pub(crate) fn push(&self) {
+        let queue = self.list.lock();
+        if !self.over.load(Ordering::Relaxed) {
+            self.list.append(queue, self.number);
+        }
+    }
+
+    /// Takes the instance off the list, to which it does not come again: whoever is about to put it there, because
+    /// something has come for it meanwhile, finds it gone. So its number may stand for memory that is freed now.
+    pub fn leave(&self) {
+        let mut queue = self.list.lock();
+        self.over.store(true, Ordering::Relaxed);
+        let before = queue.len();
+        queue.retain(|other| *other != self.number);
+        if before > 0 && queue.is_empty() {
+            self.list.settle();
+        }
     }
 }
 
@@ -178,6 +207,12 @@ impl Light {
         call.reported
     }
 
+    /// Forgets calls that will not be made again; what the manager was told of them.
+    pub(crate) fn forget(&self, given_up: impl Fn(Option<ConduitId>) -> bool) -> Vec<u64> {
+        let mut state = self.lock();
+        state.calls.extract_if(.., |call| given_up(call.who)).filter_map(|call| call.reported).collect()
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         !self.lock().calls.is_empty()
     }
@@ -225,9 +260,22 @@ mod tests {
         ready.push(9);
         assert_eq!((ready.next(None), ready.next(None)), (Some(7), Some(8)));
         assert!(readable(&ready));
-        ready.forget(9);
+        ready.listed(9).leave();
         assert!(!readable(&ready));
         assert_eq!(ready.next(Some(Duration::ZERO)), None);
+    }
+
+    #[test]
+    fn who_has_left_does_not_come_again() {
+        let ready = Ready::new();
+        let (first, second) = (ready.listed(1), ready.listed(1));
+        first.push();
+        first.leave();
+        // Whoever has taken notice of a ring before, and comes to this only now.
+        first.push();
+        assert_eq!(ready.next(Some(Duration::ZERO)), None);
+        second.push();
+        assert_eq!(ready.next(None), Some(1), "another instance has the same number later");
     }
 
     #[test]
@@ -254,5 +302,18 @@ mod tests {
         assert!(light.due(Duration::from_secs(1), None).is_some());
         light.proceeds(None);
         assert_eq!(light.due(Duration::ZERO, Some(Duration::ZERO)), None);
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_is_forgotten_and_no_other() {
+        let light = Light::default();
+        let (one, other) = (Some(ConduitId(1)), Some(ConduitId(2)));
+        light.call(one, Some(Instant::now()), |call, _| call.reported = Some(7));
+        light.call(other, None, |_, _| ());
+        assert_eq!(light.forget(|who| who == one), [7]);
+        assert!(light.is_pending());
+        assert!(!light.call(one, None, |call, _| call.is_late()), "it begins anew");
+        assert!(light.forget(|_| true).is_empty());
+        assert!(!light.is_pending());
     }
 }

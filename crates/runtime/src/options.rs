@@ -10,7 +10,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
 
 use crate::filter::Functions;
-use crate::{Error, Kind, Ready, Result};
+use crate::{Error, Kind, Listed, Result};
 
 /// What a program says when it opens an instance. By default everything comes from the environment.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub struct Options {
     pub(crate) language: String,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
-    pub(crate) ready: Option<(Arc<Ready>, u64)>,
+    pub(crate) ready: Option<Arc<Listed>>,
 }
 
 /// Whether the program wants a call that waits to end.
@@ -112,9 +112,9 @@ impl Options {
     }
 
     /// Makes the instance light: where a call would wait it comes back with [`Kind::Pending`], and the instance is put on
-    /// this list, under this number, once it may go on. Then the same call is made again, with the same arguments.
-    pub fn ready(mut self, list: Arc<Ready>, number: u64) -> Self {
-        self.ready = Some((list, number));
+    /// this list once it may go on. Then the same call is made again, with the same arguments.
+    pub fn ready(mut self, listed: Arc<Listed>) -> Self {
+        self.ready = Some(listed);
         self
     }
 

@@ -9,6 +9,7 @@ use titin_wire::control::{ToManager, WaitOn};
 
 use crate::instance::Inner;
 use crate::light::Light;
+use crate::port::Port;
 use crate::{Error, Kind, Result};
 
 /// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
@@ -164,6 +165,25 @@ impl Inner {
             self.proceed(wait);
         }
         outcome
+    }
+
+    /// A light instance's calls will not be made again: those about conduits that end at this port, or at this place of it, or
+    /// all.
+    pub(crate) fn give_up(&self, port: Option<&Port>, place: Option<usize>) {
+        let Some(light) = &self.light else { return };
+        let here = |index: usize| place.is_none_or(|place| place == index);
+        let receives = |port: &Port, conduit| {
+            let mut inlets = port.inlets.iter().enumerate().filter(|(index, _)| here(*index));
+            inlets.any(|(_, inlet)| inlet.as_ref().is_some_and(|inlet| inlet.end.conduit == conduit))
+        };
+        let sends = |port: &Port, conduit| {
+            let mut outlets = port.outlets.iter().enumerate().filter(|(index, _)| here(*index));
+            outlets.any(|(_, outlets)| outlets.iter().any(|outlet| outlet.end.conduit == conduit))
+        };
+        let given_up = |who: Option<ConduitId>| {
+            port.is_none_or(|port| who.is_some_and(|who| receives(port, who) || sends(port, who)))
+        };
+        light.forget(given_up).into_iter().for_each(|wait| self.proceed(wait));
     }
 
     /// A light instance's call goes on, about this conduit; how long it had been pending, if it was.

@@ -336,6 +336,11 @@ public:
         return receive_into_within(from, data, seconds(timeout));
     }
 
+    /// Of a light instance: gives up calls that are pending, in place of making them again. Those on a port (of receive_any
+    /// the first one), or on a slot of it; or all. Where a send is given up nothing else can be sent.
+    void cancel(const Slot &at) { detail::check(titin_cancel(instance_, at.port(instance_), at.number())); }
+    void cancel() { detail::check(titin_cancel(instance_, nullptr, TITIN_NO_SLOT)); }
+
     titin_instance *raw() const { return instance_; }
 
 private:

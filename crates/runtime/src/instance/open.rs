@@ -50,8 +50,8 @@ impl Opening {
         let (name, run) = (options.find_instance()?, options.find_run()?);
         let process = Process::join(&run)?;
         let bell = Arc::new(Doorbell::default());
-        if let Some((list, number)) = options.ready.clone() {
-            bell.listen(move || list.push(number));
+        if let Some(listed) = options.ready.clone() {
+            bell.listen(move || listed.push());
         }
         let registration = Registration {
             instance: name.clone(),

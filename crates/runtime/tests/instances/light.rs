@@ -28,10 +28,13 @@ fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
     let (mut steps, names): (Vec<Option<Step>>, Vec<String>) =
         steps.into_iter().map(|(name, step)| (Some(step), name)).unzip();
     let mut instances: HashMap<u64, Instance> = HashMap::new();
+    let mut lists = Vec::new();
     let mut outcomes: Vec<Option<Result<()>>> = steps.iter().map(|_| None).collect();
     for (number, name) in (0..).zip(&names) {
         let options = Options::default().instance(name).manager(&stage.manager);
-        openings.insert(number, Opening::begin(options.ready(ready.clone(), number)).unwrap());
+        let listed = ready.listed(number);
+        openings.insert(number, Opening::begin(options.ready(listed.clone())).unwrap());
+        lists.push(listed);
         ready.push(number);
     }
     while outcomes.iter().any(Option::is_none) {
@@ -61,7 +64,7 @@ fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
             closed => {
                 outcomes[place] = Some(outcome.and(closed));
                 instances.remove(&number);
-                ready.forget(number);
+                lists[place].leave();
             }
         }
     }
