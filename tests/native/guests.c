@@ -1,7 +1,20 @@
 /* Functions that a host runs as instances, named in the description. */
+#include <malloc.h>
 #include <string.h>
 
 #include "check.h"
+
+/* Says how many arenas the allocator has. */
+static void tell_arenas(void) {
+    char *text = NULL;
+    size_t size;
+    int arenas = 0;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out && malloc_info(0, out) == 0 && fclose(out) == 0);
+    for (const char *at = text; (at = strstr(at, "<heap nr=")); at++) arenas++;
+    fprintf(stderr, "%d\n", arenas);
+    free(text);
+}
 
 /* Sends three numbers, on a thread of its own. */
 int source(titin_instance *instance, void *data) {
@@ -13,6 +26,7 @@ int source(titin_instance *instance, void *data) {
         const double value = i;
         CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &value, i, TITIN_NO_NEXT) == 0);
     }
+    tell_arenas();
     return 0;
 }
 
@@ -34,6 +48,7 @@ int sum(titin_instance *instance, void *data) {
     CHECK(**place == 3.0);
     free(*place);
     printf("%s has them all\n", titin_instance_name(instance));
+    tell_arenas();
     return 0;
 }
 

@@ -45,6 +45,13 @@ def test_functions_share_a_process_or_have_two(build: Build, tmp_path: Path, hos
     assert len({line.split("process ")[1].split()[0] for line in joined}) == len({"crowd", host})
 
 
+def test_only_threads_that_take_turns_share_what_they_allocate_from(build: Build, tmp_path: Path) -> None:
+    run(tmp_path, text(build, "other"))
+    arenas = [int((tmp_path / "run/instances" / host / "stderr.txt").read_text()) for host in ("crowd", "other")]
+    assert arenas[0] > 1
+    assert arenas[1] == 1
+
+
 def failing(folder: Path, model: str) -> str:
     """Runs a model that fails; its report."""
     (folder / "model.ymmsl").write_text(model)

@@ -21,6 +21,9 @@ const PENDING: c_int = Kind::Pending as c_int;
 /// The threads that run steps of a description. What passes between them costs more than a second core gains soon.
 const MOST_THREADS: usize = 2;
 
+/// How much memory a process of steps asks the system for at once: thousands of instances take it in small pieces.
+const PIECE: c_int = 4 << 20;
+
 /// `titin_entry` of the header.
 type Entry = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
 
@@ -101,6 +104,9 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
         let text = std::fs::read(path).map_err(|error| usage(format!("cannot read {path}: {error}")))?;
         let hosting: Hosting = serde_json::from_slice(&text)
             .map_err(|error| usage(format!("{path} does not say what to host: {error}")))?;
+        if hosting.guests.iter().all(|described| described.steps) {
+            fit_allocator();
+        }
         let mut libraries: HashMap<&str, Library> = HashMap::new();
         let mut places: Vec<*mut c_void> = vec![std::ptr::null_mut(); hosting.guests.len()];
         let (mut stepping, mut entering) = (Vec::new(), Vec::new());
@@ -125,6 +131,17 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
         });
         first_error(outcomes)
     })
+}
+
+/// Fits the allocator to a process whose instances all take turns on a few threads: an arena for each of these would only
+/// spread what they hand each other. Not where functions run on threads of their own, which would wait for each other at
+/// every allocation of their solvers.
+fn fit_allocator() {
+    // SAFETY: it only changes what the allocator does from here on; no library of the user's is loaded yet.
+    unsafe {
+        libc::mallopt(libc::M_TOP_PAD, PIECE);
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
 }
 
 /// # Safety

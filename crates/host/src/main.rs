@@ -14,24 +14,7 @@ unsafe extern "C" {
     fn titin_error() -> *const c_char;
 }
 
-/// How much memory to ask the system for at once: a host of thousands of instances takes it in small pieces.
-const PIECE: c_int = 4 << 20;
-
-unsafe extern "C" {
-    fn mallopt(what: c_int, value: c_int) -> c_int;
-}
-
-/// Numbers of `mallopt` in `<malloc.h>`.
-const TOP_PAD: c_int = -2;
-const MOST_ARENAS: c_int = -8;
-
 fn main() -> ExitCode {
-    // SAFETY: nothing has been allocated by other threads, of which there are none yet. An arena for each of a few threads
-    // would only spread what they hand each other.
-    unsafe {
-        mallopt(TOP_PAD, PIECE);
-        mallopt(MOST_ARENAS, 1);
-    }
     let Some(path) = std::env::args_os().nth(1).and_then(|path| CString::new(path.into_vec()).ok()) else {
         eprintln!("titin-host: give the file that says what to run; `titin run` does");
         return ExitCode::from(2);
