@@ -11,6 +11,7 @@ use serde::Serialize;
 use titin_model::Medium;
 use titin_runtime::{Instance, Options};
 
+use super::run::{ended, signals};
 use crate::draw;
 use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch, Speed};
 use crate::table::{Column, bytes, seconds, table};
@@ -73,6 +74,11 @@ impl Bench {
             Ok(scratch) => scratch,
             Err(text) => return complain(&text),
         };
+        // Each run listens for itself; this is for what comes between two of them.
+        let mut signals = match signals() {
+            Ok(signals) => signals,
+            Err(text) => return complain(&text),
+        };
         let bar = bar(peers.len() * SIZES.len());
         let mut media = Vec::new();
         let mut worst = ExitCode::SUCCESS;
@@ -83,10 +89,13 @@ impl Bench {
                 bar.set_position((number * SIZES.len() + done) as u64);
                 bar.set_message(format!("{key}, {}", named(size)));
             };
+            if ended(&mut signals) {
+                bar.finish_and_clear();
+                return ExitCode::from(INTERRUPTED);
+            }
             let time = Duration::from_secs_f64(self.seconds / SIZES.len() as f64);
             match speed::measure(peer, &scratch, &Effort { time, progress: &progress }, &invite) {
                 Ok(speed) => media.push(speed),
-                Err(Ended::Absent) => {}
                 Err(Ended::Interrupted) => {
                     bar.finish_and_clear();
                     return ExitCode::from(INTERRUPTED);

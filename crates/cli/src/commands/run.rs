@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use titin_manager::anchor::anchored;
 use titin_manager::compile::{Choices, compile, folders};
@@ -134,9 +134,10 @@ impl Common {
             Ok(session) => session,
             Err(error) => return complain(&error.to_string()),
         };
-        if let Err(error) = forward_signals(signals, session.interrupter()) {
-            return complain(&format!("cannot listen to signals: {error}"));
-        }
+        let _forwarding = match Forwarding::begin(signals, session.interrupter()) {
+            Ok(forwarding) => forwarding,
+            Err(error) => return complain(&format!("cannot listen to signals: {error}")),
+        };
         let ending = session.run(&mut *view::make(self.verbose));
         self.tell(&ending)
     }
@@ -188,20 +189,37 @@ pub(crate) fn signals() -> Result<Signals, String> {
         .map_err(|error| format!("cannot listen to signals: {error}"))
 }
 
-/// Hands Ctrl-C and requests to end to the run, and Ctrl-Z.
-pub(crate) fn forward_signals(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<()> {
-    let listen = move || {
-        for signal in signals.forever() {
-            match signal {
-                SIGTSTP => interrupter.pause(|| {
-                    // If it cannot be done, the run just goes on.
-                    let _ = emulate_default_handler(SIGTSTP);
-                }),
-                // Who writes more than a file may have is told by an error.
-                SIGXFSZ => {}
-                _ => interrupter.interrupt(signal_name(signal).unwrap_or("a signal")),
+/// Whether one has come by which the user ends a command.
+pub(crate) fn ended(signals: &mut Signals) -> bool {
+    signals.pending().any(|signal| !matches!(signal, SIGTSTP | SIGXFSZ))
+}
+
+/// Hands Ctrl-C and requests to end to a run, and Ctrl-Z, until this goes.
+pub(crate) struct Forwarding(Handle);
+
+impl Forwarding {
+    pub(crate) fn begin(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<Self> {
+        let handle = signals.handle();
+        let listen = move || {
+            for signal in signals.forever() {
+                match signal {
+                    SIGTSTP => interrupter.pause(|| {
+                        // If it cannot be done, the run just goes on.
+                        let _ = emulate_default_handler(SIGTSTP);
+                    }),
+                    // Who writes more than a file may have is told by an error.
+                    SIGXFSZ => {}
+                    _ => interrupter.interrupt(signal_name(signal).unwrap_or("a signal")),
+                }
             }
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(listen).map(|_| ())
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(listen)?;
+        Ok(Forwarding(handle))
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }

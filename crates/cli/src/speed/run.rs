@@ -1,7 +1,7 @@
 //! The run around the two sides: an ordinary one, of a model that is made up for it, with this process as its manager and
 //! as the first side.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -18,7 +18,7 @@ use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
 use super::{Effort, Figure, Peer, Speed};
-use crate::commands::run::forward_signals;
+use crate::commands::run::Forwarding;
 
 /// The two components.
 const HERE: &str = "here";
@@ -26,8 +26,6 @@ const THERE: &str = "there";
 
 /// Why there is no speed.
 pub(crate) enum Ended {
-    /// This release, or this host, has no such medium.
-    Absent,
     /// The user has ended it.
     Interrupted,
     /// Something went wrong.
@@ -41,7 +39,7 @@ pub(crate) fn measure(
     effort: &Effort<'_>,
     invite: &dyn Fn(&str, &str),
 ) -> Result<Speed, Ended> {
-    let folder = scratch.0.join(peer.medium().key());
+    let folder = scratch.path.join(peer.medium().key());
     let session = open(peer, &folder)?;
     let connection = folder.join("run/connection.json");
     if matches!(peer, Peer::Elsewhere(_)) {
@@ -50,7 +48,7 @@ pub(crate) fn measure(
     }
     let interrupter = session.interrupter();
     let signals = crate::commands::run::signals().map_err(Ended::Failed)?;
-    forward_signals(signals, interrupter.clone())
+    let _forwarding = Forwarding::begin(signals, interrupter.clone())
         .map_err(|error| Ended::Failed(format!("cannot listen to signals: {error}")))?;
     let join = |name: &str| {
         let options = Options::default().manager(connection.to_string_lossy()).instance(name);
@@ -125,9 +123,9 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         Peer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
     }
     let start = Start::Except { hosted: hosted.clone(), by_hand: by_hand.clone() };
-    let description =
-        load(&[file], &LoadOptions { start, ..LoadOptions::default() }).map_err(|_| Ended::Absent)?;
-    let network = description.network(None).map_err(|_| Ended::Absent)?;
+    let refused = |report: titin_model::Report| Ended::Failed(report.to_string());
+    let description = load(&[file], &LoadOptions { start, ..LoadOptions::default() }).map_err(refused)?;
+    let network = description.network(None).map_err(refused)?;
     let folders = folders(&description);
     let choices = Choices { hosted, by_hand, ..Choices::default() };
     let plan = compile(&network, &folders, &choices).map_err(Ended::Failed)?;
@@ -206,26 +204,54 @@ impl View for Silent {
     }
 }
 
-/// A folder of one's own, which goes with this.
-pub(crate) struct Scratch(PathBuf);
+/// What names of such folders begin with.
+const SCRATCH: &str = "titin-bench-";
+
+/// A folder of one's own, which goes with this. One of a command that was killed goes with the next one's.
+pub(crate) struct Scratch {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    _lock: File,
+}
 
 impl Scratch {
     pub(crate) fn new() -> Result<Scratch, String> {
         use std::os::unix::fs::DirBuilderExt as _;
         let place = std::env::temp_dir();
+        sweep(&place);
+        let wrong = |error: io::Error| {
+            let place = place.display();
+            format!("cannot make a folder in {place}: {error}; set TMPDIR to a place that you may write to")
+        };
         let mut tried = 0;
         loop {
-            let path = place.join(format!("titin-bench-{}-{tried}", std::process::id()));
+            let path = place.join(format!("{SCRATCH}{}-{tried}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Scratch(path)),
+                Ok(()) => return lock(&path).map(|_lock| Scratch { path, _lock }).map_err(wrong),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
-                Err(error) => {
-                    return Err(format!(
-                        "cannot make a folder in {}: {error}; set TMPDIR to a place that you may write to",
-                        place.display()
-                    ));
-                }
+                Err(error) => return Err(wrong(error)),
             }
+        }
+    }
+}
+
+/// Marks a folder as in use.
+fn lock(folder: &Path) -> io::Result<File> {
+    // Nobody sees the file before it is locked.
+    let (made, name) = (folder.join("locking"), folder.join("lock"));
+    let file = File::create(&made)?;
+    file.lock()?;
+    fs::rename(made, name)?;
+    Ok(file)
+}
+
+/// Removes the folders of commands that were killed: nobody has them locked. What is not ours cannot be opened.
+fn sweep(place: &Path) {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    for path in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
+        let path = path.path();
+        if File::open(path.join("lock")).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(&path);
         }
     }
 }
@@ -233,6 +259,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed is in a place for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -140,3 +140,51 @@ fn a_place_for_files_that_is_not_there_is_named_once() {
     assert_eq!(done.status.code(), Some(2), "{text}");
     assert!(text.matches("/no/such/place").count() == 1 && text.contains("set TMPDIR"), "{text}");
 }
+
+#[test]
+fn a_medium_that_has_been_measured_answers_to_no_signals_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running(bench(folder.path(), &["--seconds", "0.5"]).spawn().expect("titin starts"));
+    let tasks = format!("/proc/{}/task", running.0.id());
+    let scratch = folder.path().join(format!("titin-bench-{}-0", running.0.id()));
+    while !scratch.join("tcp/run/connection.json").exists() {
+        std::thread::yield_now();
+    }
+    let names = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path().join("comm"));
+    let names: Vec<String> = names.filter_map(|name| std::fs::read_to_string(name).ok()).collect();
+    let listening = names.iter().filter(|name| *name == "signals\n").count();
+    assert!(listening <= 1, "{names:?}");
+}
+
+#[test]
+fn what_one_that_was_killed_has_left_goes_with_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, ..) = listening(folder.path(), &[]);
+    let (mut second, ..) = listening(folder.path(), &[]);
+    first.0.kill().unwrap();
+    first.0.wait().unwrap();
+    assert!(!is_empty(folder.path()));
+    let done = bench(folder.path(), &["--seconds", "0.05"]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what is in use stays");
+    let pid = rustix::process::Pid::from_child(&second.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    second.0.wait().unwrap();
+    assert!(is_empty(folder.path()));
+}
+
+#[test]
+fn a_run_that_cannot_be_made_is_an_error() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    // The other side would have to be started under a name that no description can hold.
+    let command = folder.path().join(std::ffi::OsStr::from_bytes(b"titin-\xff"));
+    std::fs::copy(env!("CARGO_BIN_EXE_titin"), &command).unwrap();
+    let done =
+        Command::new(&command).args(["bench", "--seconds", "0.05"]).current_dir(folder.path()).output();
+    let done = done.unwrap();
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{text}");
+    assert!(text.contains("shm cannot be measured") && text.contains("tcp cannot be measured"), "{text}");
+    assert!(!done.stdout.is_empty(), "what could be measured is shown");
+}
