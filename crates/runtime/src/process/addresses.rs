@@ -1,0 +1,73 @@
+//! Where other processes reach this one.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::PermissionsExt as _;
+
+use titin_wire::Address;
+use titin_wire::connection::meeting_place;
+
+use super::Process;
+
+impl Process {
+    /// Listens where processes of this host meet, if there is such a place.
+    pub(super) fn meet(&self) -> Option<Address> {
+        let place = meeting_place(&self.secret);
+        if !place.is_dir() {
+            return None;
+        }
+        let path = place.join(format!("{:032x}", self.id.0));
+        let address = self.reactor().listen_shm(path.to_str()?).ok()?;
+        // Whoever knows the secret may come, as whatever user.
+        let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
+        Some(address)
+    }
+}
+
+/// Whether one of these is where processes of one host meet.
+pub(super) fn meets(addresses: Option<&Vec<Address>>) -> bool {
+    addresses.into_iter().flatten().any(|address| matches!(address, Address::Shm(_)))
+}
+
+/// Addresses under which other hosts may reach this one. First comes the one that the way to the run's manager begins at; a
+/// host's own name often leads no further than itself.
+pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
+    let mut found: Vec<String> = manager.iter().filter_map(near_end).collect();
+    found.extend(
+        std::net::ToSocketAddrs::to_socket_addrs(&(host().as_str(), 0))
+            .into_iter()
+            .flatten()
+            .map(|address| address.ip())
+            .filter(IpAddr::is_ipv4)
+            .map(|ip| ip.to_string()),
+    );
+    found.push(Ipv4Addr::LOCALHOST.to_string());
+    found.dedup();
+    found
+}
+
+/// The address of this host from which that one is reached. Nothing is sent: the system looks for the way when a socket
+/// for datagrams is connected.
+fn near_end(address: &Address) -> Option<String> {
+    let Address::Tcp(host, port) = address else { return None };
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((host.as_str(), *port)).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
+}
+
+/// The host's name.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_get_the_address_that_the_way_to_the_manager_begins_at() {
+        let manager = [Address::Tcp("127.0.0.1".into(), 9), Address::Other("ucx:1".into())];
+        let found = interfaces(&manager);
+        assert_eq!(found[0], "127.0.0.1", "{found:?}");
+        assert_eq!(found.last().map(String::as_str), Some("127.0.0.1"), "{found:?}");
+    }
+}

@@ -1,0 +1,221 @@
+//! What happens to a process: the background thread and the manager tell it.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use titin_transport::{Handler, Link, LinkId, Lost};
+use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
+use titin_wire::handshake::Agreement;
+
+use super::members::ANSWER;
+use super::peers::Route;
+use super::{MANAGER, Process, Way};
+use crate::instance::Inner;
+use crate::{Error, Kind};
+
+/// How often progress is reported while instances are open.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What the reactor calls. It does not keep the process alive.
+pub(super) struct Events(pub(super) Weak<Process>);
+
+impl Events {
+    fn with<T: Default>(&self, act: impl FnOnce(&Process) -> T) -> T {
+        self.0.upgrade().map(|process| act(&process)).unwrap_or_default()
+    }
+
+    fn is_manager(process: &Process, link: LinkId) -> bool {
+        process.lock().manager.as_ref().is_some_and(|manager| manager.id() == link)
+    }
+}
+
+impl Handler for Events {
+    fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        self.with(|process| match link.tag() {
+            Some(MANAGER) => {
+                let mut state = process.lock();
+                state.manager = Some(link.clone());
+                state.heard = Some(Instant::now());
+                let outbox = std::mem::take(&mut state.outbox);
+                drop(state);
+                outbox.iter().for_each(|body| link.tell(body));
+            }
+            Some(tag) => {
+                let Some((to, way)) = process.lock().dialled.get(&tag).copied() else { return };
+                if let Some(detour) = process.apart(to, way, link) {
+                    link.note_detour(detour);
+                }
+                let detour = link.detour().map(str::to_owned);
+                let greeting = Greeting { endpoint: process.id, to, pinned: way == Way::Tcp, detour };
+                link.tell(&control::encode(&greeting));
+                process.up(to, way, link);
+            }
+            // A peer that has come to us says who it is.
+            None => {}
+        });
+    }
+
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        self.with(|process| {
+            if Self::is_manager(process, link.id()) {
+                process.lock().heard = Some(Instant::now());
+                match control::decode(body) {
+                    Ok(message) => process.told(message),
+                    Err(error) => process.fail(Error::new(
+                        Kind::Connection,
+                        format!("the manager sent what this release of titin cannot read: {error}"),
+                    )),
+                }
+                return;
+            }
+            match control::decode::<Greeting>(body) {
+                Ok(greeting) if greeting.to == process.id => {
+                    let way = if greeting.pinned { Way::Tcp } else { Way::Best };
+                    if let Some(detour) = greeting.detour {
+                        link.note_detour(detour);
+                    }
+                    process.up(greeting.endpoint, way, link);
+                }
+                _ => link.close(),
+            }
+        });
+    }
+
+    fn lost(&self, link: &Arc<Link>, why: Lost) {
+        self.with(|process| {
+            if Self::is_manager(process, link.id()) {
+                let text = format!("the connection to the run's manager is lost: {why}; the run is over");
+                return process.fail(Error::new(Kind::Connection, text));
+            }
+            if let Lost::NoMemory(text) = why {
+                // The other end is not to blame, and the message will not come again.
+                return process.fail(Error::new(Kind::NoMemory, text));
+            }
+            let route = process.lock().routes.iter().find_map(|(key, route)| match route {
+                Route::Up(up) if up.id() == link.id() => Some(*key),
+                _ => None,
+            });
+            route.inspect(|route| process.down(*route, why));
+        });
+    }
+
+    fn unreachable(&self, tag: u128, why: Lost) {
+        self.with(|process| match tag {
+            MANAGER => {
+                let text = format!(
+                    "the run's manager cannot be reached: {why}; the run may be over, or TITIN_MANAGER is stale"
+                );
+                process.fail(Error::new(Kind::Connection, text));
+            }
+            tag => {
+                let route = process.lock().dialled.get(&tag).copied();
+                route.inspect(|route| process.down(*route, why));
+            }
+        });
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        self.with(Process::beat)
+    }
+
+    fn broken(&self, text: String) {
+        self.with(|process| {
+            let text = format!("titin's background thread has failed: {text}; please report this");
+            process.fail(Error::new(Kind::Internal, text));
+        });
+    }
+}
+
+impl Process {
+    fn told(&self, message: ToProgram) {
+        match message {
+            ToProgram::Registered(welcome) => {
+                let name = welcome.instance.clone();
+                self.answered(&name, Ok(welcome));
+            }
+            ToProgram::Refused { instance, text } => {
+                self.answered(&instance, Err(Error::new(Kind::Connection, text)));
+            }
+            ToProgram::Peers { peers } => self.found(peers),
+            ToProgram::Probe { instance, probe, conduits } => {
+                if let Some(inner) = self.instance(&instance) {
+                    inner.carriers().iter().for_each(|carrier| carrier.look());
+                    let (wait, counts) = inner.counts(&conduits);
+                    self.tell(&ToManager::Counts { instance, probe, wait, counts });
+                }
+            }
+            ToProgram::RaiseBuffer { instance, conduit, messages, bytes } => {
+                if let Some(window) = self.instance(&instance).and_then(|_| self.exchange.window(conduit)) {
+                    window.raise(messages, bytes);
+                }
+            }
+            ToProgram::Finished { instance } => {
+                let instances: Vec<Arc<Inner>> = {
+                    let mut state = self.lock();
+                    let own = state.instances.get(&instance).cloned();
+                    let others = state.neighbours.get(instance.as_str()).into_iter().flatten().cloned();
+                    let told = others.chain(own).collect();
+                    state.finished.insert(instance.clone());
+                    told
+                };
+                for inner in instances {
+                    inner.peer_finished(&instance);
+                    if inner.name == instance {
+                        inner.bell.ring();
+                    }
+                }
+            }
+            ToProgram::RunFailed { culprit, text, deadlock } => {
+                let kind = if deadlock { Kind::Deadlock } else { Kind::PeerLost };
+                let text =
+                    if deadlock { text } else { format!("the run has failed because of {culprit}: {text}") };
+                self.fail(Error::new(kind, text));
+            }
+            ToProgram::Heartbeat {} => {}
+        }
+    }
+
+    /// Signs of life, progress, and what has been broken for too long; when to come back.
+    fn beat(&self) -> Option<Duration> {
+        self.give_up();
+        let (instances, manager, heartbeat, told) = {
+            let mut state = self.lock();
+            let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
+            let heartbeat = Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default();
+            let before = state.beaten.replace(Instant::now());
+            // Whoever was stopped himself, by Ctrl-Z for instance, could not hear.
+            if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
+                state.heard = state.heard.map(|_| Instant::now());
+            }
+            // Whoever must not wait is told when the manager has taken too long.
+            state
+                .asked
+                .values()
+                .filter(|asked| asked.since.elapsed() >= ANSWER)
+                .for_each(|asked| asked.bell.ring());
+            if instances.is_empty() && !state.asked.is_empty() {
+                return Some(TICK);
+            }
+            (instances, state.heard, heartbeat, state.told)
+        };
+        if instances.is_empty() {
+            return None;
+        }
+        instances.iter().for_each(|inner| inner.report_progress());
+        let now = Instant::now();
+        let due = instances.iter().filter_map(|inner| inner.nudge(now)).min();
+        let tick = due.map_or(TICK, |due| TICK.min(due.saturating_duration_since(now)));
+        if heartbeat.is_zero() {
+            return Some(tick);
+        }
+        if told.is_none_or(|told| told.elapsed() >= heartbeat) {
+            self.tell(&ToManager::Heartbeat {});
+        }
+        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) {
+            let silence = (3 * heartbeat).as_secs_f64();
+            let text = format!("{SILENT_MANAGER} for {silence:.1} s");
+            self.fail(Error::new(Kind::Connection, text));
+        }
+        Some(tick.min(heartbeat))
+    }
+}

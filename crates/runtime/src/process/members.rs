@@ -1,0 +1,139 @@
+//! The instances of this process: they ask to join, are let in, and go.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use titin_transport::{Doorbell, Medium};
+use titin_wire::control::{Registration, ToManager, Welcome};
+
+use super::{Process, State, Way};
+use crate::instance::Inner;
+use crate::{Error, Kind, Result};
+
+/// How long the manager may take to answer a registration. It answers at once, whoever else has come.
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+
+/// An instance that has asked to join.
+pub(super) struct Asked {
+    pub(super) bell: Arc<Doorbell>,
+    pub(super) since: Instant,
+    answer: Option<Result<Welcome>>,
+}
+
+impl Process {
+    /// Asks the manager to let an instance in; its answer rings the bell.
+    pub(crate) fn ask(&self, mut registration: Registration, bell: Arc<Doorbell>) -> Result<()> {
+        let name = &registration.instance;
+        let mut state = self.lock();
+        if state.instances.contains_key(name) || state.asked.contains_key(name) {
+            let text =
+                format!("instance {name} is open in this process already; close it first, or open another");
+            return Err(Error::new(Kind::Usage, text));
+        }
+        state.asked.insert(name.clone(), Asked { bell, since: Instant::now(), answer: None });
+        drop(state);
+        registration.endpoint = self.id;
+        registration.addresses = self.addresses.get().cloned().unwrap_or_default();
+        self.tell(&ToManager::Register(registration));
+        Ok(())
+    }
+
+    /// The manager's answer to an instance that has asked, if it has come.
+    ///
+    /// # Errors
+    /// If it was refused, the run has failed, or the manager takes too long.
+    pub(crate) fn answer(&self, name: &str) -> Result<Option<Welcome>> {
+        let mut state = self.lock();
+        let asked = state.asked.get_mut(name).expect("it has asked");
+        let (answer, since) = (asked.answer.take(), asked.since);
+        if answer.is_some() {
+            state.asked.remove(name);
+        }
+        drop(state);
+        if let Some(answer) = answer {
+            return answer.map(Some);
+        }
+        self.check()?;
+        if since.elapsed() >= ANSWER {
+            let text = format!(
+                "the run's manager has not answered {name} within {ANSWER:?}: it hangs, or is stopped"
+            );
+            return Err(Error::new(Kind::Connection, text));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn answered(&self, name: &str, answer: Result<Welcome>) {
+        let mut state = self.lock();
+        // Whoever asked may have given up.
+        let Some(asked) = state.asked.get_mut(name) else { return };
+        asked.answer = Some(answer);
+        let bell = asked.bell.clone();
+        drop(state);
+        bell.ring();
+    }
+
+    /// Forgets that an instance has asked. The manager may have let it in meanwhile, or do so yet.
+    pub(crate) fn ask_no_more(&self, name: &str) {
+        self.lock().asked.remove(name);
+    }
+
+    /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
+    pub(crate) fn admit(&self, inner: &Arc<Inner>, welcome: &Welcome) {
+        let mut state = self.lock();
+        state.heartbeat = welcome.heartbeat;
+        state.instances.insert(inner.name.clone(), inner.clone());
+        for wire in &welcome.wires {
+            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
+            let way = if pinned { Way::Tcp } else { Way::Best };
+            state.ways.entry(wire.peer.clone()).or_default().insert(way);
+            state.settings.entry(wire.peer.clone()).or_insert(wire.link);
+        }
+        for peer in inner.neighbours.names() {
+            state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
+            state.unrouted.entry(peer.clone()).or_default().push(inner.clone());
+            self.reach(&mut state, peer);
+            self.settle(&mut state, peer);
+        }
+        // The manager's word on them may have come before this instance was there to hear it.
+        let finished: Vec<&Arc<str>> =
+            inner.neighbours.names().filter(|peer| state.finished.contains(&***peer)).collect();
+        let count = state.instances.len();
+        self.crowd.store(count, Ordering::Relaxed);
+        drop(state);
+        finished.into_iter().for_each(|peer| inner.peer_finished(peer));
+        // From then on it looks by itself.
+        if count == 1 {
+            self.reactor().tick();
+        }
+    }
+
+    /// Lets an instance go.
+    pub(crate) fn dismiss(&self, inner: &Inner) {
+        let mut state = self.lock();
+        state.instances.remove(&inner.name);
+        self.crowd.store(state.instances.len(), Ordering::Relaxed);
+        let State { unrouted, neighbours, .. } = &mut *state;
+        for peer in inner.neighbours.names() {
+            for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)].into_iter().flatten() {
+                known.retain(|other| !std::ptr::eq(&raw const **other, inner));
+            }
+        }
+        inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
+    }
+
+    /// Whether an instance has finished in good order.
+    pub(crate) fn finished(&self, instance: &str) -> bool {
+        self.lock().finished.contains(instance)
+    }
+
+    /// How many instances are open in this process.
+    pub(crate) fn crowd(&self) -> usize {
+        self.crowd.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn instance(&self, name: &str) -> Option<Arc<Inner>> {
+        self.lock().instances.get(name).cloned()
+    }
+}
