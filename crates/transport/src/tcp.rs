@@ -10,8 +10,10 @@
 //! writing.
 
 mod inbound;
+mod payload;
 mod reader;
 pub(crate) mod settings;
+mod socket;
 mod striped;
 mod stripes;
 mod writer;
@@ -30,10 +32,11 @@ use crate::shm::{Channel, Segment};
 use crate::turns::Turns;
 use crate::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
 use stripes::{Failure, Stripes};
-use writer::{Left, Outcome, Pieces, Writer};
+use writer::{Left, Outcome, Writer, Writing};
 
-pub(crate) use inbound::{Inbound, Sinks, read, read_with_files};
+pub(crate) use inbound::{Inbound, Sinks};
 pub use reader::{Reader, Received};
+pub(crate) use socket::{read, read_with_files};
 
 /// How long a sender waits at least for a socket that accepts nothing, before the rest of its message is copied.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -195,20 +198,20 @@ impl Link {
     /// One step of a message: a frame of it, or a copy of what is left of it.
     fn step(
         &self,
-        pieces: &mut Pieces<'_>,
+        writing: &mut Writing<'_>,
         writer: &mut Writer,
         left: Vec<Left>,
     ) -> Result<(Outcome, u64), Lost> {
         writer.absorb(left);
-        let (mut copied, patience) = (0, patience(pieces.length()));
-        let free = writer.make_way(&self.socket, patience)? && !writer.holds(pieces.conduit());
+        let (mut copied, patience) = (0, patience(writing.length()));
+        let free = writer.make_way(&self.socket, patience)? && !writer.holds(writing.conduit());
         let outcome = if free {
-            pieces.write_next(writer, &self.socket, patience, &mut copied)?
+            writing.write_next(writer, &self.socket, patience, &mut copied)?
         } else {
             Outcome::Stalled
         };
         if outcome == Outcome::Stalled {
-            copied += writer.keep(pieces)?;
+            copied += writer.keep(writing)?;
         }
         self.watch(writer);
         Ok((outcome, copied))
@@ -330,14 +333,14 @@ impl Link {
     /// # Errors
     /// As [`Carrier::send`].
     pub(crate) fn send_by_socket(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        let mut pieces = Pieces::new(message);
+        let mut writing = Writing::new(message);
         let mut sent = Sent::default();
         loop {
             let (outcome, copied) = self.turns.wait(
                 |writer, left| {
-                    self.step(&mut pieces, writer, left).inspect_err(|_| {
+                    self.step(&mut writing, writer, left).inspect_err(|_| {
                         // Half of it is out, and nothing may follow that: the other end is to learn so.
-                        if pieces.begun() {
+                        if writing.begun() {
                             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
                         }
                     })
@@ -372,7 +375,7 @@ impl Link {
     fn break_off(&self, stripes: &Stripes, failure: Failure) -> Lost {
         let Failure { stream, why, .. } = failure;
         // If the other end has gone as a whole, nothing is special about this stream.
-        let why = match stream.filter(|_| !inbound::has_ended(&self.socket)) {
+        let why = match stream.filter(|_| !socket::has_ended(&self.socket)) {
             Some(number) => Lost::Stream { number, count: stripes.count(), why: why.to_string() },
             None => why,
         };

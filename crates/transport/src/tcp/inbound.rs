@@ -2,18 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
+use super::socket::{read, read_with_files};
 use super::stripes::Stripes;
 use super::{Link, Reader, Received};
-use crate::descriptors::Held;
 use crate::{Exchange, Handler, Lost};
 
 /// What is read from one link before others get their turn.
@@ -224,55 +222,5 @@ impl Sinks {
             }
         }
         Ok(())
-    }
-}
-
-/// Descriptors that may come at once, and that may wait for their frames.
-const FILES: usize = 4;
-
-/// As [`read`], and takes the descriptors that come with the bytes.
-pub(crate) fn read_with_files(
-    socket: &Held,
-    slices: &mut [IoSliceMut<'_>],
-    files: &mut VecDeque<OwnedFd>,
-) -> Result<usize, Lost> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
-    loop {
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let count = match rustix::net::recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-            Ok(received) if received.bytes == 0 => return Err(Lost::Closed),
-            Ok(received) => received.bytes,
-            Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(came) = message {
-                files.extend(came);
-            }
-        }
-        if files.len() > FILES {
-            return Err(titin_wire::Malformed::new("descriptors", "more than anything announces").into());
-        }
-        return Ok(count);
-    }
-}
-
-/// Whether the other end has closed a connection, and all that it said has been read.
-pub(super) fn has_ended(socket: &Held) -> bool {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    !matches!(rustix::net::recv(socket, &mut [0u8], flags), Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
-}
-
-/// Reads without blocking; 0 if nothing is there.
-pub(crate) fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
-    loop {
-        match rustix::io::readv(socket, slices) {
-            Ok(0) => return Err(Lost::Closed),
-            Ok(count) => return Ok(count),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        }
     }
 }

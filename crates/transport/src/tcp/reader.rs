@@ -9,7 +9,7 @@ use titin_wire::frame::{Ack, Frame, HEADER, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use super::striped::{Held, Order, Striped};
+use super::striped::{Order, Striped, Waiting};
 use crate::{Filling, Lost, Message};
 
 const SCRATCH: usize = 64 << 10;
@@ -256,7 +256,7 @@ impl Reader {
                 return Ok(State::Piece { message, at: offset as usize, left: body as usize });
             }
             Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
-            Frame::End { conduit, sequence } => self.order.pass(conduit, Held::End(sequence), out),
+            Frame::End { conduit, sequence } => self.order.pass(conduit, Waiting::End(sequence), out),
             Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
             Frame::Segment { first, size, count } => out.push(Received::Segment { first, size, count }),
             Frame::Look => out.push(Received::Look),
@@ -341,7 +341,7 @@ impl Reader {
         }
         let Assembly { head, meta, body, .. } = assembly;
         let message = Message { head, meta, body: Arc::new(body.finish()) };
-        self.order.pass(message.head.conduit, Held::Message(message), out);
+        self.order.pass(message.head.conduit, Waiting::Message(message), out);
     }
 }
 

@@ -78,7 +78,7 @@ impl Striped {
 }
 
 /// What waits for its turn on a conduit.
-pub(super) enum Held {
+pub(super) enum Waiting {
     Message(Message),
     End(u64),
     /// The message of this number, which is not whole yet.
@@ -87,26 +87,26 @@ pub(super) enum Held {
 
 /// Keeps what comes on each conduit in the order in which it was sent.
 #[derive(Default)]
-pub(super) struct Order(HashMap<ConduitId, VecDeque<Held>>);
+pub(super) struct Order(HashMap<ConduitId, VecDeque<Waiting>>);
 
 impl Order {
     /// Lets something through that has arrived, or keeps it behind what has not.
-    pub(super) fn pass(&mut self, conduit: ConduitId, held: Held, out: &mut Vec<Received>) {
+    pub(super) fn pass(&mut self, conduit: ConduitId, what: Waiting, out: &mut Vec<Received>) {
         if !self.0.is_empty()
             && let Some(waiting) = self.0.get_mut(&conduit)
         {
-            return waiting.push_back(held);
+            return waiting.push_back(what);
         }
-        match held {
-            Held::Message(message) => out.push(Received::Message(message)),
-            Held::End(sequence) => out.push(Received::Ended(conduit, sequence)),
-            Held::Striped(_) => {}
+        match what {
+            Waiting::Message(message) => out.push(Received::Message(message)),
+            Waiting::End(sequence) => out.push(Received::Ended(conduit, sequence)),
+            Waiting::Striped(_) => {}
         }
     }
 
     /// The message of this number is the next one on its conduit.
     pub(super) fn expect(&mut self, conduit: ConduitId, sequence: u64) {
-        self.0.entry(conduit).or_default().push_back(Held::Striped(sequence));
+        self.0.entry(conduit).or_default().push_back(Waiting::Striped(sequence));
     }
 
     /// Lets through what need not wait any more.
@@ -120,12 +120,12 @@ impl Order {
         loop {
             match waiting.pop_front() {
                 None => break drop(self.0.remove(&conduit)),
-                Some(Held::Message(message)) => out.push(Received::Message(message)),
-                Some(Held::End(sequence)) => out.push(Received::Ended(conduit, sequence)),
-                Some(Held::Striped(sequence)) => {
+                Some(Waiting::Message(message)) => out.push(Received::Message(message)),
+                Some(Waiting::End(sequence)) => out.push(Received::Ended(conduit, sequence)),
+                Some(Waiting::Striped(sequence)) => {
                     let key = (conduit, sequence);
                     if !striped.get(&key).is_some_and(Striped::is_whole) {
-                        return waiting.push_front(Held::Striped(sequence));
+                        return waiting.push_front(Waiting::Striped(sequence));
                     }
                     let message = striped.remove(&key).and_then(Striped::finish);
                     out.extend(message.map(Received::Message));

@@ -10,15 +10,16 @@ use std::io::IoSlice;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Header, PIECE};
 
-use super::writer::{MAX_SLICES, slice_parts, write};
+use super::payload::{Rest, slice_parts};
+use super::socket::{writable, write};
 use crate::descriptors::Held;
 use crate::turns::Turns;
-use crate::{Buffer, Lost, Outgoing};
+use crate::{Lost, Outgoing};
 
 /// Messages are not cut into pieces smaller than this, and those that are not longer go by the first stream.
 const SMALL: u64 = 128 << 10;
@@ -38,7 +39,8 @@ pub(super) struct Stripes {
 /// What is under way on each stream, and what waits for all.
 struct Lanes {
     lanes: Vec<Lane>,
-    kept: VecDeque<Kept>,
+    /// What is left of messages, in memory of our own.
+    kept: VecDeque<(Pieces, Rest)>,
     /// No stream has taken anything for a while: who comes next need not wait for that again.
     stalled: bool,
 }
@@ -51,17 +53,8 @@ struct Lane {
     watched: bool,
 }
 
-/// What is left of a message, in memory of our own.
-struct Kept {
-    cut: Cut,
-    body: Buffer,
-    /// Where in the message `body` begins.
-    start: u64,
-}
-
-/// Cuts a message into pieces.
-#[derive(Clone)]
-struct Cut {
+/// The pieces of a message, one after the other.
+struct Pieces {
     conduit: ConduitId,
     sequence: u64,
     total: u64,
@@ -77,19 +70,23 @@ struct Piece {
     written: u64,
 }
 
-impl Cut {
+impl Pieces {
     fn new(message: &Outgoing<'_>, streams: usize) -> Self {
         let (head, total) = (&message.head, message.length());
         let piece = total.div_ceil(streams as u64).next_multiple_of(64).clamp(SMALL, PIECE as u64);
-        Cut { conduit: head.conduit, sequence: head.sequence, total, offset: 0, piece }
+        Pieces { conduit: head.conduit, sequence: head.sequence, total, offset: 0, piece }
     }
 
     fn next(&mut self) -> Option<Piece> {
-        let Cut { conduit, sequence, total, offset, piece } = *self;
+        let Pieces { conduit, sequence, total, offset, piece } = *self;
         let length = piece.min(total - offset);
         self.offset += length;
         let frame = Frame::Piece { conduit, sequence, body: length, offset, total };
         (length > 0).then(|| Piece { header: Header::from(&frame).encode(), offset, length, written: 0 })
+    }
+
+    fn is_done(&self) -> bool {
+        self.offset == self.total
     }
 }
 
@@ -206,38 +203,40 @@ impl Stripes {
     ) -> Result<u64, Failure> {
         // While we are at it the reactor is not to wake for the same.
         lanes.lanes.iter_mut().enumerate().for_each(|(number, lane)| self.watch_one(number, lane, false));
-        let mut cut = Cut::new(message, self.sockets.len());
-        let mut pieces: Vec<Option<Piece>> = self.sockets.iter().map(|_| None).collect();
+        let mut pieces = Pieces::new(message, self.sockets.len());
+        let mut under_way: Vec<Option<Piece>> = self.sockets.iter().map(|_| None).collect();
         let mut torn = false;
         loop {
             let mut written = 0;
-            for (number, piece) in pieces.iter_mut().enumerate() {
+            for (number, place) in under_way.iter_mut().enumerate() {
                 // A piece that has begun on a stream ends there before anything else begins.
-                if piece.is_none() {
+                if place.is_none() {
                     written += self.write_kept(lanes, number).map_err(|failure| failure.torn_if(torn))?;
                     if !lanes.is_free(number) {
                         continue;
                     }
-                    *piece = cut.next();
+                    *place = pieces.next();
                 }
-                let Some(under_way) = piece else { continue };
-                let before = under_way.written;
-                let outcome = self.write_piece(message, number, under_way);
-                torn |= under_way.written > 0;
+                let Some(piece) = place else { continue };
+                let before = piece.written;
+                let outcome = self.write_piece(message, number, piece);
+                torn |= piece.written > 0;
                 outcome.map_err(|failure| failure.torn_if(torn))?;
-                written += (under_way.written - before) as usize;
-                piece.take_if(|piece| piece.is_done());
+                written += (piece.written - before) as usize;
+                place.take_if(|piece| piece.is_done());
             }
-            if cut.offset == cut.total && pieces.iter().all(Option::is_none) {
+            if pieces.is_done() && under_way.iter().all(Option::is_none) {
                 return Ok(0);
             }
             if written > 0 {
                 lanes.stalled = false;
                 continue;
             }
-            if lanes.stalled || !self.writable(lanes, &pieces, patience)? {
+            if lanes.stalled || !self.writable(lanes, &under_way, patience)? {
                 lanes.stalled = true;
-                return lanes.keep(message, cut, pieces).map_err(|why| Failure::from(why).torn_if(torn));
+                return lanes
+                    .keep(message, pieces, under_way)
+                    .map_err(|why| Failure::from(why).torn_if(torn));
             }
         }
     }
@@ -248,8 +247,12 @@ impl Stripes {
         loop {
             let lane = &mut lanes.lanes[number];
             if lane.partial.is_empty() {
-                let Some(kept) = lanes.kept.front_mut() else { return Ok(turn) };
-                if kept.next_piece(&mut lane.partial) {
+                let Some((pieces, rest)) = lanes.kept.front_mut() else { return Ok(turn) };
+                if let Some(piece) = pieces.next() {
+                    lane.partial.extend_from_slice(&piece.header);
+                    lane.partial.extend_from_slice(rest.part(piece.offset, piece.length));
+                }
+                if pieces.is_done() {
                     lanes.kept.pop_front();
                 }
             }
@@ -275,8 +278,7 @@ impl Stripes {
             let mut slices = Vec::with_capacity(1 + message.parts.len());
             slices.extend((!header.is_empty()).then(|| IoSlice::new(header)));
             slice_parts(message.parts, offset, length, &mut slices);
-            let window = slices.len().min(MAX_SLICES);
-            let written = write(&self.sockets[number], &slices[..window], None);
+            let written = write(&self.sockets[number], &slices, None);
             match written.map_err(|why| Failure::of(number, why))? {
                 0 => break,
                 count => piece.written += count as u64,
@@ -286,18 +288,10 @@ impl Stripes {
     }
 
     /// Waits until a stream takes bytes on which something is under way; false if none does in time.
-    fn writable(&self, lanes: &Lanes, pieces: &[Option<Piece>], patience: Duration) -> Result<bool, Failure> {
-        let waits = |number: &usize| pieces[*number].is_some() || !lanes.is_free(*number);
-        let mut sockets: Vec<PollFd<'_>> = (0..self.sockets.len())
-            .filter(waits)
-            .map(|number| PollFd::new(&self.sockets[number], PollFlags::OUT))
-            .collect();
-        let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-        match poll(&mut sockets, Some(&limit)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(Errno::INTR) => Ok(true),
-            Err(error) => Err(Lost::from(error).into()),
-        }
+    fn writable(&self, lanes: &Lanes, under_way: &[Option<Piece>], patience: Duration) -> Result<bool, Lost> {
+        let waits = |number: &usize| under_way[*number].is_some() || !lanes.is_free(*number);
+        let sockets = (0..self.sockets.len()).filter(waits).map(|number| &*self.sockets[number]);
+        writable(sockets, patience)
     }
 
     /// Has the bundle watch for room in those sockets for which something waits.
@@ -329,15 +323,18 @@ impl Lanes {
     }
 
     /// Keeps a copy of what is left of a message; returns how many bytes of payload that is.
-    fn keep(&mut self, message: &Outgoing<'_>, cut: Cut, pieces: Vec<Option<Piece>>) -> Result<u64, Lost> {
-        let mut copied = cut.total - cut.offset;
+    fn keep(
+        &mut self,
+        message: &Outgoing<'_>,
+        pieces: Pieces,
+        under_way: Vec<Option<Piece>>,
+    ) -> Result<u64, Lost> {
+        let mut copied = pieces.total - pieces.offset;
         if copied > 0 {
-            let mut slices = Vec::new();
-            slice_parts(message.parts, cut.offset, copied, &mut slices);
-            let body = Buffer::gather(&slices)?;
-            self.kept.push_back(Kept { start: cut.offset, cut, body });
+            let rest = Rest::copy(message.parts, pieces.offset, pieces.total)?;
+            self.kept.push_back((pieces, rest));
         }
-        for (lane, piece) in self.lanes.iter_mut().zip(&pieces) {
+        for (lane, piece) in self.lanes.iter_mut().zip(&under_way) {
             let Some((header, offset, length)) = piece.as_ref().map(Piece::rest) else { continue };
             let mut slices = vec![IoSlice::new(header)];
             slice_parts(message.parts, offset, length, &mut slices);
@@ -345,17 +342,6 @@ impl Lanes {
             copied += length;
         }
         Ok(copied)
-    }
-}
-
-impl Kept {
-    /// Appends the next piece to `out`; true if it was the last one.
-    fn next_piece(&mut self, out: &mut Vec<u8>) -> bool {
-        let Some(piece) = self.cut.next() else { return true };
-        let at = (piece.offset - self.start) as usize;
-        out.extend_from_slice(&piece.header);
-        out.extend_from_slice(&self.body[at..at + piece.length as usize]);
-        self.cut.offset == self.cut.total
     }
 }
 

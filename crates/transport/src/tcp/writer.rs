@@ -2,22 +2,17 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
 
+use super::payload::{Rest, slice_parts};
+use super::socket::{writable, write};
 use crate::shm::Segment;
-use crate::{Buffer, Lost, Outgoing};
-
-/// The kernel takes this many pieces of memory in one call.
-pub(super) const MAX_SLICES: usize = 64;
+use crate::{Lost, Outgoing};
 
 /// Frames that wait are put together up to this many bytes, so that small ones share a call.
 const BATCH: usize = 64 << 10;
@@ -57,34 +52,28 @@ pub(super) struct Writer {
 
 /// A message, or what is left of one, in memory of our own; or a frame that goes behind those before it.
 enum Kept {
-    Message {
-        cut: Cut,
-        meta: Vec<u8>,
-        body: Box<Buffer>,
-        /// Where in the message `body` begins.
-        start: u64,
-    },
+    Message { frames: Frames, meta: Vec<u8>, rest: Rest },
     Frame(Vec<u8>),
 }
 
-/// Cuts a message into frames.
+/// The frames of a message, one after the other.
 #[derive(Debug, Clone)]
-struct Cut {
+struct Frames {
     head: Head,
     total: u64,
     offset: u64,
     begun: bool,
 }
 
-impl Cut {
+impl Frames {
     fn new(message: &Outgoing<'_>) -> Self {
-        Cut { head: message.head, total: message.length(), offset: 0, begun: false }
+        Frames { head: message.head, total: message.length(), offset: 0, begun: false }
     }
 
     /// The next frame: its header, the metadata that follow it, and how many bytes of payload.
     fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
         let piece = (self.total - self.offset).min(PIECE as u64);
-        let Cut { head, total, offset, begun } = *self;
+        let Frames { head, total, offset, begun } = *self;
         let (frame, meta) = if begun {
             let Head { conduit, sequence, .. } = head;
             (Frame::More { conduit, sequence, body: piece, offset }, &[][..])
@@ -158,7 +147,7 @@ impl Writer {
             let rest = [IoSlice::new(&self.partial[self.written..])];
             match write(socket, &rest, self.riding.as_ref().map(|segment| segment.file()))? {
                 0 if self.stalled || patience.is_zero() => return Ok(false),
-                0 if !writable(socket, patience)? => {
+                0 if !writable([socket], patience)? => {
                     self.stalled = true;
                     return Ok(false);
                 }
@@ -208,17 +197,17 @@ impl Writer {
     }
 
     /// Keeps a copy of what is left of a message; returns how many bytes of payload that is.
-    pub(super) fn keep(&mut self, pieces: &Pieces<'_>) -> Result<u64, Lost> {
-        let kept = pieces.rest()?;
-        let messages = self.messages(pieces.conduit());
-        if let Some(first) = pieces.message.meta.supersedes {
-            messages.retain(|message| match message {
-                Kept::Message { cut, .. } => cut.begun || cut.head.sequence < first,
+    pub(super) fn keep(&mut self, message: &Writing<'_>) -> Result<u64, Lost> {
+        let kept = message.rest()?;
+        let messages = self.messages(message.conduit());
+        if let Some(first) = message.message.meta.supersedes {
+            messages.retain(|kept| match kept {
+                Kept::Message { frames, .. } => frames.begun || frames.head.sequence < first,
                 Kept::Frame(_) => true,
             });
         }
         messages.push_back(kept);
-        Ok(pieces.cut.total - pieces.cut.offset)
+        Ok(message.frames.total - message.frames.offset)
     }
 
     fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<Kept> {
@@ -234,13 +223,13 @@ impl Kept {
     /// Appends the next frame to `out`; true if it was the last one.
     fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
         match self {
-            Kept::Message { cut, meta, body, start } => {
-                let at = (cut.offset - *start) as usize;
-                let (header, meta, piece) = cut.next(meta);
+            Kept::Message { frames, meta, rest } => {
+                let offset = frames.offset;
+                let (header, meta, length) = frames.next(meta);
                 out.extend_from_slice(&header);
                 out.extend_from_slice(meta);
-                out.extend_from_slice(&body[at..at + piece as usize]);
-                cut.is_done()
+                out.extend_from_slice(rest.part(offset, length));
+                frames.is_done()
             }
             Kept::Frame(frame) => {
                 out.extend_from_slice(frame);
@@ -250,18 +239,18 @@ impl Kept {
     }
 }
 
-/// Walks over the frames of a message that lies in the caller's memory.
-pub(super) struct Pieces<'a> {
+/// A message that is written from the caller's memory, frame by frame.
+pub(super) struct Writing<'a> {
     message: &'a Outgoing<'a>,
     meta: Vec<u8>,
-    cut: Cut,
+    frames: Frames,
     /// Whether some of it has been written.
     begun: bool,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> Writing<'a> {
     pub(super) fn new(message: &'a Outgoing<'a>) -> Self {
-        Pieces { message, meta: message.meta.encode(), cut: Cut::new(message), begun: false }
+        Writing { message, meta: message.meta.encode(), frames: Frames::new(message), begun: false }
     }
 
     pub(super) fn conduit(&self) -> ConduitId {
@@ -286,8 +275,8 @@ impl<'a> Pieces<'a> {
         patience: Duration,
         copied: &mut u64,
     ) -> Result<Outcome, Lost> {
-        let offset = self.cut.offset;
-        let (header, meta, piece) = self.cut.next(&self.meta);
+        let offset = self.frames.offset;
+        let (header, meta, piece) = self.frames.next(&self.meta);
         let mut slices = Vec::with_capacity(2 + self.message.parts.len());
         slices.extend([IoSlice::new(&header), IoSlice::new(meta)]);
         slice_parts(self.message.parts, offset, piece, &mut slices);
@@ -295,11 +284,10 @@ impl<'a> Pieces<'a> {
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            let window = rest.len().min(MAX_SLICES);
-            let written = write(socket, &rest[..window], None)?;
+            let written = write(socket, rest, None)?;
             self.begun |= written > 0;
             match written {
-                0 if !writable(socket, patience)? => {
+                0 if !writable([socket], patience)? => {
                     rest.iter().for_each(|slice| writer.partial.extend_from_slice(slice));
                     writer.stalled = true;
                     *copied += piece.min(writer.partial.len() as u64);
@@ -308,7 +296,7 @@ impl<'a> Pieces<'a> {
                 count => IoSlice::advance_slices(&mut rest, count),
             }
         }
-        Ok(match (writer.partial.is_empty(), self.cut.is_done()) {
+        Ok(match (writer.partial.is_empty(), self.frames.is_done()) {
             (_, true) => Outcome::Done,
             (true, false) => Outcome::More,
             (false, false) => Outcome::Stalled,
@@ -317,85 +305,7 @@ impl<'a> Pieces<'a> {
 
     /// A copy of what has not been handed to the writer yet.
     fn rest(&self) -> Result<Kept, Lost> {
-        let (start, mut slices) = (self.cut.offset, Vec::new());
-        slice_parts(self.message.parts, start, self.cut.total - start, &mut slices);
-        let body = Box::new(Buffer::gather(&slices)?);
-        Ok(Kept::Message { cut: self.cut.clone(), meta: self.meta.clone(), body, start })
-    }
-}
-
-/// Appends the slices that hold `length` bytes of the parts from `offset`.
-pub(super) fn slice_parts<'a>(
-    parts: &'a [IoSlice<'a>],
-    mut offset: u64,
-    mut length: u64,
-    out: &mut Vec<IoSlice<'a>>,
-) {
-    for part in parts {
-        let size = part.len() as u64;
-        if offset >= size {
-            offset -= size;
-            continue;
-        }
-        if length == 0 {
-            return;
-        }
-        let take = length.min(size - offset);
-        out.push(IoSlice::new(&part[offset as usize..(offset + take) as usize]));
-        length -= take;
-        offset = 0;
-    }
-}
-
-/// Writes without blocking and without a signal, with a descriptor if one is to go; 0 if the socket is full.
-pub(super) fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&OwnedFd>) -> Result<usize, Lost> {
-    let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&files));
-    }
-    loop {
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match sendmsg(socket, slices, &mut ancillary, flags) {
-            Ok(count) => return Ok(count),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(error) if is_of_link(error) => return Err(error.into()),
-            Err(Errno::NOMEM | Errno::NOBUFS) => {
-                return Err(Lost::NoMemory("the system has no memory to send it".to_owned()));
-            }
-            Err(Errno::FAULT) => {
-                let text = "the memory that is to be sent cannot be read (a mapped file that was cut short?)";
-                return Err(Lost::Untaken(format!("{text}: {}", std::io::Error::from(Errno::FAULT))));
-            }
-            Err(error) => return Err(Lost::Untaken(std::io::Error::from(error).to_string())),
-        }
-    }
-}
-
-/// Whether an error says that the connection is no more.
-fn is_of_link(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::PIPE
-            | Errno::CONNRESET
-            | Errno::CONNABORTED
-            | Errno::NOTCONN
-            | Errno::TIMEDOUT
-            | Errno::HOSTUNREACH
-            | Errno::NETUNREACH
-            | Errno::NETDOWN
-            | Errno::NETRESET
-    )
-}
-
-/// Waits until the socket takes bytes; false if it does not in time.
-fn writable(socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
-    let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-    match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&limit)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(true),
-        Err(error) => Err(error.into()),
+        let rest = Rest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
+        Ok(Kept::Message { frames: self.frames.clone(), meta: self.meta.clone(), rest })
     }
 }

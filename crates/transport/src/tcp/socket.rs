@@ -1,0 +1,129 @@
+//! What is asked of a socket, without waiting but where that is said, and what its errors mean.
+
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, sendmsg,
+};
+
+use crate::Lost;
+use crate::descriptors::Held;
+
+/// The kernel takes this many pieces of memory in one call.
+const MAX_SLICES: usize = 64;
+
+/// Writes without blocking and without a signal, as much as one call takes, with a descriptor if one is to go; 0 if the
+/// socket is full.
+pub(super) fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&OwnedFd>) -> Result<usize, Lost> {
+    let slices = &slices[..slices.len().min(MAX_SLICES)];
+    let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    }
+    loop {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match sendmsg(socket, slices, &mut ancillary, flags) {
+            Ok(count) => return Ok(count),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(error) if is_of_link(error) => return Err(error.into()),
+            Err(Errno::NOMEM | Errno::NOBUFS) => {
+                return Err(Lost::NoMemory("the system has no memory to send it".to_owned()));
+            }
+            Err(Errno::FAULT) => {
+                let text = "the memory that is to be sent cannot be read (a mapped file that was cut short?)";
+                return Err(Lost::Untaken(format!("{text}: {}", std::io::Error::from(Errno::FAULT))));
+            }
+            Err(error) => return Err(Lost::Untaken(std::io::Error::from(error).to_string())),
+        }
+    }
+}
+
+/// Whether an error says that the connection is no more.
+fn is_of_link(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::PIPE
+            | Errno::CONNRESET
+            | Errno::CONNABORTED
+            | Errno::NOTCONN
+            | Errno::TIMEDOUT
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::NETDOWN
+            | Errno::NETRESET
+    )
+}
+
+/// Waits until one of these sockets takes bytes; false if none does in time.
+pub(super) fn writable<'a>(
+    sockets: impl IntoIterator<Item = &'a OwnedFd>,
+    patience: Duration,
+) -> Result<bool, Lost> {
+    let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    let mut sockets: Vec<_> = sockets.into_iter().map(|socket| PollFd::new(socket, PollFlags::OUT)).collect();
+    match poll(&mut sockets, Some(&limit)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Descriptors that may come at once, and that may wait for their frames.
+const FILES: usize = 4;
+
+/// As [`read`], and takes the descriptors that come with the bytes.
+pub(crate) fn read_with_files(
+    socket: &Held,
+    slices: &mut [IoSliceMut<'_>],
+    files: &mut VecDeque<OwnedFd>,
+) -> Result<usize, Lost> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    loop {
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let count = match rustix::net::recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) if received.bytes == 0 => return Err(Lost::Closed),
+            Ok(received) => received.bytes,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(came) = message {
+                files.extend(came);
+            }
+        }
+        if files.len() > FILES {
+            return Err(titin_wire::Malformed::new("descriptors", "more than anything announces").into());
+        }
+        return Ok(count);
+    }
+}
+
+/// Whether the other end has closed a connection, and all that it said has been read.
+pub(super) fn has_ended(socket: &Held) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    !matches!(rustix::net::recv(socket, &mut [0u8], flags), Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
+}
+
+/// Reads without blocking; 0 if nothing is there.
+pub(crate) fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
+    loop {
+        match rustix::io::readv(socket, slices) {
+            Ok(0) => return Err(Lost::Closed),
+            Ok(count) => return Ok(count),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
