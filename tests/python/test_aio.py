@@ -192,6 +192,10 @@ async def cancelled(awaited):
     """Cancels a call that is pending."""
     task = asyncio.create_task(awaited)
     await asyncio.sleep(0)
+    await cancelled_task(task)
+
+
+async def cancelled_task(task):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -243,10 +247,10 @@ def test_a_cancelled_call_is_of_no_circle(stage):
     async def impatient(instance):
         await instance.reuse()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(instance.receive("in"), 0.3)
+            await asyncio.wait_for(instance.receive("in"), 0.5)
         cut.set()
-        # Now the other one's wait is reported.
-        await asyncio.sleep(0.4)
+        # By then the manager has heard of the other one's wait, and has asked both how things stand.
+        await asyncio.sleep(1)
         await instance.send("out", 1, timestamp=0)
         return (await instance.receive("in")).data
 
@@ -257,6 +261,26 @@ def test_a_cancelled_call_is_of_no_circle(stage):
         await instance.send("out", message.data + 1, timestamp=0)
 
     assert stage.play(impatient, answers, model)["sender"] == 2
+
+
+def test_a_call_that_is_cancelled_after_the_end(stage):
+    go = asyncio.Event()
+
+    async def breaks():
+        try:
+            async with titin.aio.Instance() as instance:
+                await instance.reuse()
+                task = asyncio.create_task(instance.receive("in"))
+                await asyncio.sleep(0)
+                raise ValueError("seven is not eight")
+        except ValueError:
+            await cancelled_task(task)
+            raise
+        finally:
+            go.set()
+
+    raised, _ = stage.fails(partial(sends_when, go), breaks)
+    assert isinstance(raised, ValueError)
 
 
 def test_a_cancelled_opening_fails_the_run(stage):
