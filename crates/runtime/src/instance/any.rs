@@ -187,8 +187,9 @@ impl Inner {
                 ));
             }
             if self.process.has_given_up() {
-                let lost = |end: &&(usize, usize)| !self.end_at(**end).inlet.inbox.ready();
-                ends.iter().filter(lost).try_for_each(|end| self.reachable(&self.end_at(*end).inlet.end))?;
+                let inlets = ends.iter().map(|end| self.end_at(*end).inlet);
+                let mut open = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
+                open.try_for_each(|inlet| self.reachable(&inlet.end))?;
             }
             Ok(None)
         };

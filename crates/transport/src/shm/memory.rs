@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::io::Errno;
 
 use crate::doorbell::Bell;
 
@@ -106,8 +107,16 @@ impl Region {
             allocate(&file, &map)?;
         }
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        let maker_only = if writers == Writers::Maker { SealFlags::FUTURE_WRITE } else { SealFlags::empty() };
-        rustix::fs::fcntl_add_seals(&file, seals | maker_only)?;
+        let seal = |seals| rustix::fs::fcntl_add_seals(&file, seals);
+        let maker_only = writers == Writers::Maker;
+        match seal(if maker_only { seals | SealFlags::FUTURE_WRITE } else { seals }) {
+            // Before Linux 5.1 others get a descriptor that cannot write.
+            Err(Errno::INVAL) if maker_only => {
+                seal(seals)?;
+                return Ok((Region { map, writable: true }, read_only(&file)?));
+            }
+            outcome => outcome?,
+        }
         Ok((Region { map, writable: true }, file))
     }
 
@@ -194,6 +203,12 @@ fn map(file: &OwnedFd, length: usize, populate: bool, writable: bool) -> io::Res
     }
 }
 
+/// Another descriptor of a memory file, for reading alone.
+fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
 /// A part of a region. Whoever makes one sees to it that nobody writes there meanwhile, or, for changing it, that
 /// nobody else has one: the slots of a segment are given out so (see [`super::pool`]).
 #[derive(Debug)]
@@ -247,6 +262,18 @@ mod tests {
         assert!(map(&file, 8192, false, true).is_err(), "mapped for writing");
         assert!(rustix::fs::ftruncate(&file, 0).is_err(), "cut short");
         assert!(Region::open(&file, 4096, Writers::Maker).is_err(), "of another length");
+    }
+
+    #[test]
+    fn a_descriptor_for_reading_alone_is_enough_for_others() {
+        // As where the system cannot keep others from writing by a seal.
+        let (mine, file) = Region::create("test", 8192, Writers::All).unwrap();
+        allocate(&file, &mine.map).unwrap();
+        let file = read_only(&file).unwrap();
+        let theirs = Arc::new(Region::open(&file, 8192, Writers::Maker).unwrap());
+        mine.write(0, b"hello");
+        assert_eq!(&Piece::new(&theirs, 0..5)[..], b"hello");
+        assert!(map(&file, 8192, false, true).is_err(), "mapped for writing");
     }
 
     #[test]
