@@ -9,6 +9,7 @@ mod events;
 mod members;
 mod once;
 mod peers;
+mod routes;
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,13 +22,13 @@ use titin_transport::{Doorbell, Exchange, Inproc, Link, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
-use titin_wire::{Address, EndpointId, LinkSettings, Secret};
+use titin_wire::{Address, EndpointId, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
 use self::members::Asked;
 use self::once::mark;
-use self::peers::Route;
+use self::routes::Routes;
 use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
@@ -35,7 +36,7 @@ pub(crate) use addresses::host;
 pub(crate) use members::ANSWER;
 pub(crate) use once::forked;
 pub use once::{fork_child, not_forked};
-pub(crate) use peers::Way;
+pub(crate) use routes::Way;
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
 const MANAGER: u128 = 0;
@@ -72,17 +73,7 @@ struct State {
     instances: HashMap<String, Arc<Inner>>,
     /// Who has asked to join.
     asked: HashMap<String, Asked>,
-    /// Where instances are that we have a conduit with.
-    locations: HashMap<String, EndpointId>,
-    residents: HashMap<EndpointId, HashSet<String>>,
-    /// How our conduits want instances to be reached.
-    ways: HashMap<String, HashSet<Way>>,
-    /// How links to instances are to be made.
-    settings: HashMap<String, LinkSettings>,
-    addresses: HashMap<EndpointId, Vec<Address>>,
-    routes: HashMap<(EndpointId, Way), Route>,
-    /// What was dialled, by the tags of the links.
-    dialled: HashMap<u128, (EndpointId, Way)>,
+    routes: Routes<Arc<Link>>,
     /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
     unrouted: HashMap<Arc<str>, Vec<Arc<Inner>>>,
     /// Instances of ours, by the peer that they have conduits with.

@@ -24,8 +24,8 @@ impl Process {
 }
 
 /// Whether one of these is where processes of one host meet.
-pub(super) fn meets(addresses: Option<&Vec<Address>>) -> bool {
-    addresses.into_iter().flatten().any(|address| matches!(address, Address::Shm(_)))
+pub(super) fn meets(addresses: &[Address]) -> bool {
+    addresses.iter().any(|address| matches!(address, Address::Shm(_)))
 }
 
 /// Addresses under which other hosts may reach this one. First comes the one that the way to the run's manager begins at; a

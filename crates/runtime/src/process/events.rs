@@ -8,7 +8,6 @@ use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
 use super::members::ANSWER;
-use super::peers::Route;
 use super::{MANAGER, Process, Way};
 use crate::instance::Inner;
 use crate::{Error, Kind};
@@ -41,7 +40,7 @@ impl Handler for Events {
                 outbox.iter().for_each(|body| link.tell(body));
             }
             Some(tag) => {
-                let Some((to, way)) = process.lock().dialled.get(&tag).copied() else { return };
+                let Some((to, way)) = process.lock().routes.dialled(tag) else { return };
                 if let Some(detour) = process.apart(to, way, link) {
                     link.note_detour(detour);
                 }
@@ -91,11 +90,9 @@ impl Handler for Events {
                 // The other end is not to blame, and the message will not come again.
                 return process.fail(Error::new(Kind::NoMemory, text));
             }
-            let route = process.lock().routes.iter().find_map(|(key, route)| match route {
-                Route::Up(up) if up.id() == link.id() => Some(*key),
-                _ => None,
-            });
-            route.inspect(|route| process.down(*route, why));
+            if process.lock().routes.lost(|up| up.id() == link.id(), why, Instant::now()) {
+                process.ring_all();
+            }
         });
     }
 
@@ -108,8 +105,8 @@ impl Handler for Events {
                 process.fail(Error::new(Kind::Connection, text));
             }
             tag => {
-                let route = process.lock().dialled.get(&tag).copied();
-                route.inspect(|route| process.down(*route, why));
+                process.lock().routes.unanswered(tag, why, Instant::now());
+                process.ring_all();
             }
         });
     }

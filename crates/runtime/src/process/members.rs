@@ -87,14 +87,13 @@ impl Process {
         for wire in &welcome.wires {
             let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
             let way = if pinned { Way::Tcp } else { Way::Best };
-            state.ways.entry(wire.peer.clone()).or_default().insert(way);
-            state.settings.entry(wire.peer.clone()).or_insert(wire.link);
+            state.routes.want(&wire.peer, way, wire.link);
         }
+        let mut dials = Vec::new();
         for peer in inner.neighbours.names() {
             state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
             state.unrouted.entry(peer.clone()).or_default().push(inner.clone());
-            self.reach(&mut state, peer);
-            self.settle(&mut state, peer);
+            dials.extend(self.reach(&mut state, peer));
         }
         // The manager's word on them may have come before this instance was there to hear it.
         let finished: Vec<&Arc<str>> =
@@ -102,6 +101,7 @@ impl Process {
         let count = state.instances.len();
         self.crowd.store(count, Ordering::Relaxed);
         drop(state);
+        self.dial(dials);
         finished.into_iter().for_each(|peer| inner.peer_finished(peer));
         // From then on it looks by itself.
         if count == 1 {

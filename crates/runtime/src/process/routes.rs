@@ -1,0 +1,316 @@
+//! Which processes the peers are in, and by which links these are reached.
+//!
+//! Tables only: they say what is to be dialled and are told what became of it; the time comes in with the calls.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use titin_transport::Lost;
+use titin_wire::control::Peer;
+use titin_wire::{Address, EndpointId, LinkSettings};
+
+use super::addresses::meets;
+
+/// How long the manager is given to explain why a link to a peer broke.
+const EXPLANATION: Duration = Duration::from_secs(2);
+
+/// How a peer is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// By the best medium that there is.
+    Best,
+    /// By tcp, since the description says so for some conduit, although there is a better one.
+    Tcp,
+}
+
+/// The routes to other processes. `L` is a link.
+pub(super) struct Routes<L> {
+    /// How our conduits with instances want these to be reached.
+    wanted: HashMap<String, Wanted>,
+    /// Where instances are that we have a conduit with.
+    locations: HashMap<String, EndpointId>,
+    homes: HashMap<EndpointId, Home>,
+    routes: HashMap<(EndpointId, Way), Route<L>>,
+    /// What was dialled, by the tags of the links.
+    dialled: HashMap<u128, (EndpointId, Way)>,
+}
+
+struct Wanted {
+    ways: HashSet<Way>,
+    settings: LinkSettings,
+}
+
+/// A process with instances that we have conduits with.
+struct Home {
+    addresses: Vec<Address>,
+    instances: HashSet<String>,
+}
+
+enum Route<L> {
+    Dialling,
+    Up(L),
+    /// The manager watches the process at the other end, and knows best why the link broke.
+    Broken(Instant, Lost),
+    /// Nobody has explained it.
+    Given(Lost),
+}
+
+/// A link that is to be dialled.
+#[derive(Debug)]
+pub(super) struct Dial {
+    pub(super) tag: u128,
+    pub(super) addresses: Vec<Address>,
+    pub(super) settings: LinkSettings,
+}
+
+impl<L> Default for Routes<L> {
+    fn default() -> Self {
+        Routes {
+            wanted: HashMap::new(),
+            locations: HashMap::new(),
+            homes: HashMap::new(),
+            routes: HashMap::new(),
+            dialled: HashMap::new(),
+        }
+    }
+}
+
+impl<L> Routes<L> {
+    /// A conduit with an instance wants it to be reached so. The first one says how links are to be made.
+    pub(super) fn want(&mut self, instance: &str, way: Way, settings: LinkSettings) {
+        match self.wanted.get_mut(instance) {
+            Some(wanted) => {
+                wanted.ways.insert(way);
+            }
+            None => {
+                let wanted = Wanted { ways: HashSet::from([way]), settings };
+                self.wanted.insert(instance.to_owned(), wanted);
+            }
+        }
+    }
+
+    /// An instance is there.
+    pub(super) fn found(&mut self, Peer { instance, endpoint, addresses }: Peer) {
+        self.locations.insert(instance.clone(), endpoint);
+        let home = self.homes.entry(endpoint);
+        home.or_insert_with(|| Home { addresses, instances: HashSet::new() }).instances.insert(instance);
+    }
+
+    /// The process that an instance is in, once it was found.
+    pub(super) fn location(&self, instance: &str) -> Option<EndpointId> {
+        self.locations.get(instance).copied()
+    }
+
+    /// What `own` is to dial now for its conduits with an instance: of two processes the one with the smaller id
+    /// dials, each way once. `shares` says whether it has found the place where processes of its host meet.
+    pub(super) fn dials(&mut self, instance: &str, own: EndpointId, shares: bool) -> Vec<Dial> {
+        let endpoint = self.location(instance).filter(|endpoint| own < *endpoint);
+        let (Some(endpoint), Some(wanted)) = (endpoint, self.wanted.get(instance)) else { return Vec::new() };
+        let mut dials = Vec::new();
+        for way in &wanted.ways {
+            let to = (endpoint, *way);
+            if self.routes.contains_key(&to) {
+                continue;
+            }
+            // Who has no meeting place sees nobody else's.
+            let shm = *way == Way::Best && shares;
+            let fits = |address: &&Address| shm || !matches!(address, Address::Shm(_));
+            let addresses = self.homes[&endpoint].addresses.iter().filter(fits).cloned().collect();
+            // The manager's link has tag 0.
+            let tag = self.dialled.len() as u128 + 1;
+            self.dialled.insert(tag, to);
+            self.routes.insert(to, Route::Dialling);
+            dials.push(Dial { tag, addresses, settings: wanted.settings });
+        }
+        dials
+    }
+
+    /// Where the link with this tag was to lead.
+    pub(super) fn dialled(&self, tag: u128) -> Option<(EndpointId, Way)> {
+        self.dialled.get(&tag).copied()
+    }
+
+    /// A link is there, whoever has dialled it; the instances at its other end, as far as they were found.
+    pub(super) fn up(&mut self, to: EndpointId, way: Way, link: L) -> Vec<String> {
+        self.routes.insert((to, way), Route::Up(link));
+        self.homes.get(&to).into_iter().flat_map(|home| &home.instances).cloned().collect()
+    }
+
+    /// The link that it is has broken. Whether it was still in use.
+    pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: Lost, now: Instant) -> bool {
+        let route = self.routes.values_mut().find(|route| matches!(route, Route::Up(link) if it(link)));
+        route.map(|route| *route = Route::Broken(now, why)).is_some()
+    }
+
+    /// Nobody has answered what was dialled with this tag.
+    pub(super) fn unanswered(&mut self, tag: u128, why: Lost, now: Instant) {
+        let Some(to) = self.dialled(tag) else { return };
+        self.routes.insert(to, Route::Broken(now, why));
+    }
+
+    /// What was to be dialled with this tag cannot be: there is nothing to wait for.
+    pub(super) fn refuse(&mut self, tag: u128, why: Lost) {
+        let Some(to) = self.dialled(tag) else { return };
+        self.routes.insert(to, Route::Given(why));
+    }
+
+    /// Gives up on links that nobody has explained in time; whether there were some.
+    pub(super) fn give_up(&mut self, now: Instant) -> bool {
+        let mut given = false;
+        for route in self.routes.values_mut() {
+            if let Route::Broken(since, why) = route
+                && now.saturating_duration_since(*since) >= EXPLANATION
+            {
+                *route = Route::Given(why.clone());
+                given = true;
+            }
+        }
+        given
+    }
+
+    /// The links by which an instance is reached.
+    pub(super) fn links(&self, instance: &str) -> impl Iterator<Item = (Way, &L)> {
+        self.to(instance).filter_map(|(way, route)| match route {
+            Route::Up(link) => Some((way, link)),
+            _ => None,
+        })
+    }
+
+    /// Why an instance cannot be reached, once that is sure.
+    pub(super) fn unreachable(&self, instance: &str) -> Option<&Lost> {
+        self.to(instance).find_map(|(_, route)| match route {
+            Route::Given(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    /// An instance of a process that did not find the meeting place of its host, if that is so.
+    pub(super) fn outsider(&self, endpoint: EndpointId) -> Option<&str> {
+        let home = self.homes.get(&endpoint).filter(|home| !meets(&home.addresses))?;
+        home.instances.iter().next().map(String::as_str)
+    }
+
+    fn to(&self, instance: &str) -> impl Iterator<Item = (Way, &Route<L>)> {
+        let endpoint = self.location(instance);
+        [Way::Best, Way::Tcp]
+            .into_iter()
+            .filter_map(move |way| self.routes.get(&(endpoint?, way)).map(|route| (way, route)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: EndpointId = EndpointId(1);
+    const LARGE: EndpointId = EndpointId(2);
+
+    fn peer(instance: &str, endpoint: EndpointId) -> Peer {
+        let addresses = vec![Address::Shm("/place".into()), Address::Tcp("host".into(), 7)];
+        Peer { instance: instance.into(), endpoint, addresses }
+    }
+
+    /// Links are known by their names here. The instance `micro` is in the process with the large id.
+    fn routes(ways: &[Way]) -> Routes<&'static str> {
+        let mut routes = Routes::default();
+        ways.iter().for_each(|way| routes.want("micro", *way, LinkSettings::default()));
+        routes.found(peer("micro", LARGE));
+        routes
+    }
+
+    fn links(routes: &Routes<&'static str>, instance: &str) -> Vec<(Way, &'static str)> {
+        routes.links(instance).map(|(way, link)| (way, *link)).collect()
+    }
+
+    #[test]
+    fn a_peer_that_goes_while_it_is_dialled_is_given_up_once_nobody_explains_it() {
+        let mut routes = routes(&[Way::Best]);
+        let [dial] = &routes.dials("micro", SMALL, true)[..] else { panic!("one link") };
+        let start = Instant::now();
+        routes.unanswered(dial.tag, Lost::Closed, start);
+        // The manager may still say what has become of it.
+        assert!(!routes.give_up(start + EXPLANATION / 2));
+        assert_eq!(routes.unreachable("micro"), None);
+        assert!(routes.dials("micro", SMALL, true).is_empty(), "a process is not dialled again");
+        assert!(routes.give_up(start + EXPLANATION));
+        assert_eq!(routes.unreachable("micro"), Some(&Lost::Closed));
+        assert!(!routes.give_up(start + 2 * EXPLANATION), "once");
+        assert_eq!(links(&routes, "micro"), []);
+    }
+
+    #[test]
+    fn instances_that_wait_for_one_route_share_it() {
+        let mut routes = routes(&[Way::Best]);
+        let before = routes.dials("micro", SMALL, true);
+        assert_eq!(before.len(), 1);
+        // Another instance of ours comes for the same one, and for one more that is in the same process.
+        routes.want("micro", Way::Best, LinkSettings::default());
+        routes.want("meso", Way::Best, LinkSettings::default());
+        assert!(routes.dials("micro", SMALL, true).is_empty());
+        assert!(routes.dials("meso", SMALL, true).is_empty(), "nobody knows yet where it is");
+        routes.found(peer("meso", LARGE));
+        assert!(routes.dials("meso", SMALL, true).is_empty());
+        assert_eq!(links(&routes, "meso"), [], "what is dialled is not there yet");
+        let (to, way) = routes.dialled(before[0].tag).unwrap();
+        let mut reached = routes.up(to, way, "link");
+        reached.sort();
+        assert_eq!(reached, ["meso", "micro"]);
+        assert_eq!(links(&routes, "micro"), links(&routes, "meso"));
+    }
+
+    #[test]
+    fn a_peer_may_come_before_the_manager_has_said_where_it_is() {
+        let mut routes = Routes::default();
+        routes.want("macro", Way::Best, LinkSettings::default());
+        assert!(routes.up(SMALL, Way::Best, "link").is_empty(), "nobody is known there");
+        assert_eq!(links(&routes, "macro"), []);
+        routes.found(peer("macro", SMALL));
+        assert!(routes.dials("macro", LARGE, true).is_empty(), "the smaller id dials");
+        assert_eq!(links(&routes, "macro"), [(Way::Best, "link")]);
+    }
+
+    #[test]
+    fn a_route_that_was_given_up_is_taken_when_it_comes_after_all() {
+        let mut routes = routes(&[Way::Best]);
+        let tag = routes.dials("micro", SMALL, true)[0].tag;
+        routes.refuse(tag, Lost::Unreachable("any".into()));
+        assert_eq!(routes.unreachable("micro"), Some(&Lost::Unreachable("any".into())), "at once");
+        routes.up(LARGE, Way::Best, "link");
+        assert_eq!(routes.unreachable("micro"), None);
+        assert_eq!(links(&routes, "micro"), [(Way::Best, "link")]);
+    }
+
+    #[test]
+    fn a_route_by_tcp_stands_beside_the_one_by_shared_memory() {
+        let mut routes = routes(&[Way::Best, Way::Tcp]);
+        let dials = routes.dials("micro", SMALL, true);
+        assert_eq!(dials.len(), 2);
+        let tcp = Address::Tcp("host".into(), 7);
+        for dial in &dials {
+            let (to, way) = routes.dialled(dial.tag).unwrap();
+            assert_eq!(dial.addresses.contains(&Address::Shm("/place".into())), way == Way::Best);
+            assert!(dial.addresses.contains(&tcp), "shared memory may fail");
+            routes.up(to, way, if way == Way::Best { "shm" } else { "tcp" });
+        }
+        assert_ne!(dials[0].tag, dials[1].tag);
+        assert_eq!(links(&routes, "micro"), [(Way::Best, "shm"), (Way::Tcp, "tcp")]);
+        // The one breaks, the other goes on.
+        let start = Instant::now();
+        assert!(routes.lost(|link| *link == "tcp", Lost::Closed, start));
+        assert!(!routes.lost(|link| *link == "tcp", Lost::Closed, start), "nobody uses it any more");
+        assert_eq!(links(&routes, "micro"), [(Way::Best, "shm")]);
+        assert!(routes.give_up(start + EXPLANATION));
+        assert_eq!(routes.unreachable("micro"), Some(&Lost::Closed));
+    }
+
+    #[test]
+    fn a_process_without_a_meeting_place_dials_no_shared_memory() {
+        let mut routes = routes(&[Way::Best]);
+        let dials = routes.dials("micro", SMALL, false);
+        assert_eq!(dials[0].addresses, [Address::Tcp("host".into(), 7)]);
+        assert_eq!(routes.outsider(LARGE), None);
+        let addresses = vec![Address::Tcp("other".into(), 7)];
+        routes.found(Peer { instance: "far".into(), endpoint: EndpointId(3), addresses });
+        assert_eq!(routes.outsider(EndpointId(3)), Some("far"));
+    }
+}
