@@ -33,11 +33,10 @@ impl Handler for Events {
         self.with(|process| match link.tag() {
             Some(MANAGER) => {
                 let mut state = process.lock();
-                state.manager = Some(link.clone());
                 state.heard = Some(Instant::now());
-                let outbox = std::mem::take(&mut state.outbox);
-                drop(state);
-                outbox.iter().for_each(|body| link.tell(body));
+                // Nothing that is told meanwhile may come before it: one cannot fail before it has registered.
+                std::mem::take(&mut state.outbox).iter().for_each(|body| link.tell(body));
+                state.manager = Some(link.clone());
             }
             Some(tag) => {
                 let Some((to, way)) = process.lock().routes.dialled(tag) else { return };
