@@ -92,10 +92,10 @@ fn planned(
     let (path, extras) = (component.path.as_str(), &network.extras);
     let stage = extras.stage.get(path).cloned().unwrap_or_default();
     let port = |port: &model::Port| Port {
-        name: port.name.to_string(),
+        name: port.name.clone(),
         operator: port.operator,
         guessed: port.guessed,
-        timeline: (!port.timeline.is_root()).then(|| port.timeline.to_string()),
+        timeline: (!port.timeline.is_root()).then(|| port.timeline.to_string().into()),
     };
     let mut planned = Planned {
         name: name.to_string(),
@@ -243,7 +243,7 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
             let bundle = &network.bundles[ends.bundle.index()];
             let end = |instance, port: &model::Name, slot| {
                 let instance = network.instance_id(instance).ok_or_else(lost)?;
-                Ok::<_, String>(End { instance, port: port.to_string(), slot })
+                Ok::<_, String>(End { instance, port: port.clone(), slot })
             };
             Ok(Conduit {
                 from: end(&ends.sender, &bundle.sender_port, ends.sender_slot)?,
@@ -251,16 +251,20 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
                 filters: network.filters(bundle),
                 buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
                 buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
-                medium: bundle.medium.map(|medium| medium.key().to_owned()),
-                link: link(bundle.link),
+                medium: bundle.medium,
+                link: bundle.link.as_deref().map(link),
             })
         })
-        .collect()
+        .collect::<Result<Vec<_>, _>>()
+        .map(|mut conduits| {
+            conduits.shrink_to_fit();
+            conduits
+        })
 }
 
-fn link(link: model::Link) -> LinkSettings {
-    let model::Link { streams, pacing, send_buffer, receive_buffer } = link;
-    LinkSettings { streams, pacing, send_buffer, receive_buffer }
+fn link(link: &model::Link) -> Box<LinkSettings> {
+    let &model::Link { streams, pacing, send_buffer, receive_buffer } = link;
+    LinkSettings { streams, pacing, send_buffer, receive_buffer }.into()
 }
 
 fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
-use titin_model::{Filter, Operator};
+use titin_model::{Filter, Medium, Name, Operator};
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::{Overlay, Setting};
@@ -87,13 +87,13 @@ impl Planned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// Its operator.
     pub operator: Operator,
     /// Whether the operator was guessed from the conduits, so that only the direction is sure.
     pub guessed: bool,
     /// The timeline of the instance's own that it is on, if that is not the usual one.
-    pub timeline: Option<String>,
+    pub timeline: Option<Name>,
 }
 
 /// How an instance comes to run.
@@ -207,7 +207,7 @@ pub enum MpiStart {
     Srun,
 }
 
-/// One conduit between two instances.
+/// One conduit between two instances. There may be a hundred thousand of them, so they are kept small.
 #[derive(Debug, Clone)]
 pub struct Conduit {
     /// Where messages come from.
@@ -221,9 +221,9 @@ pub struct Conduit {
     /// How many bytes the sender may be ahead.
     pub buffer_bytes: u64,
     /// The medium that it is pinned to.
-    pub medium: Option<String>,
-    /// How the link that it takes is to be made, if that is by tcp.
-    pub link: LinkSettings,
+    pub medium: Option<Medium>,
+    /// How the link that it takes is to be made, if that is by tcp and the description says anything.
+    pub link: Option<Box<LinkSettings>>,
 }
 
 /// One end of a conduit.
@@ -232,7 +232,7 @@ pub struct End {
     /// The instance.
     pub instance: InstanceId,
     /// Its port.
-    pub port: String,
+    pub port: Name,
     /// Its slot, if the port has one per peer.
     pub slot: Option<u32>,
 }

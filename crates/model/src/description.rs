@@ -78,7 +78,7 @@ pub struct Component {
     /// For people.
     pub description: String,
     /// Its ports.
-    pub ports: Ports,
+    pub ports: Arc<Ports>,
     /// The program or model that does the work.
     pub implementation: Option<Name>,
     /// The number of instances in each dimension; empty for one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::built_in::BuiltIn;
 use crate::description::{Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind};
-use crate::extras::Buffer;
+use crate::extras::{Buffer, Link};
 use crate::filter::Filter;
 use crate::merge::SETTINGS_IN;
 use crate::names::{BundleId, ComponentId, Name};
@@ -197,6 +197,7 @@ pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Pr
         network.resume.extend(path.strip_prefix(&prefix).map(|path| (path.into(), resume.snapshot.clone())));
     }
     join(&nodes, &mut network, problems)?;
+    network.bundles.shrink_to_fit();
     check_dead_ends(&nodes, problems);
     check_shapes(&network, problems);
     number_conduits(&mut network, problems)?;
@@ -471,11 +472,12 @@ fn add_bundle(
     }
     let link = {
         let of = |component: ComponentId| network.components[component.index()].path.as_str();
-        extras.links.between(of(sender), of(receiver))
+        let link = extras.links.between(of(sender), of(receiver));
+        (link != Link::default()).then(|| link.into())
     };
     let (sender_port, receiver_port) = (sender_port.clone(), receiver_port.clone());
     if receiver_port == SETTINGS_IN {
-        let ports = &mut network.components[receiver.index()].ports;
+        let ports = Arc::make_mut(&mut network.components[receiver.index()].ports);
         ports.entry(receiver_port.clone()).or_insert_with(|| Port {
             name: SETTINGS_IN.into(),
             operator: Operator::FInit,

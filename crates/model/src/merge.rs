@@ -4,6 +4,7 @@
 //! receiver. As soon as a v0.2 file is among them, names of models and programs must differ.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -148,7 +149,7 @@ pub(crate) fn guess_ports(model: &mut Model, which: impl Fn(&Component) -> bool,
                 continue;
             }
             let Some(component) = model.components.get_mut(name) else { continue };
-            component.ports.entry(end.port.clone()).or_insert_with(|| Port {
+            Arc::make_mut(&mut component.ports).entry(end.port.clone()).or_insert_with(|| Port {
                 name: end.port.clone(),
                 operator,
                 timeline: Timeline::default(),

@@ -55,7 +55,7 @@ pub struct NetworkComponent {
     /// For people.
     pub description: String,
     /// Its ports.
-    pub ports: Ports,
+    pub ports: Arc<Ports>,
     /// The name of what does the work; `None` if the description leaves it to the one who runs it.
     pub implementation: Option<Name>,
     /// What is started; `None` if it runs inside the calling program or is started by the user.
@@ -96,8 +96,8 @@ pub struct Bundle {
     pub buffer: Buffer,
     /// The medium that it is pinned to.
     pub medium: Option<Medium>,
-    /// How the link that it takes is made, if that is by tcp.
-    pub link: Link,
+    /// How the link that it takes is made, if that is by tcp and the description says anything.
+    pub link: Option<Box<Link>>,
     pub(crate) first_conduit: u32,
     /// Whether it leads through the port of a model.
     pub(crate) through_models: bool,

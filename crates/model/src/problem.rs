@@ -1,8 +1,11 @@
 //! What is wrong with a description: all problems at once, each with its place, its reason and what to do.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
+
+use crate::names::Name;
 
 /// The most errors, and the most warnings, that are kept; the rest are counted.
 pub const MOST_PROBLEMS: usize = 200;
@@ -192,9 +195,21 @@ pub(crate) struct Problems {
     left_out: usize,
     errors: usize,
     warnings: usize,
+    /// Names that were read: equal ones are one piece of memory, since a large model has few words and says them often.
+    names: HashSet<Name>,
 }
 
 impl Problems {
+    /// A name that was read.
+    pub(crate) fn name(&mut self, written: &str) -> Name {
+        if let Some(name) = self.names.get(written) {
+            return name.clone();
+        }
+        let name = Name::from(written);
+        self.names.insert(name.clone());
+        name
+    }
+
     pub(crate) fn with_files(files: Vec<String>) -> Self {
         Problems { files, ..Self::default() }
     }

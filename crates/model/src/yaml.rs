@@ -4,6 +4,8 @@
 //! that no text, however made, takes more memory than a small multiple of its length or ends in a stack overflow.
 
 use std::collections::HashMap;
+use std::collections::hash_map::{Entry as Found, RandomState};
+use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
@@ -100,8 +102,15 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
     }
     let mut options = granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
     options.set_emit_comments(false);
-    let mut builder =
-        Builder { file, problems, nodes: 0, anchors: HashMap::new(), stack: Vec::new(), root: None };
+    let mut builder = Builder {
+        file,
+        problems,
+        nodes: 0,
+        hash: RandomState::new(),
+        anchors: HashMap::new(),
+        stack: Vec::new(),
+        root: None,
+    };
     let mut documents = 0;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = match event {
@@ -152,7 +161,8 @@ enum Content {
     Map {
         entries: Vec<Entry>,
         key: Option<(Option<String>, Place)>,
-        seen: HashMap<String, Place>,
+        /// The entries by the hash of their key, or the next number if another key had that.
+        seen: HashMap<u64, u32>,
     },
 }
 
@@ -168,6 +178,7 @@ struct Builder<'a> {
     problems: &'a mut Problems,
     /// Of the whole document so far.
     nodes: usize,
+    hash: RandomState,
     anchors: HashMap<usize, (Rc<Node>, Extent)>,
     stack: Vec<Open>,
     root: Option<Node>,
@@ -256,7 +267,7 @@ impl Builder<'_> {
                     *key = Some((text, node.at));
                 }
                 Some((None, _)) => {}
-                Some((Some(text), at)) => match seen.insert(text.clone(), at) {
+                Some((Some(text), at)) => match find(seen, entries, self.hash.hash_one(&text), &text) {
                     Some(first) => {
                         let why = format!("it was given before, in line {}; only one can count", first.line);
                         let what = format!("\"{}\" is given twice", shorten(&text));
@@ -267,6 +278,25 @@ impl Builder<'_> {
             },
         }
         Some(())
+    }
+}
+
+/// Where this key was given before. If it was not, it is noted as that of the next entry.
+fn find(seen: &mut HashMap<u64, u32>, entries: &[Entry], mut hash: u64, key: &str) -> Option<Place> {
+    loop {
+        match seen.entry(hash) {
+            Found::Vacant(place) => {
+                place.insert(entries.len() as u32);
+                return None;
+            }
+            Found::Occupied(place) => {
+                let entry = &entries[*place.get() as usize];
+                if entry.key == key {
+                    return Some(entry.at);
+                }
+                hash = hash.wrapping_add(1);
+            }
+        }
     }
 }
 

@@ -102,11 +102,12 @@ impl Common {
             warn(&check::text(&description.warnings, None, terminal::width()));
         }
         let folders = folders(&description);
+        // A large model takes as much room as all that runs: no form of it is kept longer than it is needed.
+        let configuration = anchored(description, &folders).to_ymmsl();
         let plan = match compile(&network, &folders, choices) {
             Ok(plan) => plan,
             Err(text) => return complain(&text),
         };
-        // A large model takes as much room as all that runs.
         drop(network);
         let titin = match std::env::current_exe() {
             Ok(path) => path,
@@ -115,7 +116,6 @@ impl Common {
         let host = (!choices.hosted.is_empty())
             .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
             .flatten();
-        let configuration = anchored(description, &folders).to_ymmsl();
         let setup = Setup {
             plan,
             configuration,

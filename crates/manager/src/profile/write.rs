@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Transaction, params};
+use titin_model::Name;
 use titin_wire::control::{ConduitProfile, Event, Profile};
 
 use super::{EVENT_TYPES, FIRST_REGION, OPERATORS, REGION, TABLES};
@@ -58,7 +59,7 @@ pub struct Recorder {
 
 #[derive(Debug)]
 enum Message {
-    Keep(Box<Profile>),
+    Keep(Box<Profile>, Vec<Counted>),
     Finish(Box<Summary>),
 }
 
@@ -91,9 +92,25 @@ impl Recorder {
     }
 
     /// Keeps a report.
-    pub fn keep(&self, profile: Box<Profile>) {
+    pub fn keep(&self, mut profile: Box<Profile>) {
+        let mut media: Vec<Name> = Vec::new();
+        let mut counted = |of: ConduitProfile| Counted {
+            conduit: ConduitId(of.conduit),
+            sends: of.sends,
+            streams: of.streams,
+            medium: media.iter().find(|known| ***known == *of.medium).cloned().unwrap_or_else(|| {
+                media.push(of.medium.into());
+                media[media.len() - 1].clone()
+            }),
+            detour: of.detour.map(String::into_boxed_str),
+            messages: of.messages,
+            bytes: of.bytes,
+            copied: of.copied,
+            waiting: of.waiting,
+        };
+        let ends = std::mem::take(&mut profile.conduits).into_iter().map(&mut counted).collect();
         // A writer that has failed says why at the end.
-        let _ = self.sender.send(Message::Keep(profile));
+        let _ = self.sender.send(Message::Keep(profile, ends));
     }
 
     /// Writes everything.
@@ -111,6 +128,21 @@ impl Recorder {
     }
 }
 
+/// What an instance has counted at its end of a conduit: a hundred thousand of these may wait to be written. The port is in
+/// the plan.
+#[derive(Debug)]
+struct Counted {
+    conduit: ConduitId,
+    sends: bool,
+    streams: Option<u32>,
+    medium: Name,
+    detour: Option<Box<str>>,
+    messages: u64,
+    bytes: u64,
+    copied: u64,
+    waiting: f64,
+}
+
 struct Writer {
     path: PathBuf,
     plan: Arc<Plan>,
@@ -119,7 +151,7 @@ struct Writer {
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
     /// What instances count at their conduits, which is not written yet.
-    ends: Vec<(InstanceId, Vec<ConduitProfile>)>,
+    ends: Vec<(InstanceId, Vec<Counted>)>,
     /// Those of whom it is.
     written: BTreeSet<InstanceId>,
     regions: i64,
@@ -136,11 +168,10 @@ impl Writer {
             self.plan.instances.ids().map(|id| (self.plan.instances[id].name.clone(), id)).collect();
         while let Ok(message) = receiver.recv() {
             match message {
-                Message::Keep(mut profile) => {
+                Message::Keep(mut profile, ends) => {
                     let Some(&id) = ids.get(&profile.instance) else { continue };
                     let events = std::mem::take(&mut profile.events);
                     // Thousands of instances would fill the memory with it.
-                    let ends = std::mem::take(&mut profile.conduits);
                     if !ends.is_empty() {
                         self.ends.push((id, ends));
                     }
@@ -181,10 +212,10 @@ impl Writer {
                 insert.execute(params![
                     conduit.0,
                     oid(from.instance),
-                    from.port,
+                    from.port.as_str(),
                     from.slot,
                     oid(to.instance),
-                    to.port,
+                    to.port.as_str(),
                     to.slot,
                     signed(planned.buffer_messages),
                 ])?;
@@ -241,15 +272,16 @@ impl Writer {
                     transaction.execute("DELETE FROM conduit_ends WHERE instance_oid = ?", [oid(id)])?;
                 }
                 // A conduit that the plan does not have would break the database.
-                for of in ends.iter().filter(|of| plan.conduit(ConduitId(of.conduit)).is_some()) {
+                for (of, planned) in ends.iter().filter_map(|of| Some((of, plan.conduit(of.conduit)?))) {
+                    let port = if of.sends { &planned.from } else { &planned.to };
                     let (messages, bytes, copied) =
                         (signed(of.messages), signed(of.bytes), signed(of.copied));
                     insert.execute(params![
-                        of.conduit,
+                        of.conduit.0,
                         oid(id),
-                        of.port,
+                        port.to_string(),
                         of.sends,
-                        of.medium,
+                        of.medium.as_str(),
                         messages,
                         bytes,
                         copied,

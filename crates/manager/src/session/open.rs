@@ -71,6 +71,7 @@ impl Session {
         let plan = Arc::new(plan);
         let directory = RunDirectory::create(run_directory.as_deref(), &plan.model, &stamp())?;
         directory.write_configuration(&configuration)?;
+        drop(configuration);
         let (sender, receiver) = channel();
 
         let system = |what| move |source| SetupError::System { what, source };

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use titin_model::{Operator, SETTINGS_IN};
+use titin_model::{Name, Operator, SETTINGS_IN};
 use titin_transport::LinkId;
 use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
 
@@ -95,7 +95,7 @@ impl Manager {
             if here.slot.is_some() || there.slot.is_some() || here.port == SETTINGS_IN {
                 continue;
             }
-            let (mine, theirs) = (vectors.contains(&*here.port), peer.vectors.contains(&there.port));
+            let (mine, theirs) = (vectors.contains(&*here.port), peer.vectors.contains(&*there.port));
             if mine != theirs {
                 let written = |id, port: &str, vector| {
                     format!("{}.{port}{}", self.name(id), if vector { "[]" } else { "" })
@@ -161,7 +161,7 @@ impl Manager {
         }
         let vectors = vectors(&ports);
         let timelines = planned.ports.iter();
-        let timelines: HashMap<&str, &String> =
+        let timelines: HashMap<&str, &Name> =
             timelines.filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?))).collect();
         let wires = self.ends[id].iter().map(|&end| self.wire(end, &vectors, &timelines)).collect();
         let terms = &self.plan.terms;
@@ -184,7 +184,7 @@ impl Manager {
     fn described_ports(&self, id: InstanceId) -> Vec<PortDeclaration> {
         let counts = |end: &End| {
             let peer = self.members[end.instance].joined();
-            peer.is_some_and(|peer| peer.vectors.contains(&end.port))
+            peer.is_some_and(|peer| peer.vectors.contains(&*end.port))
         };
         let has_slots = |&(conduit, sends): &(ConduitId, bool)| {
             let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
@@ -192,7 +192,7 @@ impl Manager {
         };
         let vectors: HashSet<&str> = self.ends[id].iter().filter_map(has_slots).collect();
         let port = |port: &Port| PortDeclaration {
-            name: port.name.clone(),
+            name: port.name.to_string(),
             operator: port.operator.key().into(),
             vector: vectors.contains(port.name.as_str()),
         };
@@ -228,26 +228,26 @@ impl Manager {
         &self,
         (conduit, sends): (ConduitId, bool),
         vectors: &HashSet<&str>,
-        timelines: &HashMap<&str, &String>,
+        timelines: &HashMap<&str, &Name>,
     ) -> Wire {
         let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
         let planned = &self.plan.conduits[conduit.index()];
         let vector = vectors.contains(here.port.as_str());
         Wire {
             conduit,
-            port: here.port.clone(),
+            port: here.port.to_string(),
             slot: here.slot,
             sends,
             resizable: vector && here.slot.is_none(),
-            timeline: timelines.get(here.port.as_str()).map(|timeline| (*timeline).clone()),
+            timeline: timelines.get(here.port.as_str()).map(|timeline| timeline.to_string()),
             peer: self.name(there.instance).to_owned(),
-            peer_port: there.port.clone(),
+            peer_port: there.port.to_string(),
             peer_slot: there.slot,
             filters: planned.filters.clone(),
             buffer_messages: planned.buffer_messages,
             buffer_bytes: planned.buffer_bytes,
-            medium: planned.medium.clone(),
-            link: planned.link,
+            medium: planned.medium.map(|medium| medium.key().to_owned()),
+            link: planned.link.as_deref().copied().unwrap_or_default(),
         }
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use titin_model::Operator;
 use titin_transport::LinkId;
+use titin_wire::EndpointId;
 use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
-use titin_wire::{EndpointId, LinkSettings};
 
 use super::{Manager, Outcome, Phase, Process, Seat};
 use crate::event::{Action, Event, Exit, Level, Signal};
@@ -71,7 +71,7 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
             buffer_messages: 4,
             buffer_bytes: 1000,
             medium,
-            link: LinkSettings::default(),
+            link: None,
         });
     }
     let start = |name: &str| {

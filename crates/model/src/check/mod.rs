@@ -85,7 +85,7 @@ fn inherit_ports(description: &mut Description) {
         if let Some(component) =
             description.models.get_mut(&model).and_then(|m| m.components.get_mut(&component))
         {
-            component.ports = ports;
+            component.ports = ports.into();
         }
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
     for entry in entries(node, "\"conduits\"", problems).unwrap_or_default() {
         add(&mut conduits, &entry.key, entry.at, &entry.value, version, problems);
     }
+    conduits.shrink_to_fit();
     conduits
 }
 
@@ -108,8 +109,10 @@ fn end(written: &str, at: Place, version: Version, problems: &mut Problems) -> O
         return wrong(problems, "an end is written \"component.port\"", hint);
     }
     match written.rsplit_once('.') {
-        Some((component, port)) => Some(End { component: Some(component.into()), port: port.into() }),
-        None if version == Version::V02 => Some(End { component: None, port: written.into() }),
+        Some((component, port)) => {
+            Some(End { component: Some(problems.name(component)), port: problems.name(port) })
+        }
+        None if version == Version::V02 => Some(End { component: None, port: problems.name(written) }),
         None => wrong(problems, "an end is written \"component.port\"", None),
     }
 }

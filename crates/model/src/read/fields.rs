@@ -75,7 +75,7 @@ pub(crate) fn entries<'n>(node: &'n Node, what: &str, problems: &mut Problems) -
 /// A name with dots, or the reason that it is none.
 pub(crate) fn dotted(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
     if is_dotted(written) {
-        return Some(written.into());
+        return Some(problems.name(written));
     }
     bad_name(written, what, at, problems)
 }
@@ -83,7 +83,7 @@ pub(crate) fn dotted(written: &str, what: &str, at: Place, problems: &mut Proble
 /// A name without dots, or the reason that it is none.
 pub(crate) fn identifier(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
     if is_identifier(written) {
-        return Some(written.into());
+        return Some(problems.name(written));
     }
     bad_name(written, what, at, problems)
 }

@@ -170,7 +170,7 @@ pub(super) fn component(
     }
     if let Some(node) = fields.take("ports") {
         component.lists_ports = true;
-        component.ports = implementations::ports(node, version, &what, problems);
+        component.ports = implementations::ports(node, version, &what, problems).into();
     }
     if let Some(node) = fields.take("implementation") {
         component.implementation_at = node.at;

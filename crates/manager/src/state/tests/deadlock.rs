@@ -16,9 +16,9 @@ impl Rig {
                 if sends { (&planned.from, &planned.to) } else { (&planned.to, &planned.from) };
             WaitOn {
                 conduit: ConduitId(conduit),
-                port: here.port.clone(),
+                port: here.port.to_string(),
                 peer: self.manager.name(there.instance).to_owned(),
-                peer_port: there.port.clone(),
+                peer_port: there.port.to_string(),
                 sends,
                 count,
                 ahead: if sends { 4 } else { 0 },
