@@ -105,11 +105,8 @@ impl Handle {
         }));
         let workdir = std::env::current_dir().unwrap_or_default();
         let shared = Arc::new(Shared::new(instance, listed, sticky));
-        let named = |(id, name): (PortId, &str)| Port {
-            shared: shared.clone(),
-            id,
-            name: Arc::new(Text::new(name.to_owned())),
-        };
+        let named =
+            |(id, name): (PortId, &str)| Port { shared: shared.clone(), id, name: Text::shared(name) };
         Handle {
             ports: shared.instance.port_ids().map(named).collect(),
             name: c_text(shared.instance.name()),

@@ -1,6 +1,8 @@
 //! Text that C can read: it ends with a NUL, and may hold others.
 
+use std::collections::BTreeMap;
 use std::ffi::c_char;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Text with a NUL behind it.
 #[derive(Clone)]
@@ -11,6 +13,18 @@ impl Text {
         let mut text = text.into();
         text.push('\0');
         Text(text)
+    }
+
+    /// The one copy of a port's name that the process has: thousands of instances may have the same ports.
+    pub(crate) fn shared(name: &str) -> Arc<Text> {
+        static NAMES: Mutex<BTreeMap<String, Arc<Text>>> = Mutex::new(BTreeMap::new());
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = names.get(name) {
+            return text.clone();
+        }
+        let text = Arc::new(Text::new(name));
+        names.insert(name.to_owned(), text.clone());
+        text
     }
 
     pub(crate) fn as_str(&self) -> &str {

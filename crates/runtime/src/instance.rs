@@ -111,8 +111,8 @@ impl Instance {
 
     /// The numbers and names of these ports.
     pub fn port_ids(&self) -> impl Iterator<Item = (PortId, &str)> {
-        let ports = self.inner.ports.iter().enumerate().filter(|(_, port)| port.name != SETTINGS_IN);
-        ports.map(|(number, port)| (PortId(number), port.name.as_str()))
+        let ports = self.inner.ports.iter().enumerate().filter(|(_, port)| *port.name != *SETTINGS_IN);
+        ports.map(|(number, port)| (PortId(number), &*port.name))
     }
 
     /// Whether a call of this light instance is to be made again.
@@ -148,8 +148,8 @@ impl Instance {
             );
             return Err(Error::new(Kind::Usage, format!("{}: {text}", self.inner.name)));
         }
-        self.inner.ports.iter().position(|port| port.name == bare).map(PortId).ok_or_else(|| {
-            let known: Vec<&str> = self.inner.own_ports().map(|port| port.name.as_str()).collect();
+        self.inner.ports.iter().position(|port| *port.name == *bare).map(PortId).ok_or_else(|| {
+            let known: Vec<&str> = self.inner.own_ports().map(|port| &*port.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Error::new(
                 Kind::Usage,
@@ -342,7 +342,7 @@ fn this_thread() -> usize {
 impl Inner {
     /// The ports that the program sends and receives on.
     fn own_ports(&self) -> impl Iterator<Item = &Port> {
-        self.ports.iter().filter(|port| port.name != SETTINGS_IN)
+        self.ports.iter().filter(|port| *port.name != *SETTINGS_IN)
     }
 
     pub(crate) fn cycle(&self) -> MutexGuard<'_, Loop> {

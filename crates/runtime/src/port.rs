@@ -35,8 +35,9 @@ pub struct PortInfo {
     pub slots: u32,
 }
 
+/// There may be a hundred thousand of these and of [`End`] in a process: names are shared.
 pub(crate) struct Port {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) operator: Operator,
     pub(crate) vector: bool,
     pub(crate) resizable: bool,
@@ -65,11 +66,11 @@ pub(crate) struct PortState {
 /// What both ends of a conduit have.
 pub(crate) struct End {
     pub(crate) conduit: ConduitId,
-    pub(crate) label: String,
+    pub(crate) label: Arc<str>,
     pub(crate) peer: Arc<str>,
-    pub(crate) peer_port: String,
+    pub(crate) peer_port: Arc<str>,
     /// The medium that it is pinned to.
-    pub(crate) pinned: Option<String>,
+    pub(crate) pinned: Option<Box<str>>,
     /// Why no carrier will come.
     pub(crate) unfit: OnceLock<String>,
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
@@ -177,7 +178,7 @@ impl InletState {
 }
 
 impl Port {
-    pub(crate) fn new(name: String, operator: Operator, vector: bool) -> Self {
+    pub(crate) fn new(name: Arc<str>, operator: Operator, vector: bool) -> Self {
         Port {
             name,
             operator,
@@ -226,7 +227,7 @@ impl Port {
 
     pub(crate) fn info(&self) -> PortInfo {
         PortInfo {
-            name: self.name.clone(),
+            name: self.name.to_string(),
             operator: self.operator,
             vector: self.vector,
             resizable: self.resizable,
@@ -237,7 +238,7 @@ impl Port {
 
     /// The port, with its slot, as users write it.
     pub(crate) fn label(&self, slot: Option<u32>) -> String {
-        slot.map_or_else(|| self.name.clone(), |slot| format!("{}[{slot}]", self.name))
+        slot.map_or_else(|| self.name.to_string(), |slot| format!("{}[{slot}]", self.name))
     }
 
     /// The place of a slot's conduit ends, and the slot's number.
@@ -321,17 +322,17 @@ pub(crate) fn take<T>(state: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl End {
-    pub(crate) fn new(wire: &Wire, peer: Arc<str>, chain: Chain) -> Self {
-        let label = wire.slot.map_or_else(|| wire.port.clone(), |slot| format!("{}[{slot}]", wire.port));
-        let peer_port = wire
-            .peer_slot
-            .map_or_else(|| wire.peer_port.clone(), |slot| format!("{}[{slot}]", wire.peer_port));
+    /// The end of a wire; `name` finds the one copy of a name that the process has.
+    pub(crate) fn new(wire: &Wire, name: impl Fn(&str) -> Arc<str>, chain: Chain) -> Self {
+        let written = |port: &str, slot: Option<u32>| {
+            slot.map_or_else(|| name(port), |slot| name(&format!("{port}[{slot}]")))
+        };
         End {
             conduit: wire.conduit,
-            label,
-            peer,
-            peer_port,
-            pinned: wire.medium.clone(),
+            label: written(&wire.port, wire.slot),
+            peer: name(&wire.peer),
+            peer_port: written(&wire.peer_port, wire.peer_slot),
+            pinned: wire.medium.as_deref().map(Into::into),
             unfit: OnceLock::new(),
             carrier: OnceLock::new(),
             meter: Meter::default(),

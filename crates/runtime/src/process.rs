@@ -52,6 +52,8 @@ pub(crate) struct Process {
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
     failed: AtomicBool,
+    /// Names of instances and ports, each once.
+    names: Mutex<HashSet<Arc<str>>>,
     /// How many instances are open.
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
@@ -124,6 +126,7 @@ impl Process {
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
             failed: AtomicBool::new(false),
+            names: Mutex::default(),
             crowd: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
             said_short: AtomicBool::new(false),
@@ -146,6 +149,17 @@ impl Process {
             .dial(&connection.addresses, Purpose::Control, MANAGER)
             .map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))?;
         Ok(process)
+    }
+
+    /// The one copy of a name that the process has: a thousand instances may have the same ports, and the same neighbours.
+    pub(crate) fn name(&self, text: &str) -> Arc<str> {
+        let mut names = self.names.lock().expect("never poisoned");
+        if let Some(name) = names.get(text) {
+            return name.clone();
+        }
+        let name: Arc<str> = text.into();
+        names.insert(name.clone());
+        name
     }
 
     /// Has the background thread look soon for what is due.

@@ -272,5 +272,5 @@ impl Inner {
 
 /// The ends' names, for people.
 fn names<'a>(ends: impl Iterator<Item = &'a End>) -> String {
-    ends.map(|end| end.label.as_str()).collect::<Vec<_>>().join(", ")
+    ends.map(|end| &*end.label).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! How an instance joins the run: it asks the manager, and is built of the answer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -153,14 +153,14 @@ impl Inner {
         let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
         let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
         let mut ports = Vec::with_capacity(welcome.ports.len());
-        let (mut peers, mut ends): (HashSet<Arc<str>>, _) = (HashSet::new(), Vec::new());
+        let mut ends = Vec::new();
         let mut places = HashMap::new();
         let mut timelines: Vec<String> = Vec::new();
         for declared in &welcome.ports {
             let operator = Operator::from_key(&declared.operator)
                 .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
             places.insert(declared.name.as_str(), ports.len());
-            ports.push(Port::new(declared.name.clone(), operator, declared.vector));
+            ports.push(Port::new(process.name(&declared.name), operator, declared.vector));
         }
         let mut settings = Settings::default();
         welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
@@ -190,16 +190,8 @@ impl Inner {
                 return Err(Error::new(Kind::Usage, text));
             }
             let uses = chain.lasts > 0;
-            let peer = match peers.get(wire.peer.as_str()) {
-                Some(peer) => peer.clone(),
-                None => {
-                    let peer: Arc<str> = wire.peer.as_str().into();
-                    peers.insert(peer.clone());
-                    peer
-                }
-            };
-            let name = peer.clone();
-            let mut end = End::new(wire, peer, chain);
+            let mut end = End::new(wire, |name| process.name(name), chain);
+            let name = end.peer.clone();
             end.meter.off = trace.off;
             let limits = (wire.buffer_messages, wire.buffer_bytes);
             if wire.sends {

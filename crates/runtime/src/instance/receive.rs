@@ -101,7 +101,7 @@ impl Instance {
         let numbered = inner.number(overlay)?;
         inner.overlaid.store(numbered.0 != 0, Ordering::Release);
         *inner.overlay.lock().expect("never poisoned") = numbered;
-        let waiting = sources.iter().filter(|source| source.port.name != SETTINGS_IN);
+        let waiting = sources.iter().filter(|source| *source.port.name != *SETTINGS_IN);
         let ends = waiting.map(|s| {
             let slot = s.slot.unwrap_or(0);
             ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
@@ -251,7 +251,7 @@ impl Inner {
                     }
                     state.put_back(slot, message);
                 }
-                Err(error) if error.kind == Kind::PortClosed => closed.push(source.inlet.end.label.as_str()),
+                Err(error) if error.kind == Kind::PortClosed => closed.push(source.inlet.end.label.as_ref()),
                 Err(error) => return Err(error),
             }
         }
@@ -259,7 +259,7 @@ impl Inner {
             return Ok(Some(here));
         }
         let open: Vec<&str> =
-            sources.iter().map(|s| s.inlet.end.label.as_str()).filter(|l| !closed.contains(l)).collect();
+            sources.iter().map(|s| s.inlet.end.label.as_ref()).filter(|l| !closed.contains(l)).collect();
         if open.is_empty() {
             return Ok(None);
         }
@@ -281,7 +281,7 @@ impl Inner {
             let (state, slot) = (source.state(held), source.slot.unwrap_or(0));
             let Some(message) = state.stashed(slot) else { continue };
             let mut overlay = message.settings.as_deref().cloned().unwrap_or_default();
-            if source.port.name == SETTINGS_IN {
+            if *source.port.name == *SETTINGS_IN {
                 overlay.extend(settings_of(message)?);
                 state.unstash(Some(slot));
             }

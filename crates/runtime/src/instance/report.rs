@@ -33,9 +33,9 @@ impl Inner {
         let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
         WaitOn {
             conduit: end.conduit,
-            port: end.label.clone(),
+            port: end.label.to_string(),
             peer: end.peer.to_string(),
-            peer_port: end.peer_port.clone(),
+            peer_port: end.peer_port.to_string(),
             sends: window.is_some(),
             count: window.map(Window::sent).or(inbox.map(|inbox| seen(end, inbox))).unwrap_or(0),
             ahead,
@@ -107,7 +107,7 @@ impl Inner {
             let carrier = end.carrier.get();
             ConduitProfile {
                 conduit: end.conduit.0,
-                port: end.label.clone(),
+                port: end.label.to_string(),
                 sends: !receives,
                 medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
                 streams: carrier.map(|carrier| carrier.streams() as u32).filter(|streams| *streams > 1),

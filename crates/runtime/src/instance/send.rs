@@ -526,7 +526,7 @@ pub(crate) fn traced(
     timestamp: f64,
 ) -> Event {
     Event {
-        port: Some(port.name.clone()),
+        port: Some(port.name.to_string()),
         operator: Some(port.operator.key().to_owned()),
         slots: port.vector.then(|| port.slots()),
         slot: port.vector.then_some(slot),

@@ -61,7 +61,7 @@ impl Stage {
             let (instance, port) = text.split_once('.').unwrap();
             let (port, slot) = port.split_once('[').map_or((port, None), |(port, slot)| (port, Some(slot)));
             let slot = slot.map(|slot| slot.trim_end_matches(']').parse().unwrap());
-            End { instance: find(instance), port: port.to_owned(), slot }
+            End { instance: find(instance), port: port.into(), slot }
         };
         let plan = Plan {
             model: "test".into(),
