@@ -7,11 +7,11 @@ use std::time::Duration;
 use titin_model as model;
 use titin_model::quantity::Quantity;
 use titin_model::{Call, Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind};
+use titin_transport::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::Setting;
 
-use crate::cores;
 use crate::placement;
 use crate::plan::{
     Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program, Start,
@@ -307,7 +307,7 @@ fn terms(network: &Network, choices: &Choices) -> Result<Terms, String> {
         patience: time("register_timeout", &network.extras.register_timeout, patience)?,
         grace: time("grace", &network.extras.grace, usual.grace)?,
         heartbeat: time("heartbeat", &network.extras.heartbeat, usual.heartbeat)?,
-        ceiling: cores::memory() / 2,
+        ceiling: host::memory() / 2,
         trace: choices.trace,
     })
 }

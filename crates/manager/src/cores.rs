@@ -1,9 +1,10 @@
-//! What this host offers: cores that we may use, and memory.
+//! The cores of this host that we may use.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
+use titin_transport::host;
 
 /// The cores that this process may run on, as many as its control group's quota pays for.
 pub fn cores() -> Vec<u32> {
@@ -15,46 +16,10 @@ pub fn cores() -> Vec<u32> {
         let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         cores = (0..count).collect();
     }
-    if let Some(quota) = groups().iter().filter_map(|group| quota(group)).reduce(f64::min) {
+    if let Some(quota) = host::groups().iter().filter_map(|group| quota(group)).reduce(f64::min) {
         cores.truncate((quota as usize).max(1));
     }
     cores
-}
-
-/// Bytes of memory that this process may use, by the host's size and the limits of its control group.
-pub fn memory() -> u64 {
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB")?.trim().parse().ok());
-    let total = total.map_or(4 << 30, |kilobytes: u64| kilobytes * 1024);
-    let limits = groups().into_iter().flat_map(|group| {
-        ["memory.max", "memory.limit_in_bytes"].map(|file| {
-            fs::read_to_string(group.join(file)).ok().and_then(|text| text.trim().parse::<u64>().ok())
-        })
-    });
-    limits.flatten().fold(total, u64::min)
-}
-
-/// The control groups that this process is in, and those around them.
-fn groups() -> Vec<PathBuf> {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let mut groups = Vec::new();
-    for line in own.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let root = match controllers {
-            "" => PathBuf::from("/sys/fs/cgroup"),
-            controllers if controllers.split(',').any(|name| matches!(name, "cpu" | "memory")) => {
-                Path::new("/sys/fs/cgroup").join(controllers)
-            }
-            _ => continue,
-        };
-        let inner = root.join(path.trim_start_matches('/'));
-        groups
-            .extend(inner.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf));
-    }
-    groups
 }
 
 /// The number of cores that a control group's quota pays for.
@@ -86,8 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_has_cores_and_memory() {
+    fn this_host_has_cores() {
         assert!(!cores().is_empty());
-        assert!(memory() > 1 << 20);
     }
 }

@@ -21,7 +21,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// An exchange whose process shares at most so many bytes of memory with others, in place of a quarter of the
-    /// host's. Payloads that find no room there go by a socket.
+    /// memory that it may use. Payloads that find no room there go by a socket.
     pub fn with_ceiling(bytes: u64) -> Self {
         Exchange { pool: Pool::new(usize::try_from(bytes).unwrap_or(usize::MAX)), ..Exchange::default() }
     }

@@ -40,6 +40,7 @@ mod window;
 
 pub mod descriptors;
 pub mod forks;
+pub mod host;
 
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::memory::{Piece, Region, Writers};
 use crate::descriptors::Held;
+use crate::host;
 #[cfg(test)]
 use crate::sync::AtomicU32 as Count;
 
@@ -36,10 +37,10 @@ const LARGEST: usize = 64 << 20;
 const LOOKS: usize = 8;
 
 /// All slots of a process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
-    ceiling: usize,
+    ceiling: OnceLock<usize>,
     /// There was no slot for somebody.
     short: AtomicBool,
 }
@@ -124,7 +125,12 @@ pub(crate) struct Placed {
 impl Pool {
     /// A pool that takes at most so many bytes from the system.
     pub(crate) fn new(ceiling: usize) -> Arc<Self> {
-        Arc::new(Pool { state: Mutex::default(), ceiling, short: AtomicBool::new(false) })
+        Arc::new(Pool { ceiling: ceiling.into(), ..Pool::default() })
+    }
+
+    /// What it takes at most: unless that was said, a quarter of the memory that this process may use.
+    fn ceiling(&self) -> usize {
+        *self.ceiling.get_or_init(|| usize::try_from(host::memory() / 4).unwrap_or(usize::MAX))
     }
 
     /// Whether there was no slot for somebody, since this was last asked.
@@ -138,7 +144,7 @@ impl Pool {
         let mut state = self.lock();
         let slot = match state.sizes.entry(size).or_default().take() {
             Some(slot) => slot,
-            None => match state.grow(size, self.ceiling) {
+            None => match state.grow(size, self.ceiling()) {
                 Some(slot) => slot,
                 None => {
                     self.short.store(true, Ordering::Relaxed);
@@ -165,15 +171,6 @@ impl Pool {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while the pool is locked")
-    }
-}
-
-impl Default for Pool {
-    /// A pool that takes up to a quarter of the host's memory.
-    fn default() -> Self {
-        let pages = rustix::system::sysinfo();
-        let bytes = pages.totalram.saturating_mul(pages.mem_unit.into());
-        Pool { state: Mutex::default(), ceiling: (bytes / 4) as usize, short: AtomicBool::new(false) }
     }
 }
 

@@ -1,0 +1,84 @@
+//! What this host offers: the control groups that this process is in, and memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bytes of memory that this process may use, by the host's size and the limits of its control groups.
+pub fn memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    let total = system.totalram.saturating_mul(system.mem_unit.into());
+    groups().iter().filter_map(|group| limit(group)).fold(total, u64::min)
+}
+
+/// The control groups that this process is in, and those around them: of version 2, and of version 1 for processors and memory.
+pub fn groups() -> Vec<PathBuf> {
+    groups_of(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default(), Path::new("/sys/fs/cgroup"))
+}
+
+fn groups_of(own: &str, mounted: &Path) -> Vec<PathBuf> {
+    let mut groups = Vec::new();
+    for line in own.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let root = match controllers {
+            "" => mounted.to_owned(),
+            controllers if controllers.split(',').any(|name| matches!(name, "cpu" | "memory")) => {
+                mounted.join(controllers)
+            }
+            _ => continue,
+        };
+        let inner = root.join(path.trim_start_matches('/'));
+        groups
+            .extend(inner.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf));
+    }
+    groups
+}
+
+/// The bytes of memory that a control group may use, if it has a limit.
+fn limit(group: &Path) -> Option<u64> {
+    // Without a limit version 2 has the word max, and version 1 a number that no host reaches.
+    let read = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok();
+    read("memory.max").or_else(|| read("memory.limit_in_bytes"))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_lowest_limit_of_the_groups_around_a_process_counts() {
+        let folder = std::env::temp_dir().join(format!("titin-groups-{}", std::process::id()));
+        let folder = Folder(folder);
+        let write = |file: &str, text: &str| {
+            let file = folder.0.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        write("memory.max", "max\n");
+        write("job/memory.max", "1000000\n");
+        write("job/step/memory.max", "max\n");
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory/batch/memory.limit_in_bytes", "2000000\n");
+        let limits = |own: &str| -> Vec<u64> {
+            groups_of(own, &folder.0).iter().filter_map(|group| limit(group)).collect()
+        };
+        assert_eq!(limits("0::/job/step\n"), [1_000_000]);
+        assert!(limits("0::/\n").is_empty());
+        assert_eq!(limits("5:memory:/batch\n3:devices:/job\n"), [2_000_000, 9_223_372_036_854_771_712]);
+        assert!(limits("nonsense").is_empty());
+    }
+
+    #[test]
+    fn this_host_has_memory() {
+        assert!(memory() > 1 << 20);
+    }
+}
