@@ -75,3 +75,46 @@ def test_nothing_is_left_when_somebody_is_killed(tmp_path: Path, victim: str) ->
     # Who is left ends by itself, with nobody to wait for it.
     while place.exists() or any(Path(f"/proc/{pid}").exists() for pid in programs.values()):
         time.sleep(0.01)
+
+
+FULL = """
+import os
+import resource
+import sys
+import numpy as np
+import titin
+
+role = sys.argv[1]
+ports = {"sender": {"o_i": ["out"], "s": ["back"]}, "receiver": {"f_init": ["in"], "o_f": ["full"]}}
+with titin.Instance(**ports[role]) as instance:
+    while instance.reuse():
+        if role == "sender":
+            instance.send("out", None, timestamp=0)
+            instance.receive("back")
+            # Too large for the ring, so it goes by memory that is handed over.
+            instance.send("out", np.zeros(100_000), timestamp=1)
+            instance.receive("back")
+        else:
+            instance.receive("in")
+            free = os.dup(0)
+            os.close(free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            instance.send("full", None, timestamp=0)
+"""
+
+
+def test_a_receiver_with_too_many_open_files_is_told_so(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(FULL)
+    text = MODEL.format(python=sys.executable, program=program)
+    text = text.replace("{o_i: out}", "{o_i: out, s: back}").replace("{s: in}", "{f_init: in, o_f: full}")
+    text = text.replace("sender.out: receiver.in", "sender.out: receiver.in\n      receiver.full: sender.back")
+    (tmp_path / "pair.ymmsl").write_text(text)
+    done = subprocess.run(
+        [TITIN, "run", "pair.ymmsl", "--run-dir", "run"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    # It is told on lines of the page's width.
+    told = " ".join(done.stderr.split())
+    assert "the memory of a message cannot be taken over from the program that shares it" in told, told
+    assert "too many open files" in told and "`ulimit -n`" in told, told

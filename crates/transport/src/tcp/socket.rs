@@ -9,9 +9,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, sendmsg,
 };
+use rustix::process::Resource;
 
 use crate::Lost;
 use crate::descriptors::Held;
@@ -90,23 +91,40 @@ pub(crate) fn read_with_files(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     loop {
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let count = match rustix::net::recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-            Ok(received) if received.bytes == 0 => return Err(Lost::Closed),
-            Ok(received) => received.bytes,
-            Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
+        let (count, flags) =
+            match rustix::net::recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Ok(received) if received.bytes == 0 => return Err(Lost::Closed),
+                Ok(received) => (received.bytes, received.flags),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(error) => return Err(error.into()),
+            };
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(came) = message {
                 files.extend(came);
             }
         }
-        if files.len() > FILES {
+        // The system drops those that this process has no numbers for, and those that find no room here.
+        if flags.contains(ReturnFlags::CTRUNC)
+            && let Err(why) = rustix::io::fcntl_dupfd_cloexec(socket, 0)
+        {
+            return Err(no_files(why));
+        }
+        if files.len() > FILES || flags.contains(ReturnFlags::CTRUNC) {
             return Err(titin_wire::Malformed::new("descriptors", "more than anything announces").into());
         }
         return Ok(count);
     }
+}
+
+/// Why memory that the other end shares cannot be had: the next message that lies there cannot be read.
+fn no_files(why: Errno) -> Lost {
+    let most = rustix::process::getrlimit(Resource::Nofile).current;
+    let most = most.map_or_else(String::new, |most| format!(", of which it may have {most}"));
+    Lost::NoMemory(format!(
+        "the memory of a message cannot be taken over from the program that shares it: {why}. This program has too many \
+         open files{most}: close some, or raise the limit, with `ulimit -n` for instance"
+    ))
 }
 
 /// Whether the other end has closed a connection, and all that it said has been read.
