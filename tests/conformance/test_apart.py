@@ -26,10 +26,10 @@ def may_leave() -> bool:
 pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root")
 
 
-def play(folder: Path, who: str, what: str) -> dict[str, dict[str, Any]]:
-    """Runs a case with one or both programs apart; its conduits, by their receiving ends."""
+def run(folder: Path, who: str, what: str, more: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs a case with one or both programs apart, and more in its description."""
     path = model(folder, CASE, cases.CASES[CASE])
-    text = path.read_text()
+    text = path.read_text() + more
     for role in ("sender", "receiver"):
         if who in (role, "both"):
             text = text.replace(
@@ -37,9 +37,13 @@ def play(folder: Path, who: str, what: str) -> dict[str, dict[str, Any]]:
                 f"args: [{apart.__file__}, {what}, {sys.executable}, {cases.__file__}, {CASE}, {role}]",
             )
     path.write_text(text)
-    done = subprocess.run(
-        [TITIN, "run", path, "--run-dir", folder / "run"], capture_output=True, text=True, check=False
-    )
+    command = [TITIN, "run", path, "--run-dir", folder / "run"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def play(folder: Path, who: str, what: str) -> dict[str, dict[str, Any]]:
+    """As :func:`run`; its conduits, by their receiving ends."""
+    done = run(folder, who, what)
     assert done.returncode == 0, done.stdout + done.stderr
     shown = subprocess.run([TITIN, "profile", folder / "run", "--json"], stdout=subprocess.PIPE, check=True)
     return {conduit["to"]: conduit for conduit in json.loads(shown.stdout)["conduits"]}
@@ -63,3 +67,13 @@ def test_whoever_has_a_dev_shm_of_its_own_is_reached_by_tcp(tmp_path: Path, who:
         assert all(name in conduit["detour"] for name in names), conduit
     shown = subprocess.run([TITIN, "profile", tmp_path / "run"], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert "by tcp, not by shared memory: they do not share /dev/shm: " in shown
+
+
+def test_a_pin_to_shared_memory_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
+    done = run(tmp_path, "receiver", "memory", "  medium: {receiver.in: shm}\n")
+    assert done.returncode == 1, done.stdout + done.stderr
+    # It is told on lines of the page's width.
+    told = " ".join(done.stderr.split())
+    assert "is pinned to shm in the description (titin: medium), but " in told, told
+    why = "is reached by tcp, since they do not share /dev/shm: receiver did not find the run's meeting place there"
+    assert why in told, told

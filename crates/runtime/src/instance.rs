@@ -442,15 +442,21 @@ impl Inner {
     }
 
     /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
-    /// true if there are any.
-    pub(crate) fn route(&self, peer: &str, way: Way, carrier: &Arc<dyn Carrier>) -> bool {
+    /// true if there are any. `detour` says why the two processes do not share memory, if they do not.
+    pub(crate) fn route(
+        &self,
+        peer: &str,
+        way: Way,
+        carrier: &Arc<dyn Carrier>,
+        detour: Option<&str>,
+    ) -> bool {
         let mut left = false;
         for outlet in self.outlets_to(peer) {
-            outlet.end.join(way, carrier);
+            outlet.end.join(way, carrier, detour);
             left |= outlet.end.carrier.get().is_none();
         }
         for inlet in self.inlets_from(peer) {
-            if inlet.end.join(way, carrier) {
+            if inlet.end.join(way, carrier, detour) {
                 let (messages, bytes) = inlet.limits;
                 let options = InboxOptions { messages, bytes };
                 inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);

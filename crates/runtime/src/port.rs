@@ -341,15 +341,18 @@ impl End {
     }
 
     /// Takes the carrier if it is of the medium that the description asks for, if it asks for any, and if it has none.
-    pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>) -> bool {
+    /// `detour` says why the two processes do not share memory, if they do not.
+    pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
         let medium = carrier.medium();
         match self.pinned.as_deref().filter(|pinned| *pinned != medium.name()) {
             // A link of its own will come.
             Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
             Some(pinned) => {
+                let why = detour.filter(|_| pinned == Medium::Shm.name());
+                let why = why.map_or_else(String::new, |why| format!(", since {why}"));
                 let text = format!(
-                    "port '{}' is pinned to {pinned} in the description (titin: medium), but {} is reached by {}; take \
-                     the pin out, or start the two where they share {pinned}",
+                    "port '{}' is pinned to {pinned} in the description (titin: medium), but {} is reached by {}{why}; \
+                     take the pin out, or start the two where they share {pinned}",
                     self.label,
                     self.other(),
                     medium.name()

@@ -63,9 +63,12 @@ impl Process {
             return;
         }
         let Some(waiting) = state.unrouted.get_mut(peer) else { return };
+        let detour = state.routes.links(peer).find(|(way, _)| *way == Way::Best);
+        let detour = detour.and_then(|(_, link)| link.detour());
         // Who is pinned to tcp may have to wait for a link of its own.
-        waiting
-            .retain(|inner| carriers.iter().fold(true, |_, (way, carrier)| inner.route(peer, *way, carrier)));
+        waiting.retain(|inner| {
+            carriers.iter().fold(true, |_, (way, carrier)| inner.route(peer, *way, carrier, detour))
+        });
         if waiting.is_empty() {
             state.unrouted.remove(peer);
         }
