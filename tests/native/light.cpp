@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 
 #include "check.hpp"
@@ -41,16 +42,16 @@ static void step(Cell &cell, titin::Instance &instance) {
         cell.next = Stage::receive;
         break;
     case Stage::receive: {
-        if (cell.number == 0 && !cell.gave_up) try {
+        std::optional<titin::Message> first;
+        if (!cell.gave_up) try {
                 cell.gave_up = true;
-                instance.receive("in", std::chrono::hours(1));
-                throw std::logic_error("the last cell has sent before the first one has");
+                first = instance.receive("in", std::chrono::hours(1));
             } catch (const titin::Pending &) {
                 // Another call takes its place.
                 instance.cancel("in");
                 instance.cancel();
             }
-        const titin::Message message = instance.receive("in");
+        const titin::Message message = first ? std::move(*first) : instance.receive("in");
         const int before = (cell.number ? cell.number : count) - 1;
         CHECK(message.value().as<double>() == before + message.timestamp());
         cell.next = Stage::probe;
