@@ -142,18 +142,14 @@ impl Pool {
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<Placed> {
         let size = rounded(length)?;
         let mut state = self.lock();
-        let slot = match state.sizes.entry(size).or_default().take() {
-            Some(slot) => slot,
-            None => match state.grow(size, self.ceiling()) {
-                Some(slot) => slot,
-                None => {
-                    self.short.store(true, Ordering::Relaxed);
-                    return None;
-                }
-            },
+        let known = state.sizes.entry(size).or_default().take();
+        let found = known.or_else(|| state.grow(size, self.ceiling())).or_else(|| state.take_larger(size));
+        let Some(slot) = found else {
+            self.short.store(true, Ordering::Relaxed);
+            return None;
         };
         drop(state);
-        let start = (slot.number - slot.segment.first) * size;
+        let start = (slot.number - slot.segment.first) * slot.segment.size;
         let piece = Piece::new(&slot.segment.region, start..start + length);
         let (number, segment) = (slot.number, slot.segment.clone());
         Some(Placed { slot: Mutex::new(Some(slot)), number, segment, piece, pool: Arc::downgrade(self) })
@@ -175,6 +171,11 @@ impl Pool {
 }
 
 impl State {
+    /// A slot of more bytes than are needed, where no other can be had.
+    fn take_larger(&mut self, size: usize) -> Option<Slot> {
+        self.sizes.range_mut(size + 1..).find_map(|(_, slots)| slots.take())
+    }
+
     /// Makes another segment of slots of this size, and takes its first.
     fn grow(&mut self, size: usize, ceiling: usize) -> Option<Slot> {
         let room = ceiling.saturating_sub(self.bytes);
@@ -418,6 +419,20 @@ mod tests {
         drop(slots);
         assert!(pool.take(1 << 20).is_some());
         assert!(pool.take(11 << 20).is_none() && pool.take(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn what_is_smaller_finds_room_in_larger_slots() {
+        let pool = Pool::new(10 << 20);
+        let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
+        assert!(pool.take(5000).is_none());
+        drop(large);
+        let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
+        assert_eq!(small.len(), 10);
+        small.iter_mut().zip(0..).for_each(|(slot, number)| slot.fill(number));
+        assert!(small.iter().zip(0..).all(|(slot, number)| slot[..] == [number; 5000]));
+        drop(small);
+        assert!(pool.take(1 << 20).is_some(), "they are what they were");
     }
 
     #[test]
