@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from benchmarks import harness, native, pairs
+from benchmarks import harness, native, pairs, papers
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 
 from ..conftest import ROOT, TITIN
@@ -68,3 +68,7 @@ def test_the_table_has_the_results_that_are_kept():
         assert records, path
         for record in harness.shown(records):
             assert f"| {record.case} | {record.titin:.4g} {record.unit} |" in readme, (path.name, record.case)
+
+
+def test_the_page_of_the_papers_is_of_the_results_that_are_kept():
+    assert papers.PAGE.read_text() == papers.page()
