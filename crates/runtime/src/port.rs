@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Medium, Window};
@@ -84,15 +84,15 @@ pub(crate) struct Outlet {
     pub(crate) window: Arc<Window>,
     /// Its number among those of the port.
     pub(crate) number: usize,
-    /// What its filters need to know of what was sent.
-    pub(crate) sent: Mutex<Sent>,
+    /// What its filters need to know of what was sent, where they choose.
+    pub(crate) sent: Option<Box<Mutex<Sent>>>,
 }
 
 /// What a sending end keeps from one message to the next.
 #[derive(Default)]
 pub(crate) struct OutletState {
-    /// The metadata of the last message that had none but what its data are.
-    plain: Arc<Meta>,
+    /// The metadata of the last array or structure that had none but what it is.
+    plain: Option<Arc<Meta>>,
     /// Number of the overlay that the receiver knows.
     pub(crate) told: u32,
 }
@@ -100,10 +100,14 @@ pub(crate) struct OutletState {
 impl OutletState {
     /// The metadata of a message that needs no others: those of the last one, if its data are like these.
     pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
-        if !payload.is(&self.plain.content) {
-            self.plain = Arc::new(Meta { content: payload.content(), ..Meta::default() });
+        // A hundred thousand conduits may carry nothing but this.
+        static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
+        if payload.is(&NIL.content) {
+            return &NIL;
         }
-        &self.plain
+        let known = self.plain.take().filter(|plain| payload.is(&plain.content));
+        self.plain
+            .insert(known.unwrap_or_else(|| Arc::new(Meta { content: payload.content(), ..Meta::default() })))
     }
 }
 
@@ -132,8 +136,15 @@ pub(crate) struct InletState {
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
     /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
     stash: Option<Box<Stash>>,
+    /// What `repeat` and `pad` choose from, on conduits behind them.
+    pub(crate) chosen: Option<Box<Chosen>>,
+}
+
+/// What `repeat` and `pad` choose from.
+#[derive(Default)]
+pub(crate) struct Chosen {
     /// What `repeat` gives again and `pad` once.
-    pub(crate) latest: Option<Box<Message>>,
+    pub(crate) latest: Option<Message>,
     /// Which message `pad` gave last, and within which step.
     pub(crate) given: Option<(u64, Iteration)>,
     /// How many messages `pad` never gave, since the program was not used in their step.
@@ -299,7 +310,8 @@ impl Port {
             outlets.reserve_exact(1);
             states.reserve_exact(usize::from(states.is_empty()));
         }
-        outlets.push(Outlet { end, window, number: states.len(), sent: Mutex::default() });
+        let sent = end.chain.chooses().then(Box::default);
+        outlets.push(Outlet { end, window, number: states.len(), sent });
         states.push(OutletState::default());
     }
 

@@ -16,7 +16,7 @@ use super::Inner;
 use super::receive::Source;
 use super::send::head;
 use crate::iteration::Iteration;
-use crate::port::{Inlet, InletState, Outlet, Port, Sent};
+use crate::port::{Chosen, Inlet, InletState, Outlet, Port, Sent};
 use crate::{Error, Kind, Message, Result};
 
 /// Where a message is wanted: the step, and the latest time that was seen, for a message that `pad` makes up.
@@ -45,6 +45,19 @@ impl Inner {
         state: &mut InletState,
         here: &Here,
     ) -> Result<Option<Message>> {
+        let mut chosen = state.chosen.take().unwrap_or_default();
+        let found = self.choose(inlet, state, &mut chosen, here);
+        state.chosen = Some(chosen);
+        found
+    }
+
+    fn choose(
+        &self,
+        inlet: &Inlet,
+        state: &mut InletState,
+        chosen: &mut Chosen,
+        here: &Here,
+    ) -> Result<Option<Message>> {
         let (mut later, chain) = (false, &inlet.end.chain);
         while let Some(next) = inlet.due() {
             let sent = iteration_of(&next).outer(chain.lasts);
@@ -55,34 +68,34 @@ impl Inner {
             // A note may have been replaced by a later one meanwhile.
             let Some(arrived) = inlet.inbox.take() else { break };
             if let Some(over) = &arrived.meta.over {
-                state.over = Some(Iteration::new(over.clone()));
+                chosen.over = Some(Iteration::new(over.clone()));
                 continue;
             }
             let message = self.unpack(inlet, state, arrived)?;
             let given =
-                |message: Message| state.given.as_ref().is_some_and(|given| given.0 == message.number);
-            let missed = state.latest.replace(Box::new(message)).is_some_and(|message| !given(*message));
-            state.missed += u64::from(missed && chain.pads > 0);
+                |message: Message| chosen.given.as_ref().is_some_and(|given| given.0 == message.number);
+            let missed = chosen.latest.replace(message).is_some_and(|message| !given(message));
+            chosen.missed += u64::from(missed && chain.pads > 0);
         }
         let passed = |over: &Iteration| here.iteration.is_within(over) || *over > here.iteration;
         let known = later
             || inlet.inbox.ended()
-            || state.latest.as_ref().is_some_and(|message| here.iteration.is_within(&message.iteration))
-            || state.over.as_ref().is_some_and(passed);
+            || chosen.latest.as_ref().is_some_and(|message| here.iteration.is_within(&message.iteration))
+            || chosen.over.as_ref().is_some_and(passed);
         if !known {
             return self.reachable(&inlet.end).map(|()| None);
         }
         let nil = || Message::nil(here.now.unwrap_or(0.0));
-        match &state.latest {
+        match &chosen.latest {
             Some(message) if chain.pads > 0 && here.iteration.is_within(&message.iteration.outer(1)) => {
                 // `repeat` before `pad`: once in each of the steps that lie between.
                 let step = if chain.repeat { here.iteration.outer(chain.pads) } else { Iteration::default() };
                 let given = Some((message.number, step));
-                let again = std::mem::replace(&mut state.given, given.clone()) == given;
-                Ok(Some(if again { nil() } else { Message::clone(message) }))
+                let again = std::mem::replace(&mut chosen.given, given.clone()) == given;
+                Ok(Some(if again { nil() } else { message.clone() }))
             }
             _ if chain.pads > 0 => Ok(Some(nil())),
-            Some(message) => Ok(Some(Message::clone(message))),
+            Some(message) => Ok(Some(message.clone())),
             None => {
                 let text = format!(
                     "{}: port '{}' has nothing to repeat: {} sent nothing before it {}",
@@ -153,7 +166,7 @@ impl Inner {
     pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
         for port in self.ports.iter().filter(|port| port.operator.sends()) {
             let _held = port.enter()?;
-            for outlet in port.outlets.iter().flatten() {
+            for outlet in port.outlets.iter().flatten().filter(|outlet| outlet.end.chain.chooses()) {
                 let group = outlet.sent().group.as_ref().map(|(group, _)| group.clone());
                 if let Some(group) = group.filter(|group| !here.is_within(group)) {
                     self.tell_over(outlet, &group);
@@ -183,7 +196,7 @@ impl Inner {
 
 impl Outlet {
     fn sent(&self) -> MutexGuard<'_, Sent> {
-        self.sent.lock().expect("never poisoned")
+        self.sent.as_ref().expect("asked where filters choose").lock().expect("never poisoned")
     }
 
     /// Behind `last`: the number of the first message whose place one of this step takes, if there is one.
@@ -233,7 +246,8 @@ impl Inlet {
 
     /// What there is to say of messages behind `pad` that nobody was given.
     pub(super) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
-        let count = if self.end.chain.pads > 0 { state.missed + u64::from(state.not_given()) } else { 0 };
+        let chosen = state.chosen.as_ref().filter(|_| self.end.chain.pads > 0)?;
+        let count = chosen.missed + u64::from(chosen.not_given());
         if count == 0 {
             return None;
         }
@@ -246,7 +260,7 @@ impl Inlet {
     }
 }
 
-impl InletState {
+impl Chosen {
     /// Whether `pad` has not given the latest message.
     fn not_given(&self) -> bool {
         let given = self.given.as_ref().map(|(number, _)| *number);
