@@ -94,7 +94,12 @@ pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
 
 /// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
-    let before = last().map(|error| format!("; the last error before was: {error}"));
+    const BEFORE: &str = "; the last error before was: ";
+    // Of many that follow from each other the first one is told.
+    let before = last().map(|error| match error.text.split_once(BEFORE) {
+        Some((_, first)) => format!("{BEFORE}{first}"),
+        None => format!("{BEFORE}{error}"),
+    });
     usage(format!("no {what}: NULL was given where {maker} gives one{}", before.unwrap_or_default()))
 }
 
@@ -164,6 +169,17 @@ mod tests {
         assert_eq!(kind, Kind::Internal as c_int);
         assert!(last().unwrap().text.contains("seven is not eight"));
         assert_eq!(titin_error_kind(), kind);
+    }
+
+    #[test]
+    fn of_errors_that_follow_from_each_other_the_first_is_told() {
+        status(|| Err(usage("no port 'x'")));
+        for _ in 0..3 {
+            status(|| Err(null("port", "titin_port_find")));
+        }
+        let text = last().unwrap().text;
+        assert_eq!(text.matches("the last error before").count(), 1, "{text}");
+        assert!(text.contains("no port 'x'"), "{text}");
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(crate) struct Inner {
     /// What the last of them chose from.
     choice: Mutex<Option<Choice>>,
     /// Whose list the inboxes were put on last.
-    listed: AtomicU64,
+    listed: Mutex<u64>,
     sending: AtomicU64,
     over: AtomicBool,
     first_error: Mutex<Option<Error>>,

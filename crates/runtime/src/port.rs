@@ -292,13 +292,7 @@ impl Port {
 
     /// Takes the port for a call, which must be the only one.
     pub(crate) fn enter(&self) -> Result<MutexGuard<'_, PortState>> {
-        take(&self.state).ok_or_else(|| {
-            let text = format!(
-                "two calls at once on port '{}': calls may run in several threads, but each on a port of its own",
-                self.name
-            );
-            Error::new(Kind::Usage, text)
-        })
+        take(&self.state).ok_or_else(|| two_at_once(&self.name))
     }
 
     /// Keeps the end of a conduit that it sends along from this place.
@@ -322,6 +316,14 @@ impl Port {
         states.resize_with(self.inlets.len(), InletState::default);
         self.inlets[place] = Some(inlet);
     }
+}
+
+/// The error of a call on a port that another one uses.
+pub(crate) fn two_at_once(port: &str) -> Error {
+    let text = format!(
+        "two calls at once on port '{port}': calls may run in several threads, but each on a port of its own"
+    );
+    Error::new(Kind::Usage, text)
 }
 
 /// What only one call at a time may use; `None` if another one has it. A panic in a call was told as an error.

@@ -13,7 +13,7 @@ mod routes;
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -57,7 +57,7 @@ pub(crate) struct Process {
     /// How many instances are open.
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
-    given_up: AtomicBool,
+    given_up: AtomicU64,
     /// It was said that shared memory has run out.
     pub(crate) said_short: AtomicBool,
     state: Mutex<State>,
@@ -128,7 +128,7 @@ impl Process {
             failed: AtomicBool::new(false),
             names: Mutex::default(),
             crowd: AtomicUsize::new(0),
-            given_up: AtomicBool::new(false),
+            given_up: AtomicU64::new(0),
             said_short: AtomicBool::new(false),
             state: Mutex::default(),
         });

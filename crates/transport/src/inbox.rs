@@ -207,6 +207,11 @@ impl Inbox {
         state.enlist();
     }
 
+    /// Whether a call waits for what the inbox puts on its list.
+    pub fn is_waited_for(&self) -> bool {
+        self.lock().list.as_ref().is_some_and(|list| list.arrivals.is_in_use())
+    }
+
     /// Takes the oldest message of an inbox that was found on its list. If it has more its number is put there again,
     /// behind the others.
     pub fn take_listed(&self) -> Listed {

@@ -14,7 +14,7 @@ use titin_transport::{Arrivals, Carrier, Listed};
 use super::choose::Here;
 use super::receive::{Held, Patience, Source};
 use super::{Inner, Instance, PortId};
-use crate::port::{End, take};
+use crate::port::{End, take, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
@@ -36,6 +36,8 @@ struct Selection {
     arrivals: Arc<Arrivals>,
     /// How many of them may bring something yet.
     open: usize,
+    /// How often an instance was found out of reach when it was last asked whether that is one of their senders.
+    asked: u64,
     way: Way,
 }
 
@@ -92,7 +94,7 @@ impl Instance {
         if ports.is_empty() || (ends.is_empty() && plain) {
             return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
         }
-        let selection = Selection { ends, arrivals: Arc::default(), open: 0, way: Way::Unknown };
+        let selection = Selection { ends, arrivals: Arc::default(), open: 0, asked: 0, way: Way::Unknown };
         let listed = plain.then(|| Mutex::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Choice(Arc::new(Chosen { number, ports: ports.to_vec(), listed })))
@@ -113,21 +115,48 @@ impl Instance {
                 "two calls of receive_any() at once on the same ports: each message is for one",
             )
         })?;
-        if inner.listed.swap(*number, Ordering::Relaxed) != *number {
-            selection.begin(inner);
+        let mut begun = inner.listed.lock().expect("never poisoned");
+        if *begun != *number {
+            selection.begin(inner)?;
+            *begun = *number;
         }
-        inner.receive_listed(&mut selection, patience)
+        let using = Using::of(&selection.arrivals);
+        drop(begun);
+        let found = inner.receive_listed(&mut selection, patience);
+        drop(using);
+        found
+    }
+}
+
+/// A list that a call uses.
+struct Using(Arc<Arrivals>);
+
+impl Using {
+    fn of(arrivals: &Arc<Arrivals>) -> Self {
+        arrivals.use_now(true);
+        Using(arrivals.clone())
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        self.0.use_now(false);
     }
 }
 
 impl Selection {
-    /// Has the inboxes put themselves on a list, from the beginning on.
-    fn begin(&mut self, inner: &Inner) {
+    /// Has the inboxes put themselves on a list, from the beginning on; none may be on one that another call waits for.
+    fn begin(&mut self, inner: &Inner) -> Result<()> {
+        let ends = || self.ends.iter().map(|end| inner.end_at(*end));
+        if let Some(source) = ends().find(|source| source.inlet.inbox.is_waited_for()) {
+            return Err(two_at_once(&source.port.name));
+        }
         self.arrivals = Arc::default();
         self.open = self.ends.len();
         for (number, end) in self.ends.iter().enumerate() {
             inner.end_at(*end).inlet.inbox.list(&self.arrivals, number as u32);
         }
+        Ok(())
     }
 
     /// The carrier by which all of them receive, if that is one.
@@ -160,7 +189,7 @@ impl Inner {
         patience: Patience,
     ) -> Result<(PortId, u32, Message)> {
         let carrier = selection.carrier(self);
-        let Selection { ends, arrivals, open, .. } = selection;
+        let Selection { ends, arrivals, open, asked, .. } = selection;
         let mut poll = || {
             match &carrier {
                 Some(carrier) => carrier.look(),
@@ -186,10 +215,12 @@ impl Inner {
                     format!("all of the ports {} are closed", names(ends)),
                 ));
             }
-            if self.process.has_given_up() {
+            let given_up = self.process.given_up();
+            if *asked != given_up {
                 let inlets = ends.iter().map(|end| self.end_at(*end).inlet);
                 let mut open = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
                 open.try_for_each(|inlet| self.reachable(&inlet.end))?;
+                *asked = given_up;
             }
             Ok(None)
         };

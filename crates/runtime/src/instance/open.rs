@@ -243,7 +243,7 @@ impl Inner {
             carriers: Mutex::default(),
             turn: AtomicUsize::new(0),
             choice: Mutex::default(),
-            listed: AtomicU64::new(0),
+            listed: Mutex::default(),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_error: Mutex::default(),

@@ -38,7 +38,7 @@ impl Process {
         for Dial { tag, addresses, settings } in dials {
             if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, settings) {
                 self.lock().routes.refuse(tag, why);
-                self.given_up.store(true, Ordering::Release);
+                self.given_up.fetch_add(1, Ordering::Release);
                 self.ring_all();
             }
         }
@@ -77,20 +77,20 @@ impl Process {
     /// Gives up on links that nobody has explained.
     pub(super) fn give_up(&self) {
         if self.lock().routes.give_up(Instant::now()) {
-            self.given_up.store(true, Ordering::Release);
+            self.given_up.fetch_add(1, Ordering::Release);
             self.ring_all();
         }
     }
 
-    /// Whether there is an instance that cannot be reached.
-    pub(crate) fn has_given_up(&self) -> bool {
+    /// How often it was found that some instance cannot be reached.
+    pub(crate) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::Acquire)
     }
 
     /// Why an instance cannot be reached, once it is sure that nobody explains it better.
     pub(crate) fn unreachable(&self, instance: &str) -> Option<Lost> {
         // Every look for a message that is not there comes by here.
-        if !self.has_given_up() {
+        if self.given_up() == 0 {
             return None;
         }
         self.lock().routes.unreachable(instance).cloned()

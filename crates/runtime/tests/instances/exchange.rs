@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use titin_runtime::*;
 
@@ -281,8 +282,7 @@ fn views_outlive_the_instance_and_patience_ends() {
         assert!(instance.reuse()?);
         let into = instance.port("in")?;
         assert!(instance.try_receive(into, None)?.is_none());
-        let late =
-            instance.receive(into, None, Patience::For(std::time::Duration::from_millis(5))).unwrap_err();
+        let late = instance.receive(into, None, Patience::For(Duration::from_millis(5))).unwrap_err();
         assert_eq!(late.kind, Kind::Timeout);
         assert!(late.text.contains("b.out"), "{late}");
         let (layout, mut bytes) = doubles(&[1.0; 1000]);
@@ -443,6 +443,52 @@ fn no_message_is_lost_between_one_choice_and_the_next() {
         }
         assert!(seen.iter().all(|(_, count)| *count == 30), "{seen:?}");
         Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+}
+
+/// What one call waits for cannot be taken from under its hands by another one, whatever else that waits for.
+#[test]
+fn ports_that_a_choice_waits_for_are_not_chosen_from_at_once() {
+    let stage = Stage::open(
+        &[("a", "o_i: x y z; s: go"), ("b", "s: x y z; o_i: go")],
+        &["a.x b.x", "a.y b.y", "a.z b.z", "b.go a.go"],
+    );
+    let sender: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        instance.receive(instance.port("go")?, None, Patience::Forever)?;
+        instance.send(instance.port("y")?, None, &Payload::nil(), 0.0, None, None)
+    });
+    let receiver: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let [x, y, z, go] = ["x", "y", "z", "go"].map(|name| instance.port(name).unwrap());
+        std::thread::scope(|scope| {
+            // Until it waits the others may be at its ports.
+            let first = scope.spawn(|| {
+                loop {
+                    match instance.receive_any(&[x, y], Patience::Forever) {
+                        Err(error) if error.kind == Kind::Usage => std::thread::yield_now(),
+                        outcome => return outcome,
+                    }
+                }
+            });
+            for ports in [&[y, z][..], &[y, x], &[x, y, z]] {
+                loop {
+                    let error = instance.receive_any(ports, Patience::For(Duration::ZERO)).unwrap_err();
+                    match error.kind {
+                        Kind::Usage => {
+                            break assert!(error.text.contains("two calls at once"), "{}", error.text);
+                        }
+                        kind => assert_eq!(kind, Kind::Timeout),
+                    }
+                }
+            }
+            let apart = instance.receive_any(&[z], Patience::For(Duration::ZERO)).unwrap_err();
+            assert_eq!(apart.kind, Kind::Timeout);
+            instance.send(go, None, &Payload::nil(), 0.0, None, None)?;
+            assert_eq!(first.join().unwrap()?.0, y);
+            Ok(())
+        })
     });
     assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
 }
