@@ -109,12 +109,7 @@ impl Instance {
         inner.enter()?;
         let Chosen { number, ports, listed } = &*choice.0;
         let Some(listed) = listed else { return inner.receive_by_turns(ports, patience) };
-        let mut selection = take(listed).ok_or_else(|| {
-            Error::new(
-                Kind::Usage,
-                "two calls of receive_any() at once on the same ports: each message is for one",
-            )
-        })?;
+        let mut selection = take(listed).ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
         let mut begun = inner.listed.lock().expect("never poisoned");
         if *begun != *number {
             selection.begin(inner)?;

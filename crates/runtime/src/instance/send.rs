@@ -412,8 +412,9 @@ impl Inner {
     fn ran_out(&self, length: u64) {
         if !self.process.said_short.swap(true, Ordering::Relaxed) {
             let text = format!(
-                "no shared memory is left for a message of {length} bytes, since receivers hold what was sent before: such \
-                 messages are copied by way of a socket until they let go; TITIN_SHARED_MEMORY sets how much there is"
+                "no shared memory is left for a message of {length} bytes: arrays that receivers keep, or loans of this program, \
+                 hold what there may be, or it lies in smaller pieces. Until they let go such messages are copied by way of a \
+                 socket. TITIN_SHARED_MEMORY sets how much there may be, in place of a quarter of the memory"
             );
             self.log(super::close::WARNING, &text);
         }

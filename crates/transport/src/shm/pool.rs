@@ -145,7 +145,8 @@ impl Pool {
         let known = state.sizes.entry(size).or_default().take();
         let found = known.or_else(|| state.grow(size, self.ceiling())).or_else(|| state.take_larger(size));
         let Some(slot) = found else {
-            self.short.store(true, Ordering::Relaxed);
+            // Who is not to share anything has nothing to run out of.
+            self.short.store(self.ceiling() > 0, Ordering::Relaxed);
             return None;
         };
         drop(state);
