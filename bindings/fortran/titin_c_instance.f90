@@ -197,6 +197,11 @@ module titin_c_instance
          integer(c_int), value :: slot
       end function
 
+      integer(c_int) function titin_skip_deadlocks(instance) bind(C)
+         import
+         type(c_ptr), value :: instance
+      end function
+
       integer(c_int) function titin_host_steps(count, names, ports, steps, data, threads, options) bind(C)
          import
          type(c_ptr), intent(in) :: names(*)

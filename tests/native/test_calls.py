@@ -26,6 +26,7 @@ LEFT_TO_C = {
     # an event loop of one's own calls C
     "titin_open_begin", "titin_open_cancel", "titin_open_end",
     "titin_options_ready", "titin_ready_descriptor", "titin_ready_free", "titin_ready_new", "titin_ready_next",
+    "titin_skip_deadlocks",
     # a Loan is moved, and knows its memory
     "titin_loan_find", "titin_loan_retain",
     # titin_send_array does more

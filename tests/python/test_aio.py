@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -317,6 +318,129 @@ def test_a_circle_of_awaited_calls_is_a_deadlock(stage):
     raised, log = stage.fails(waits, waits, model)
     assert "sender" in str(raised)
     assert "waits to receive" in log
+
+
+def looped():
+    """Whatever the sender sends comes back to it."""
+    model = Model("loop")
+    model.component("sender", "sender", o_i="out", s="in")
+    model.component("receiver", "receiver", s="in", o_i="out")
+    model.conduit("sender.out", "receiver.in")
+    model.conduit("receiver.out", "sender.in")
+    return model
+
+
+async def returns(instance):
+    """What comes, until there is no more."""
+    await instance.reuse()
+    instance.skip_checks("it answers")
+    for _ in range(3):
+        message = await instance.receive("in")
+        await instance.send("out", message.data, timestamp=0)
+
+
+async def gets_while_another_works(instance):
+    await instance.reuse()
+    instance.skip_checks("two tasks")
+
+    async def gets():
+        return [(await instance.receive("in")).data for _ in range(3)]
+
+    getting = asyncio.create_task(gets())
+    for number in range(3):
+        # Work, which lasts longer than a wait of which the manager hears.
+        await asyncio.sleep(0.3)
+        await instance.send("out", number, timestamp=number)
+    return await getting
+
+
+def test_a_task_that_works_while_another_waits_is_of_no_circle(stage):
+    assert stage.play(gets_while_another_works, returns, looped())["sender"] == [0, 1, 2]
+
+
+def test_a_task_that_works_while_the_main_one_waits_is_of_no_circle(stage):
+    async def gets(instance):
+        await instance.reuse()
+        instance.skip_checks("two tasks")
+
+        async def works():
+            for number in range(3):
+                await asyncio.to_thread(time.sleep, 0.3)
+                await instance.send("out", number, timestamp=number)
+
+        working = asyncio.create_task(works())
+        numbers = [(await instance.receive("in")).data for _ in range(3)]
+        await working
+        return numbers
+
+    assert stage.play(gets, returns, looped())["sender"] == [0, 1, 2]
+
+
+def test_a_program_whose_task_works_while_another_waits_is_of_no_circle(stage):
+    program = """
+import asyncio, titin.aio
+
+async def gets(instance):
+    return [(await instance.receive("in")).data for _ in range(3)]
+
+async def main():
+    async with titin.aio.Instance(s=["in"], o_i=["out"], unchecked="two tasks") as instance:
+        await instance.reuse()
+        getting = asyncio.create_task(gets(instance))
+        for number in range(3):
+            await asyncio.sleep(0.3)
+            await instance.send("out", number, timestamp=number)
+        assert await getting == [0, 1, 2]
+
+asyncio.run(main())
+"""
+    answers = """
+import titin
+
+with titin.Instance(s=["in"], o_i=["out"], unchecked="it answers") as instance:
+    instance.reuse()
+    for _ in range(3):
+        instance.send("out", instance.receive("in").data, timestamp=0)
+"""
+    stage.run(looped(), sender=program, receiver=answers)
+
+
+def test_a_circle_is_found_beside_a_function_that_works(stage):
+    """The host's own tasks are each for one instance alone."""
+    model = looped()
+    model.component("third", "third")
+    go_on = asyncio.Event()
+
+    async def waits(instance):
+        await instance.reuse()
+        try:
+            await instance.receive("in")
+        finally:
+            go_on.set()
+
+    async def works(instance):
+        await instance.reuse()
+        await go_on.wait()
+
+    with pytest.raises(titin.Error, match="deadlock"):
+        titin.run(model, {"sender": waits, "receiver": waits, "third": works}, run_dir=stage.folder / "run")
+
+
+def test_a_circle_of_programs_is_a_deadlock(stage):
+    program = """
+import asyncio, titin.aio
+
+async def main():
+    async with titin.aio.Instance(s=["in"], o_i=["out"]) as instance:
+        await instance.reuse()
+        await instance.receive("in")
+
+asyncio.run(main())
+"""
+    process = stage.launch(looped(), sender=program, receiver=program)
+    output, _ = process.communicate()
+    assert process.returncode != 0
+    assert "deadlock" in output
 
 
 def test_an_exception_fails_the_run(stage):

@@ -354,6 +354,14 @@ impl Instance {
         error::check(py, unsafe { sys::titin_cancel(call.instance(), handle, slot_of(slot)) })
     }
 
+    /// Leaves the instance out of the search for deadlocks, as several tasks act on it by themselves.
+    #[pyo3(name = "_skip_deadlocks")]
+    fn skip_deadlocks(&self, py: Python<'_>) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        // SAFETY: the instance is open while the call lives.
+        error::check(py, unsafe { sys::titin_skip_deadlocks(call.instance()) })
+    }
+
     fn region(&self, name: Text) -> PyResult<Region> {
         Ok(Region::new(self.session.clone(), name.into_c()))
     }

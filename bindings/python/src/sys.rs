@@ -106,6 +106,7 @@ unsafe extern "C" {
     pub fn titin_open_end(opening: *mut titin_opening, instance: *mut *mut titin_instance) -> c_int;
     pub fn titin_open_cancel(opening: *mut titin_opening);
     pub fn titin_cancel(instance: *mut titin_instance, port: *const titin_port, slot: c_int) -> c_int;
+    pub fn titin_skip_deadlocks(instance: *mut titin_instance) -> c_int;
     pub fn titin_options_ready(
         options: *mut titin_options,
         ready: *mut titin_ready,

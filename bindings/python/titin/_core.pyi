@@ -176,6 +176,9 @@ class Instance:
     def _cancel(self, port: str | Port | None = None, slot: int | None = None) -> None:
         """Gives up calls that are pending, and will not be made again: those on a port or a slot of it, or all."""
 
+    def _skip_deadlocks(self) -> None:
+        """Leaves the instance out of the search for deadlocks, as several tasks act on it by themselves."""
+
     def region(self, name: str) -> Region:
         """A stretch of the program's own in the profile: ``with instance.region("solve"): ...``."""
 

@@ -17,6 +17,7 @@ all instances of an event loop share one descriptor that the loop polls.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from numpy.typing import DTypeLike, NDArray
 from titin import _core
@@ -46,9 +47,18 @@ class _Place:
     manager: str
     opened: bool = False
     """Whether it has joined the run."""
+    task: asyncio.Task[Any] | None = None
+    """The one that the host has made for it."""
 
 
 _place: ContextVar[_Place | None] = ContextVar("titin.aio.place", default=None)
+#: Tasks that a host has made, each for one instance alone or for none.
+_hosts: WeakSet[asyncio.Task[Any]] = WeakSet()
+
+#: A call that has waited for less is of no deadlock: these seconds, or as many for each instance that is open. The core
+#: reports calls no earlier.
+_PATIENCE = 0.1
+_PATIENCE_EACH = 0.001
 
 
 class _Turns:
@@ -61,6 +71,11 @@ class _Turns:
         # Nothing here keeps the loop: it keeps this, and takes it along.
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
         self._numbers = 0
+        self.instances: WeakSet[Instance] = WeakSet()
+        """Those that are open."""
+        self.callers: set[asyncio.Task[Any] | None] = set()
+        """Tasks whose calls are pending."""
+        self._free: bool | None = None
         loop.add_reader(self.ready.fileno(), self._wake)
 
     @classmethod
@@ -82,6 +97,25 @@ class _Turns:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(number, []).append(future)
         return future
+
+    def patience(self) -> float:
+        """For how long a call that waits is of no interest to the search for deadlocks."""
+        return max(_PATIENCE, _PATIENCE_EACH * len(self.instances))
+
+    def may_act(self, place: _Place | None) -> bool:
+        """Whether a task may act on the instance of this place by itself, as it waits for no instance."""
+        host = place.task if place is not None else None
+        if host is not None and host not in self.callers and not host.done():
+            return True
+        if self._free is None:
+            # Thousands may ask in one turn of the loop, and each answer takes a look at thousands.
+            loop = asyncio.get_running_loop()
+            self._free = any(task not in _hosts for task in asyncio.all_tasks(loop) - self.callers)
+            loop.call_soon(self._forget)
+        return self._free
+
+    def _forget(self) -> None:
+        self._free = None
 
     def _wake(self) -> None:
         while (number := self.ready.next()) is not None:
@@ -123,6 +157,7 @@ class Instance:
         self._opened: _core.Instance | None = None
         self._turns: _Turns | None = None
         self._number = 0
+        self._watched = True
         self._cut: set[str] = set()
 
     async def open(self) -> Self:
@@ -131,6 +166,7 @@ class Instance:
         self._number = self._turns.number()
         opening = _core.Opening(self._turns.ready, self._number, **self._given)
         self._opened = await self._made(opening.end, opening.cancel)
+        self._turns.instances.add(self)
         if self._place is not None:
             self._place.opened = True
         return self
@@ -141,6 +177,7 @@ class Instance:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._leave()
         if raised is not None:
             self._light.__exit__(kind, raised, traceback)
         elif not self._light.closed:
@@ -224,6 +261,7 @@ class Instance:
 
     async def close(self) -> None:
         """Ends the instance's part in the run, once the receivers hold or have dropped all that was sent."""
+        self._leave()
         await self._made(self._light.close, self._light._cancel)
 
     def port(self, name: str | _core.Port) -> _core.Port:
@@ -298,14 +336,34 @@ class Instance:
     async def _made(self, call: Callable[[], _T], give_up: Callable[[], None]) -> _T:
         """What a call comes to, which is made again each time that the instance can go on; if not, it is given up."""
         assert self._turns is not None
+        since = time.monotonic()
         while True:
             try:
                 return call()
             except _core.Pending:
+                caller = asyncio.current_task()
+                self._turns.callers.add(caller)
                 try:
                     await self._turns.next(self._number)
+                    self._watch(since)
                 except BaseException:
                     # The instance may be closed by now.
                     with suppress(Error):
                         give_up()
                     raise
+                finally:
+                    self._turns.callers.discard(caller)
+
+    def _leave(self) -> None:
+        if self._turns is not None:
+            self._turns.instances.discard(self)
+
+    def _watch(self, since: float) -> None:
+        """Sees to it that a call that has waited since then is not taken for all that the program does."""
+        if not self._watched or self._opened is None or self._turns is None:
+            return
+        if time.monotonic() - since >= self._turns.patience() and self._turns.may_act(self._place):
+            self._watched = False
+            # The instance may be closed by now.
+            with suppress(Error):
+                self._opened._skip_deadlocks()

@@ -225,8 +225,14 @@ class _Troupe:
 
         from titin import aio
 
+        def hosted() -> asyncio.Task[Any] | None:
+            task = asyncio.current_task()
+            if task is not None:
+                aio._hosts.add(task)
+            return task
+
         async def play(name: str, manager: str, function: Callable[..., Any]) -> None:
-            place = aio._Place(name, manager)
+            place = aio._Place(name, manager, task=hosted())
             aio._place.set(place)
 
             async def refuse(text: str) -> None:
@@ -248,6 +254,7 @@ class _Troupe:
                     await refuse(last_lines(raised))
 
         async def all_of_them() -> None:
+            hosted()
             await asyncio.gather(*(play(*one) for one in functions))
 
         try:

@@ -200,6 +200,19 @@ unsafe extern "C" fn titin_cancel(handle: *mut Handle, named: *const Port, slot:
 }
 
 /// # Safety
+/// `handle` is NULL or an instance.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_skip_deadlocks(handle: *mut Handle) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_instance(handle, |handle| {
+            handle.shared.instance.skip_deadlocks();
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
 /// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted or is
 /// pending, or the instance is hosted.
 #[unsafe(no_mangle)]

@@ -80,6 +80,8 @@ pub(crate) struct Inner {
     /// The thread of the last call, as [`this_thread`] names it.
     caller: AtomicUsize,
     pub(crate) threaded: AtomicBool,
+    /// Whether a call that waits says nothing of the others that may be made meanwhile.
+    pub(crate) unwatched: AtomicBool,
     /// Sends, of which some are timed.
     pub(crate) sends: AtomicU64,
     carriers: Mutex<Vec<Arc<dyn Carrier>>>,
@@ -134,6 +136,12 @@ impl Instance {
         };
         self.inner.give_up(port, place);
         Ok(())
+    }
+
+    /// Leaves the instance out of the search for deadlocks from here on: several tasks of the program act on it by
+    /// themselves, of which the others may go on while one waits.
+    pub fn skip_deadlocks(&self) {
+        self.inner.leave_search();
     }
 
     /// The port of this name.

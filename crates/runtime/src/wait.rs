@@ -167,6 +167,15 @@ impl Inner {
         outcome
     }
 
+    /// No wait of the instance is reported any more, and the manager hears that those are over of which it has heard.
+    pub(crate) fn leave_search(&self) {
+        if !self.unwatched.swap(true, Ordering::Relaxed)
+            && let Some(light) = &self.light
+        {
+            light.take_reports().into_iter().for_each(|wait| self.proceed(wait));
+        }
+    }
+
     /// A light instance's calls will not be made again: those about conduits that end at this port, or at this place of it, or
     /// all.
     pub(crate) fn give_up(&self, port: Option<&Port>, place: Option<usize>) {
@@ -227,9 +236,10 @@ impl Inner {
     }
 
     /// Tells the manager of a wait; its number. `None` if that would tell nothing: the instance is called by several
-    /// threads, one of which may act while the others wait.
+    /// threads or tasks, one of which may act while the others wait.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
-        if self.threaded.load(Ordering::Relaxed) || on.is_empty() {
+        let several = self.threaded.load(Ordering::Relaxed) || self.unwatched.load(Ordering::Relaxed);
+        if several || on.is_empty() {
             return None;
         }
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;

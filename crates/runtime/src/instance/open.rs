@@ -239,6 +239,7 @@ impl Inner {
             waiting: Mutex::default(),
             caller: AtomicUsize::new(0),
             threaded: AtomicBool::new(false),
+            unwatched: AtomicBool::new(false),
             sends: AtomicU64::new(0),
             carriers: Mutex::default(),
             turn: AtomicUsize::new(0),
