@@ -189,243 +189,126 @@ contains
    subroutine send_loan_int8(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       integer(int8), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i8
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_int16(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       integer(int16), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i16
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_int32(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       integer(int32), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i32
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_int64(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       integer(int64), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i64
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_real32(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       real(real32), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_f32
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_real64(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       real(real64), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_f64
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_complex32(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       complex(real32), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_c64
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_complex64(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       complex(real64), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_c128
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_bool(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
       class(lending_layer), intent(in) :: self
       logical(c_bool), pointer, intent(inout) :: a(..)
-      character(len=*), intent(in) :: port
-      real(real64), intent(in) :: timestamp
-      real(real64), intent(in), optional :: next_timestamp
-      integer, intent(in), optional :: slot
-      type(titin_value), intent(in), optional :: settings
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_bool
-      logical :: gone
-      include "titin_lent.inc"
-      gone = sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr)
-      include "titin_gone.inc"
+      include "titin_send_loan.inc"
    end subroutine
 
    subroutine free_loan_int8(self, a, ierr)
       class(lending_layer), intent(in) :: self
       integer(int8), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i8
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_int16(self, a, ierr)
       class(lending_layer), intent(in) :: self
       integer(int16), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i16
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_int32(self, a, ierr)
       class(lending_layer), intent(in) :: self
       integer(int32), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i32
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_int64(self, a, ierr)
       class(lending_layer), intent(in) :: self
       integer(int64), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_i64
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_real32(self, a, ierr)
       class(lending_layer), intent(in) :: self
       real(real32), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_f32
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_real64(self, a, ierr)
       class(lending_layer), intent(in) :: self
       real(real64), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_f64
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_complex32(self, a, ierr)
       class(lending_layer), intent(in) :: self
       complex(real32), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_c64
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_complex64(self, a, ierr)
       class(lending_layer), intent(in) :: self
       complex(real64), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_c128
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_bool(self, a, ierr)
       class(lending_layer), intent(in) :: self
       logical(c_bool), pointer, intent(inout) :: a(..)
-      integer, intent(out), optional :: ierr
       integer(c_int), parameter :: dtype = titin_bool
-      logical :: gone
-      include "titin_lent.inc"
-      gone = freed(self, memory, nbytes, ierr)
-      include "titin_gone.inc"
+      include "titin_free_loan.inc"
    end subroutine
 end module titin_lending

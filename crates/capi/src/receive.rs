@@ -119,7 +119,7 @@ unsafe extern "C" fn titin_receive_any(
 pub(crate) struct Chosen {
     /// Where the program's list had them.
     handles: Vec<usize>,
-    choice: Choice,
+    choice: Arc<Choice>,
     /// Where in that list a port is, and whether it has slots.
     places: HashMap<PortId, (usize, bool)>,
 }

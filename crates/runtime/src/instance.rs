@@ -88,7 +88,7 @@ pub(crate) struct Inner {
     /// Calls that choose between ports, which take turns.
     pub(crate) turn: AtomicUsize,
     /// What the last of them chose from.
-    choice: Mutex<Option<Choice>>,
+    choice: Mutex<Option<Arc<Choice>>>,
     /// Whose list the inboxes were put on last.
     listed: Mutex<u64>,
     sending: AtomicU64,
@@ -388,10 +388,7 @@ impl Inner {
 
     /// Fails in a filter of the user's: the call that the filter is part of has not come to its end.
     fn outside(&self) -> Result<()> {
-        if !is_inside() {
-            return Ok(());
-        }
-        let filter = inside().unwrap_or_default();
+        let Some(filter) = inside() else { return Ok(()) };
         let text = format!(
             "{}: a call from within filter '{filter}': a filter makes one message of another, and may ask for settings \
              and write to the log, but neither send, receive, begin a use nor close",

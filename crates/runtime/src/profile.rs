@@ -33,7 +33,7 @@ impl Meter {
 
     /// Whether the message that is counted next is one of those that are timed.
     pub(crate) fn is_sample(&self) -> bool {
-        self.messages.load(Ordering::Relaxed).is_multiple_of(SAMPLE.into())
+        !self.off && self.messages.load(Ordering::Relaxed).is_multiple_of(SAMPLE.into())
     }
 
     pub(crate) fn waited(&self, time: Duration) {

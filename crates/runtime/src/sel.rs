@@ -181,18 +181,6 @@ impl Loop {
     }
 
     fn order(&self, call: &Call<'_>) -> Result<(), String> {
-        // In the middle of the steps.
-        if self.used
-            && self.waiting.is_empty()
-            && call.operator != Operator::FInit
-            && self.phase != Some(Operator::OF)
-        {
-            return Ok(());
-        }
-        self.ordered(call)
-    }
-
-    fn ordered(&self, call: &Call<'_>) -> Result<(), String> {
         let Call { port, operator, .. } = call;
         let what = if operator.sends() { "send on" } else { "receive on" };
         let wrong = |why: &str, todo: &str| Err(format!("{what} {operator} port '{port}' {why}; {todo}"));

@@ -251,7 +251,7 @@ pub fn pattern(sequence: u64, length: usize) -> Vec<u8> {
 
 fn head(conduit: ConduitId, sequence: u64) -> Head {
     let (timestamp, next_timestamp) = (sequence as f64, Some(sequence as f64 + 1.0));
-    Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
+    Head::new(conduit, sequence, timestamp, next_timestamp)
 }
 
 fn meta(length: u64) -> Meta {

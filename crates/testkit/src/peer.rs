@@ -105,15 +105,7 @@ impl Peer {
 pub fn message(conduit: u32, sequence: u64, body: &[u8], piece: usize) -> Vec<u8> {
     let conduit = ConduitId(conduit);
     let meta = Meta { content: Content::Structure, ..Meta::default() }.encode();
-    let head = Head {
-        conduit,
-        source: 0,
-        destination: 0,
-        tag: 0,
-        sequence,
-        timestamp: sequence as f64,
-        next_timestamp: None,
-    };
+    let head = Head::new(conduit, sequence, sequence as f64, None);
     let first = piece.min(body.len());
     let data = Frame::Data { head, meta: meta.len() as u32, body: first as u64, total: body.len() as u64 };
     let mut bytes = [&header(&data)[..], &meta, &body[..first]].concat();

@@ -161,15 +161,7 @@ fn headers_with_one_byte_changed() {
 fn numbers_behind_which_there_is_none() {
     let superseding = |first| {
         let meta = Meta { supersedes: Some(first), ..Meta::default() }.encode();
-        let head = Head {
-            conduit: CONDUIT,
-            source: 0,
-            destination: 0,
-            tag: 0,
-            sequence: u64::MAX,
-            timestamp: 0.0,
-            next_timestamp: None,
-        };
+        let head = Head::new(CONDUIT, u64::MAX, 0.0, None);
         let frame = Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 };
         [&header(&frame)[..], &meta].concat()
     };

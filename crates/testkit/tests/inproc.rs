@@ -18,16 +18,7 @@ fn receivers_of_a_multicast_share_one_buffer() {
         (Arc::new(Meta { content: Content::Structure, ..Meta::default() }), [std::io::IoSlice::new(b"one")]);
     let mut copy = None;
     for number in 0..3 {
-        let (source, destination, tag, sequence) = (0, 0, 0, 0);
-        let head = Head {
-            conduit: ConduitId(number),
-            source,
-            destination,
-            tag,
-            sequence,
-            timestamp: 0.0,
-            next_timestamp: None,
-        };
+        let head = Head::new(ConduitId(number), 0, 0.0, None);
         let outgoing = Outgoing::new(head, &meta, &parts);
         copy.into_iter().for_each(|copy| outgoing.share(copy));
         pair.left.carrier.send(&outgoing).unwrap();

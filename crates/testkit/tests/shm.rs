@@ -135,15 +135,7 @@ impl Fan {
         let mut copied = 0;
         for (carrier, outlet) in &self.outlets {
             let meta = Arc::new(Meta { content: Content::Structure, ..Meta::default() });
-            let head = Head {
-                conduit: outlet.conduit,
-                source: 0,
-                destination: 0,
-                tag: 0,
-                sequence,
-                timestamp: 0.0,
-                next_timestamp: None,
-            };
+            let head = Head::new(outlet.conduit, sequence, 0.0, None);
             let message = Outgoing::new(head, &meta, parts);
             if let Some(copy) = shared.take() {
                 message.share(copy);

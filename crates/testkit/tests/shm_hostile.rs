@@ -114,7 +114,7 @@ fn assert_verdict(expected: &str, act: impl FnOnce(&mut Hand)) {
 
 fn head(sequence: u64) -> Head {
     let conduit = ConduitId(1);
-    Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp: 0.0, next_timestamp: None }
+    Head::new(conduit, sequence, 0.0, None)
 }
 
 fn meta() -> Vec<u8> {

@@ -373,15 +373,7 @@ mod tests {
     use super::*;
 
     fn message(sequence: u64) -> Message {
-        let head = Head {
-            conduit: ConduitId(1),
-            source: 0,
-            destination: 0,
-            tag: 0,
-            sequence,
-            timestamp: 0.0,
-            next_timestamp: None,
-        };
+        let head = Head::new(ConduitId(1), sequence, 0.0, None);
         Message { head, meta: Arc::default(), body: Arc::default() }
     }
 

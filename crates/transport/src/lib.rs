@@ -15,7 +15,7 @@
 //! let exchange = Arc::new(Exchange::default());
 //! let conduit = ConduitId(1);
 //! let carrier = Inproc::new(exchange.clone());
-//! let head = Head { conduit, source: 0, destination: 0, tag: 0, sequence: 0, timestamp: 0.0, next_timestamp: None };
+//! let head = Head::new(conduit, 0, 0.0, None);
 //! carrier.send(&Outgoing::new(head, &Arc::default(), &[])).unwrap();
 //!
 //! let inbox = exchange.inbox(conduit);

@@ -117,6 +117,13 @@ pub struct Head {
     pub next_timestamp: Option<f64>,
 }
 
+impl Head {
+    /// What goes with a message between instances as wholes, without a tag.
+    pub fn new(conduit: ConduitId, sequence: u64, timestamp: f64, next_timestamp: Option<f64>) -> Self {
+        Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
+    }
+}
+
 /// A frame's header, parsed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Frame {

@@ -18,10 +18,7 @@ use crate::port::{End, take, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
-#[derive(Clone)]
-pub struct Choice(Arc<Chosen>);
-
-struct Chosen {
+pub struct Choice {
     /// Tells it apart from all others, those of other instances included.
     number: u64,
     ports: Vec<PortId>,
@@ -38,11 +35,11 @@ struct Selection {
     open: usize,
     /// How often an instance was found out of reach when it was last asked whether that is one of their senders.
     asked: u64,
-    way: Way,
+    carriers: Carriers,
 }
 
-/// By which carriers the messages come.
-enum Way {
+/// By what the messages come.
+enum Carriers {
     /// Not all have one yet.
     Unknown,
     One(Arc<dyn Carrier>),
@@ -61,7 +58,7 @@ impl Instance {
     pub fn receive_any(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
         self.inner.enter()?;
         let mut last = self.inner.choice.lock().expect("never poisoned");
-        let choice = match last.clone().filter(|choice| choice.0.ports == ports) {
+        let choice = match last.clone().filter(|choice| choice.ports == ports) {
             Some(choice) => choice,
             None => last.insert(self.choice(ports)?).clone(),
         };
@@ -73,7 +70,7 @@ impl Instance {
     ///
     /// # Errors
     /// [`Kind::Usage`] for a port that sends, that nothing is connected to, or that is named twice, and for no port.
-    pub fn choice(&self, ports: &[PortId]) -> Result<Choice> {
+    pub fn choice(&self, ports: &[PortId]) -> Result<Arc<Choice>> {
         let inner = &self.inner;
         let (mut ends, mut known, mut plain) = (Vec::new(), HashSet::new(), !inner.counts_steps);
         for &id in ports {
@@ -94,10 +91,11 @@ impl Instance {
         if ports.is_empty() || (ends.is_empty() && plain) {
             return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
         }
-        let selection = Selection { ends, arrivals: Arc::default(), open: 0, asked: 0, way: Way::Unknown };
+        let selection =
+            Selection { ends, arrivals: Arc::default(), open: 0, asked: 0, carriers: Carriers::Unknown };
         let listed = plain.then(|| Mutex::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(Choice(Arc::new(Chosen { number, ports: ports.to_vec(), listed })))
+        Ok(Arc::new(Choice { number, ports: ports.to_vec(), listed }))
     }
 
     /// As [`Instance::receive_any`], of ports that were chosen before.
@@ -107,7 +105,7 @@ impl Instance {
     pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
-        let Chosen { number, ports, listed } = &*choice.0;
+        let Choice { number, ports, listed } = choice;
         let Some(listed) = listed else { return inner.receive_by_turns(ports, patience) };
         let mut selection = take(listed).ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
         let mut begun = inner.listed.lock().expect("never poisoned");
@@ -115,11 +113,9 @@ impl Instance {
             selection.begin(inner)?;
             *begun = *number;
         }
-        let using = Using::of(&selection.arrivals);
+        let _using = Using::of(&selection.arrivals);
         drop(begun);
-        let found = inner.receive_listed(&mut selection, patience);
-        drop(using);
-        found
+        inner.receive_listed(&mut selection, patience)
     }
 }
 
@@ -156,7 +152,7 @@ impl Selection {
 
     /// The carrier by which all of them receive, if that is one.
     fn carrier(&mut self, inner: &Inner) -> Option<Arc<dyn Carrier>> {
-        if matches!(self.way, Way::Unknown) {
+        if matches!(self.carriers, Carriers::Unknown) {
             let carrier = |end: &(usize, usize)| inner.end_at(*end).inlet.end.carrier.get();
             let mut carriers = self.ends.iter().map(carrier);
             let first = carriers.next()??;
@@ -164,18 +160,16 @@ impl Selection {
             for other in carriers {
                 one &= std::ptr::addr_eq(Arc::as_ptr(first), Arc::as_ptr(other?));
             }
-            self.way = if one { Way::One(first.clone()) } else { Way::Several };
+            self.carriers = if one { Carriers::One(first.clone()) } else { Carriers::Several };
         }
-        if let Way::One(carrier) = &self.way { Some(carrier.clone()) } else { None }
+        if let Carriers::One(carrier) = &self.carriers { Some(carrier.clone()) } else { None }
     }
 }
 
 impl Inner {
-    /// The connected end at this place of a port that receives.
+    /// An end that was chosen.
     fn end_at(&self, (number, place): (usize, usize)) -> Source<'_> {
-        let port = &self.ports[number];
-        let inlet = port.inlets[place].as_ref().expect("chosen, so it is connected");
-        Source { number, port, inlet, place, held: 0, slot: Some(place as u32) }
+        self.end_of(number, place).expect("chosen, so it is connected")
     }
 
     fn receive_listed(
@@ -204,11 +198,7 @@ impl Inner {
                 }
             }
             if *open == 0 {
-                let ends = ends.iter().map(|end| &self.end_at(*end).inlet.end);
-                return Err(Error::new(
-                    Kind::PortClosed,
-                    format!("all of the ports {} are closed", names(ends)),
-                ));
+                return Err(all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
             }
             let given_up = self.process.given_up();
             if *asked != given_up {
@@ -222,9 +212,7 @@ impl Inner {
         if self.light.is_none()
             && let Some((source, message)) = poll()?
         {
-            let slot = source.slot.unwrap_or(0);
-            self.took(&source, slot, &message)?;
-            return Ok((PortId(source.number), slot, message));
+            return self.chosen(&source, source.slot.unwrap_or(0), message);
         }
         let start = (self.trace.clock(), self.trace.start_of_wait());
         let on = || ends.iter().map(|end| self.end_at(*end).wait_on(self)).collect();
@@ -234,8 +222,7 @@ impl Inner {
         let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
         let slot = source.slot.unwrap_or(0);
         self.waited(&source, slot, start, &message);
-        self.took(&source, slot, &message)?;
-        Ok((PortId(source.number), slot, message))
+        self.chosen(&source, slot, message)
     }
 
     /// Receives from any of these ports by looking at one after the other.
@@ -272,7 +259,7 @@ impl Inner {
             if open {
                 return Ok(None);
             }
-            Err(Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names(ends()))))
+            Err(all_closed(ends()))
         };
         let start = (self.trace.clock(), self.trace.start_of_wait());
         let who = sources.first().map(|source| source.inlet.end.conduit);
@@ -282,6 +269,11 @@ impl Inner {
         self.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
         self.waited(source, slot, start, &message);
+        self.chosen(source, slot, message)
+    }
+
+    /// What the call gives.
+    fn chosen(&self, source: &Source<'_>, slot: u32, message: Message) -> Result<(PortId, u32, Message)> {
         self.took(source, slot, &message)?;
         Ok((PortId(source.number), slot, message))
     }
@@ -294,6 +286,10 @@ impl Inner {
         }
         error
     }
+}
+
+fn all_closed<'a>(ends: impl Iterator<Item = &'a End>) -> Error {
+    Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names(ends)))
 }
 
 /// The ends' names, for people.

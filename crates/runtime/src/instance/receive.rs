@@ -14,7 +14,6 @@ use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
-use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, take};
 use crate::profile::SAMPLE;
 use crate::sel::Call;
@@ -187,17 +186,15 @@ impl Inner {
     /// The connected receiving ends of a port, which is held at this place; of one whose slots the sender counts only the
     /// first slot.
     pub(super) fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
+        let ends = (0..self.ports[number].inlets.len()).filter_map(move |place| self.end_of(number, place));
+        ends.map(move |source| Source { held, ..source })
+    }
+
+    /// The receiving end at this place of a port, if it is connected.
+    pub(super) fn end_of(&self, number: usize, place: usize) -> Option<Source<'_>> {
         let port = &self.ports[number];
-        let inlets =
-            port.inlets.iter().enumerate().filter_map(|(place, inlet)| Some((place, inlet.as_ref()?)));
-        inlets.map(move |(place, inlet)| Source {
-            number,
-            port,
-            inlet,
-            place,
-            held,
-            slot: Some(place as u32),
-        })
+        let inlet = port.inlets.get(place)?.as_ref()?;
+        Some(Source { number, port, inlet, place, held: 0, slot: Some(place as u32) })
     }
 
     pub(super) fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
@@ -211,14 +208,14 @@ impl Inner {
             return Err(Error::new(Kind::CallOrder, text));
         }
         let (place, slot) = port.find(slot)?;
-        let inlet = port.inlets.get(place).and_then(Option::as_ref).ok_or_else(|| {
+        let source = self.end_of(number, place).ok_or_else(|| {
             let text = format!(
                 "nothing is connected to {} port '{}' of {}: connect it in the description, or give a default",
                 port.operator, port.name, self.name
             );
             Error::new(Kind::Usage, text)
         })?;
-        Ok(Source { number, port, inlet, place, held: 0, slot: Some(slot) })
+        Ok(Source { slot: Some(slot), ..source })
     }
 
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.
@@ -363,7 +360,7 @@ impl Inner {
         if self.trace.on {
             return None;
         }
-        let start = (!self.trace.off && end.meter.is_sample()).then(Instant::now);
+        let start = end.meter.is_sample().then(Instant::now);
         let arrived = self.bell.glance(carrier, inbox)?;
         start.inspect(|start| end.meter.waited(start.elapsed() * SAMPLE));
         Some(arrived)
@@ -470,10 +467,7 @@ impl Inner {
 
     /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay.
     pub(super) fn unpack(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
-        let iteration = match arrived.meta.iteration {
-            None => Iteration::default(),
-            Some(_) => iteration_of(&arrived).outer(inlet.end.chain.lasts),
-        };
+        let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
         let Arrived { head, mut meta, mut body } = arrived;
         let End { meter, chain, .. } = &inlet.end;
         meter.count(body.len() as u64, 0);

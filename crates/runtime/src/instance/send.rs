@@ -183,7 +183,7 @@ impl Inner {
         outlets: &[Outlet],
         state: &mut PortState,
         payload: &Payload<'_>,
-        message: Sending,
+        mut message: Sending,
     ) -> Result<()> {
         // Of two threads that send at once one may not be counted: it is a sample.
         let turn = self.sends.load(Ordering::Relaxed);
@@ -195,45 +195,9 @@ impl Inner {
             turn if turn.is_multiple_of(SAMPLE.into()) => Some(SAMPLE.into()),
             _ => None,
         };
-        if let Some(times) = times {
-            return self.send_timed(port, outlets, state, payload, message, times);
-        }
-        self.send_each(port, outlets, state, payload, message, |_, _| ())
-    }
-
-    /// Sends along all conduits, and counts how long that takes; the time stands for so many.
-    fn send_timed(
-        &self,
-        port: &Port,
-        outlets: &[Outlet],
-        state: &mut PortState,
-        payload: &Payload<'_>,
-        message: Sending,
-        times: u64,
-    ) -> Result<()> {
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
-        let (start, began, before) = (Instant::now(), self.trace.now(), waited());
-        let (slot, timestamp) = (message.slot, message.timestamp);
-        self.send_each(port, outlets, state, payload, message, |outlet, sent| {
-            if self.trace.on {
-                let now = self.trace.now();
-                self.row(traced("SEND", port, slot, &outlet.end, began, now, sent, timestamp));
-            }
-        })?;
-        self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
-        Ok(())
-    }
-
-    fn send_each(
-        &self,
-        port: &Port,
-        outlets: &[Outlet],
-        state: &mut PortState,
-        payload: &Payload<'_>,
-        mut message: Sending,
-        then: impl Fn(&Outlet, (u64, u64)),
-    ) -> Result<()> {
+        let clock = times.map(|times| (Instant::now(), self.trace.now(), waited(), times));
         while let Some(outlet) = outlets.get(message.done) {
             let known = &mut state.outlets[outlet.number];
             let sent = match self.send_along(port, outlet, known, payload, &mut message) {
@@ -244,7 +208,13 @@ impl Inner {
                 outcome => outcome?,
             };
             message.done += 1;
-            then(outlet, sent);
+            if let Some((_, start, ..)) = clock.filter(|_| self.trace.on) {
+                let (slot, timestamp) = (message.slot, message.timestamp);
+                self.row(traced("SEND", port, slot, &outlet.end, start, self.trace.now(), sent, timestamp));
+            }
+        }
+        if let Some((start, _, before, times)) = clock {
+            self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
         }
         Ok(())
     }
@@ -511,7 +481,7 @@ impl Inner {
 /// What goes before a message on this conduit.
 pub(super) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): Stamps) -> Head {
     let conduit = outlet.end.conduit;
-    Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
+    Head::new(conduit, sequence, timestamp, next_timestamp)
 }
 
 /// A row of the trace about a message.
