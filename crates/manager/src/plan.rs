@@ -348,6 +348,31 @@ impl Plan {
             && self.alternating.contains(&(one.component_id, other.component_id))
     }
 
+    /// The instance that stands for the process in which this one runs: the first of its host, or itself.
+    pub fn leader(&self, id: InstanceId) -> InstanceId {
+        if let Start::Guest(leader) = self.instances[id].start { leader } else { id }
+    }
+
+    /// The host in whose process an instance runs, if it has no process of its own.
+    pub fn hosting(&self, id: InstanceId) -> Option<&Hosting> {
+        match &self.instances[self.leader(id)].start {
+            Start::Program(program) | Start::ByHand(Some(program)) => match &program.what {
+                What::Host(hosting) => Some(hosting),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The instances that run in the process of this one, which is among them.
+    pub fn sharers(&self, id: InstanceId) -> Vec<InstanceId> {
+        let leader = self.leader(id);
+        match self.hosting(leader) {
+            Some(_) => self.instances.ids().filter(|&other| self.leader(other) == leader).collect(),
+            None => vec![id],
+        }
+    }
+
     /// The conduit with this number.
     pub fn conduit(&self, id: ConduitId) -> Option<&Conduit> {
         self.conduits.get(id.index())

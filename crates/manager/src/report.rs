@@ -40,7 +40,7 @@ pub struct Story {
     pub deadlock: bool,
     /// The first failure, in full.
     pub cause: String,
-    /// The instance that failed first, if one did.
+    /// The instance that failed first, if one did, or the host whose process did.
     pub culprit: Option<String>,
     /// Its program, in words.
     pub program: Option<String>,
@@ -68,10 +68,9 @@ impl Story {
         titin: &Path,
     ) -> Self {
         let plan = manager.plan();
-        let culprit = match &failure.cause {
-            Cause::Instance(id, _) => Some(*id),
-            _ => None,
-        };
+        let culprits = manager.culprits(&failure.cause);
+        // Of the instances of a process, the one that stands for it.
+        let culprit = culprits.first().copied();
         let name = |id: InstanceId| plan.instances[id].name.clone();
         let place = |id: InstanceId| folder(plan.instances[id].folder());
         let output = culprit.map(place).and_then(|folder| {
@@ -84,6 +83,11 @@ impl Story {
             Start::Hosted => "run by the calling process".to_owned(),
             Start::Guest(_) => format!("run by host {}", plan.instances[id].folder()),
         });
+        let program = match (culprit.and_then(|id| plan.hosting(id)), &culprits[..]) {
+            (Some(host), [_]) => Some(format!("run by host {}", host.name)),
+            (Some(_), all) => Some(format!("a process that ran {}", some(all.iter().map(|id| name(*id))))),
+            (None, _) => program,
+        };
         let advice = match &output {
             Some((lines, _)) if lines.iter().any(|line| line.ends_with(NO_TITIN)) => another_python(titin),
             _ => match &failure.cause {
@@ -100,11 +104,14 @@ impl Story {
             interrupted: failure.is_wished(),
             deadlock: matches!(failure.cause, Cause::Deadlock(_)),
             cause: manager.line(failure),
-            culprit: culprit.map(name),
+            culprit: culprit.map(|_| manager.told(&failure.cause).0),
             program,
-            records: culprit.map(|id| manager.recent(id)).unwrap_or_default(),
+            records: match culprits[..] {
+                [one] => manager.recent(one),
+                _ => last_of_each(manager, &culprits),
+            },
             output: output.map(|(lines, file)| (file, lines)),
-            affected: manager.affected(culprit).into_iter().map(|(id, how)| (name(id), how)).collect(),
+            affected: manager.affected(&culprits).into_iter().map(|(id, how)| (name(id), how)).collect(),
             waits: failure.waits.iter().map(|(id, wait)| format!("{} {wait}", name(*id))).collect(),
             directory: directory.to_owned(),
             advice,
@@ -193,6 +200,25 @@ impl Story {
     fn short(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
     }
+}
+
+/// Names, of which some are left out where they are many.
+fn some(names: impl ExactSizeIterator<Item = String>) -> String {
+    let left = names.len().saturating_sub(MOST);
+    let shown: Vec<String> = names.take(MOST).collect();
+    match left {
+        0 => shown.join(", "),
+        _ => format!("{} and {left} more", shown.join(", ")),
+    }
+}
+
+/// What instances of one process logged last, each with its name.
+fn last_of_each(manager: &Manager, ids: &[InstanceId]) -> Vec<String> {
+    let last = |id: &InstanceId| {
+        let line = manager.recent(*id).pop()?;
+        Some(format!("{}: {line}", manager.plan().instances[*id].name))
+    };
+    ids.iter().filter_map(last).take(MOST).collect()
 }
 
 fn listed(mut lines: Vec<String>) -> Vec<String> {

@@ -90,6 +90,8 @@ pub(crate) struct Member {
     fault: Option<Fault>,
     /// Whether we asked it to end.
     stopped: bool,
+    /// Whether it asked to join when the run had failed already.
+    too_late: bool,
     position: Option<Progress>,
     recent: VecDeque<String>,
 }
@@ -307,9 +309,10 @@ impl Manager {
         self.members[id].recent.iter().cloned().collect()
     }
 
-    /// Whom the failure affected, and how; without the one that failed first.
-    pub fn affected(&self, culprit: Option<InstanceId>) -> Vec<(InstanceId, String)> {
-        let others = self.ids().filter(|id| Some(*id) != culprit);
+    /// Whom the failure affected, and how; without those that failed first.
+    pub fn affected(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
+        let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();
+        let others = self.ids().filter(|id| !culprits.contains(id));
         others.filter_map(|id| Some((id, self.members[id].consequence()?))).collect()
     }
 
@@ -445,6 +448,7 @@ impl Member {
             doubt: None,
             fault: None,
             stopped: false,
+            too_late: false,
             position: None,
             recent: VecDeque::new(),
         }
@@ -454,6 +458,7 @@ impl Member {
     fn consequence(&self) -> Option<String> {
         match (&self.fault, &self.seat) {
             (None, Seat::Done) => None,
+            (_, Seat::Empty) if self.too_late => None,
             (Some(Fault::Said(text)), _) => Some(text.lines().next().unwrap_or_default().to_owned()),
             (Some(Fault::WithoutClosing(exit)), _) => Some(exit.to_string()),
             (Some(fault), _) => Some(fault.to_string()),

@@ -166,15 +166,28 @@ impl Manager {
         }
     }
 
+    /// The instances that failed by this cause: one, or all of a process.
+    pub fn culprits(&self, cause: &Cause) -> Vec<InstanceId> {
+        match cause {
+            Cause::Instance(id, fault) if fault.is_of_process() => self.plan.sharers(*id),
+            Cause::Instance(id, _) => vec![*id],
+            _ => Vec::new(),
+        }
+    }
+
     /// What programs are told.
     pub(super) fn run_failed(&self, failure: &Failure) -> ToProgram {
         let (culprit, text) = self.told(&failure.cause);
         ToProgram::RunFailed { culprit, text, deadlock: matches!(failure.cause, Cause::Deadlock(_)) }
     }
 
-    fn told(&self, cause: &Cause) -> (String, String) {
+    /// Who failed, and how.
+    pub fn told(&self, cause: &Cause) -> (String, String) {
         match cause {
-            Cause::Instance(id, fault) => (self.name(*id).to_owned(), fault.to_string()),
+            Cause::Instance(id, fault) => match self.plan.hosting(*id).filter(|_| fault.is_of_process()) {
+                Some(host) => (format!("host {}", host.name), fault.of_host()),
+                None => (self.name(*id).to_owned(), fault.to_string()),
+            },
             Cause::Deadlock(cycle) => ("deadlock".into(), cycle.clone()),
             Cause::Guard(how) => {
                 ("the guard".into(), format!("{how}, so the programs it had started were ended"))
@@ -202,7 +215,7 @@ impl Manager {
         for id in self.ids() {
             match self.members[id].process {
                 // Its host is the process of another.
-                Process::Running(_) if matches!(self.plan.instances[id].start, Start::Guest(_)) => {
+                _ if matches!(self.plan.instances[id].start, Start::Guest(_)) => {
                     self.members[id].stopped = true;
                 }
                 Process::Running(_) => self.press(id, signal),

@@ -22,6 +22,8 @@ impl Manager {
                 self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
                 self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
                 let Some(id) = instance else { return };
+                // It came to join only afterwards.
+                self.members[id].too_late |= self.course.failure().is_some();
                 // Where `mpirun` has started both, for instance, this process may well end the one that takes part.
                 self.remember(id, &format!("process {pid} was not let in: {text}"));
                 if fatal {

@@ -67,6 +67,24 @@ impl Fault {
             _ => false,
         }
     }
+
+    /// Whether a process has failed, with every instance that it runs.
+    pub fn is_of_process(&self) -> bool {
+        !matches!(self, Fault::Said(_) | Fault::Refused(_) | Fault::Late(_) | Fault::Stopped)
+    }
+
+    /// The same, of the process of a host. Printed, it follows the host's name.
+    pub(super) fn of_host(&self) -> String {
+        match self {
+            Fault::BeforeJoining(exit) => format!("{exit} before all of its instances had joined the run"),
+            Fault::WithoutClosing(exit @ Exit::Code(0)) => {
+                format!("{exit}, but without closing all of its instances, so their peers were left waiting")
+            }
+            Fault::AfterDone(exit) => format!("{exit} after its instances had finished their coupling"),
+            Fault::Gone => "ended (how is not known) without closing all of its instances".to_owned(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Fault {
@@ -164,10 +182,12 @@ impl Manager {
     pub(super) fn ended(&mut self, id: InstanceId, exit: Exit) {
         self.log(Level::Debug, Some(id), format!("its process {exit}"));
         let process = std::mem::replace(&mut self.members[id].process, Process::Ended(exit));
-        let mut ended = vec![id];
+        let mut ended = self.plan.sharers(id);
         if let Process::Running(pid) = process {
             self.programs.remove(&pid);
-            ended.extend(self.ids().filter(|&other| self.members[other].process == process));
+            let same = |other: &InstanceId| self.members[*other].process == process && !ended.contains(other);
+            let others: Vec<_> = self.ids().filter(same).collect();
+            ended.extend(others);
         }
         for &id in &ended {
             self.members[id].process = Process::Ended(exit);
@@ -229,7 +249,18 @@ impl Manager {
         for link in links {
             self.tell(link, ToProgram::Finished { instance: self.name(id).to_owned() });
         }
-        self.judge(id);
+        match self.members[id].process {
+            // The others of its process may have been left to its word.
+            Process::Ended(_) => self.plan.sharers(id).into_iter().for_each(|id| self.judge(id)),
+            _ => self.judge(id),
+        }
+    }
+
+    /// Whether another instance of the same process was in the middle of its coupling, so that it knows more of how
+    /// that process ended.
+    fn is_left_to_another(&self, id: InstanceId) -> bool {
+        let knows = |other: &InstanceId| matches!(self.members[*other].seat, Seat::Taken(_) | Seat::Lost(_));
+        self.plan.hosting(id).is_some() && self.plan.sharers(id).iter().any(knows)
     }
 
     /// Decides whether what is known about an instance is a failure: now, or unless it is explained.
@@ -243,6 +274,7 @@ impl Manager {
             // Somebody else failed, and that one's death is about to be known.
             (Some((text, true)), ..) => Some((EXPLANATION, Fault::Said(text.clone()))),
             (Some((text, false)), ..) => Some((now, Fault::Said(text.clone()))),
+            (None, Process::Ended(_), Seat::Empty | Seat::Done) if self.is_left_to_another(id) => None,
             (None, Process::Ended(exit), Seat::Empty) => Some((now, Fault::BeforeJoining(exit))),
             (None, Process::Ended(exit), Seat::Taken(_)) => {
                 let wait = if exit.is_success() { LATE_WORDS } else { LAST_WORDS };

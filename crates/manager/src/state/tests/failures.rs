@@ -1,6 +1,7 @@
 //! Every way to fail, with the news of it in every order.
 
 use super::*;
+use crate::plan::{Hosting, What};
 use crate::state::watch::LAST_WORDS;
 
 const KILLED: Exit = Exit::Signal(9, false);
@@ -15,6 +16,23 @@ fn wind_up(rig: &mut Rig) {
         }
     }
     rig.assert_over(false);
+}
+
+impl Rig {
+    /// The same, where only `peer` is left.
+    fn wind_up_peer(&mut self) {
+        self.fail("peer", "peer lost", true);
+        self.lose("peer");
+        self.exit("peer", Exit::Code(1));
+        self.assert_over(false);
+    }
+
+    /// Joins as an instance that the process of `macro` runs.
+    fn join_of_host(&mut self, name: &str) {
+        self.event(Event::Opened(self.link(name)));
+        let registration = Registration { pid: 100, ..self.registration(name) };
+        self.say(self.link(name), ToManager::Register(registration));
+    }
 }
 
 #[test]
@@ -229,10 +247,80 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
         assert_eq!(rig.failure(), None, "the guard knows more");
         rig.exit("macro", Exit::Signal(6, false));
         assert!(rig.failure().unwrap().starts_with("macro was ended by SIGABRT"), "{:?}", rig.failure());
-        let affected = rig.manager.affected(Some(rig.id("macro")));
+        let affected = rig.manager.affected(&[rig.id("macro")]);
         assert_eq!(affected, [(rig.id("micro"), "was ended by SIGABRT".to_owned())]);
         rig.assert_over(false);
     }
+}
+
+/// A host of three instances, of which `macro` stands for it, and a peer.
+fn hosted() -> Rig {
+    let what = What::Host(Hosting { name: "cells".into(), ..Hosting::default() });
+    let guest = Start::Guest(InstanceId(0));
+    let conduits = ["macro.out o_i -> micro.in f_init", "other.out o_f -> peer.in f_init"];
+    let starts = [
+        ("macro", Start::Program(Program { what, ..Program::default() })),
+        ("micro", guest.clone()),
+        ("other", guest),
+    ];
+    let mut rig = Rig::new(plan(&conduits, &starts));
+    rig.join("peer");
+    rig
+}
+
+#[test]
+fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
+    for joined in [&["macro", "micro", "other"][..], &["micro"], &[]] {
+        let mut rig = hosted();
+        joined.iter().for_each(|name| rig.join_of_host(name));
+        joined.iter().for_each(|name| rig.lose(name));
+        assert_eq!(rig.failure(), None, "its exit may explain it");
+        rig.exit("macro", KILLED);
+        let failure = rig.failure().unwrap();
+        assert!(failure.starts_with("host cells was ended by SIGKILL"), "{joined:?}: {failure}");
+        assert_eq!(failure.contains("before all of its instances had joined"), joined.is_empty());
+        rig.wind_up_peer();
+        let Some(Outcome::Failed(failure)) = rig.manager.outcome() else { panic!("it has failed") };
+        let culprits = rig.manager.culprits(&failure.cause);
+        assert_eq!(culprits, ["macro", "micro", "other"].map(|name| rig.id(name)));
+        let affected = rig.manager.affected(&culprits);
+        assert_eq!(affected.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [rig.id("peer")]);
+    }
+}
+
+#[test]
+fn an_error_of_one_instance_of_a_host_is_its_own_even_if_the_exit_comes_first() {
+    let mut rig = hosted();
+    rig.join_of_host("macro");
+    rig.join_of_host("micro");
+    rig.done("macro");
+    rig.exit("macro", Exit::Code(1));
+    assert_eq!(rig.failure(), None, "micro may have said why, though others are done or have not come");
+    rig.fail("micro", "ValueError: negative mass", false);
+    assert_eq!(rig.failure().unwrap(), "micro reported an error: ValueError: negative mass");
+    rig.wind_up_peer();
+}
+
+#[test]
+fn a_host_that_ends_well_without_all_of_its_instances_has_failed() {
+    let mut rig = hosted();
+    rig.join_of_host("micro");
+    rig.exit("macro", Exit::Code(0));
+    assert_eq!(rig.failure(), None, "the last words may still come");
+    rig.done("micro");
+    let failure = rig.failure().unwrap();
+    assert_eq!(failure, "host cells ended with exit code 0 before all of its instances had joined the run");
+    rig.wind_up_peer();
+
+    let mut rig = hosted();
+    for name in ["macro", "micro", "other"] {
+        rig.join_of_host(name);
+        rig.done(name);
+    }
+    rig.exit("macro", Exit::Code(3));
+    let failure = rig.failure().unwrap();
+    assert_eq!(failure, "host cells ended with exit code 3 after its instances had finished their coupling");
+    rig.wind_up_peer();
 }
 
 #[test]
@@ -243,7 +331,7 @@ fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
     rig.fail("micro", text, false);
     let failure = rig.failure().unwrap();
     assert!(failure.starts_with("titin itself was stopped for 11 s or longer"), "{failure}");
-    let mut affected = rig.manager.affected(None).into_iter();
+    let mut affected = rig.manager.affected(&[]).into_iter();
     assert!(affected.any(|(id, how)| id == rig.id("micro") && how == text));
 
     // What comes of itself is not taken for that.
@@ -310,7 +398,7 @@ fn nothing_is_started_any_more_once_the_run_has_failed() {
     assert_eq!(rig.signals, [("c".to_owned(), Signal::Terminate)]);
     rig.exit("c", Exit::Signal(15, false));
     rig.assert_over(false);
-    let affected = rig.manager.affected(Some(rig.id("a")));
+    let affected = rig.manager.affected(&[rig.id("a")]);
     assert_eq!(affected[0], (rig.id("b"), "was not started any more".to_owned()));
 }
 
@@ -385,8 +473,9 @@ fn whoever_comes_after_the_failure_is_told_and_refused() {
     rig.say(rig.link("macro"), ToManager::Register(registration));
     let text = rig.refusal(rig.link("macro")).unwrap();
     assert!(text.contains("micro ended with exit code 2"), "{text}");
-    rig.exit("macro", Exit::Signal(15, false));
+    rig.exit("macro", Exit::Code(1));
     rig.assert_over(false);
+    assert_eq!(rig.manager.affected(&[rig.id("micro")]), [], "nothing of it was lost");
 }
 
 #[test]
