@@ -44,6 +44,11 @@ def test_all_views_are_kept(stage, monkeypatch, medium, ceiling):
     text = subprocess.run([TITIN, "profile", stage.folder / "run", "--json"], stdout=subprocess.PIPE, check=True).stdout
     (conduit,) = json.loads(text)["conduits"]
     assert (conduit["medium"], conduit["messages"]) == (medium, COUNT)
+    shortage = {"8 MiB": range(1, COUNT), "0": [COUNT]}
+    assert conduit["by_socket"] in shortage.get(ceiling, [0])
+    shown = subprocess.run([TITIN, "profile", stage.folder / "run"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    told = f"{conduit['by_socket']} of {COUNT} messages went by a socket, copied, since no shared memory was left"
+    assert (told in shown) == (ceiling in shortage), shown
     log = (stage.folder / "run/titin_manager.log").read_text()
     assert log.count("no shared memory is left") == (ceiling == "8 MiB")
 

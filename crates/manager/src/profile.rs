@@ -85,7 +85,7 @@ CREATE TABLE conduit_ends (
     instance_oid INTEGER NOT NULL REFERENCES instances(oid),
     port TEXT NOT NULL, sends INTEGER NOT NULL, medium TEXT NOT NULL,
     messages INTEGER NOT NULL, bytes INTEGER NOT NULL, copied INTEGER NOT NULL, waiting DOUBLE NOT NULL,
-    streams INTEGER, detour TEXT);
+    streams INTEGER, detour TEXT, by_socket INTEGER NOT NULL);
 CREATE TABLE totals (
     instance_oid INTEGER PRIMARY KEY REFERENCES instances(oid),
     start DOUBLE NOT NULL, stop DOUBLE NOT NULL,

@@ -18,6 +18,8 @@ pub(crate) struct Meter {
     pub(crate) messages: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) copied: AtomicU64,
+    /// Messages for which no shared memory was left.
+    pub(crate) by_socket: AtomicU64,
     waiting: AtomicU64,
 }
 
@@ -29,6 +31,12 @@ impl Meter {
         add(&self.messages, 1);
         add(&self.bytes, bytes);
         add(&self.copied, copied);
+    }
+
+    pub(crate) fn went_by_socket(&self) {
+        if !self.off {
+            add(&self.by_socket, 1);
+        }
     }
 
     /// Whether the message that is counted next is one of those that are timed.

@@ -46,11 +46,12 @@ fn no_limits() -> InboxOptions {
 fn what_goes_by_the_socket_keeps_its_place() {
     let pair = Pair::shm_with_ceiling(500_000);
     let (outlet, inlet) = pair.limited(1, no_limits());
-    let mut held = Vec::new();
+    let (mut held, mut by_socket) = (Vec::new(), 0);
     for step in 0..500 {
         let bytes = pattern(step, length(step));
         let sent = outlet.send(&bytes);
         assert!(sent.copied as usize >= bytes.len() || bytes.len() <= 2048);
+        by_socket += usize::from(sent.by_socket);
         if step % 7 == 0 {
             held.push(inlet.receive());
         }
@@ -58,6 +59,7 @@ fn what_goes_by_the_socket_keeps_its_place() {
     while held.len() < 500 {
         held.push(inlet.receive());
     }
+    assert!(0 < by_socket && by_socket < 500);
     assert!(pair.left.exchange.ran_out() && !pair.left.exchange.ran_out());
     assert!((0..).zip(&held).all(|(step, message)| message.body[..] == pattern(step, length(step))[..]));
 }

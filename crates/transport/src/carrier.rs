@@ -154,6 +154,8 @@ impl<'a> Outgoing<'a> {
 pub struct Sent {
     /// Bytes of payload that had to be copied on this side.
     pub copied: u64,
+    /// Whether it went by the socket, since no shared memory was left for it.
+    pub by_socket: bool,
 }
 
 /// How long a caller looks for what comes, before it sleeps.

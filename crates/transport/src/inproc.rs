@@ -29,7 +29,7 @@ impl Carrier for Inproc {
         let body = message.shared()?;
         let delivered = Message { head: message.head, meta: message.meta.clone(), body };
         self.exchange.inbox(message.head.conduit).deliver(delivered)?;
-        Ok(Sent { copied })
+        Ok(Sent { copied, ..Sent::default() })
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {

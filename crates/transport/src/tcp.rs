@@ -368,7 +368,7 @@ impl Link {
         let frame = Frame::Data { head, meta: meta.len() as u32, body: 0, total: message.length() };
         let bytes = [&Header::from(&frame).encode()[..], &meta].concat();
         self.leave(Left::Behind(head.conduit, bytes));
-        Ok(Sent { copied })
+        Ok(Sent { copied, ..Sent::default() })
     }
 
     /// Ends the link because of one of its streams. Gives what to tell.

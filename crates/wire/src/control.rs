@@ -397,8 +397,15 @@ pub struct ConduitProfile {
     pub bytes: u64,
     /// Payload bytes that had to be copied on the way out or in.
     pub copied: u64,
+    /// Messages that I sent by a socket, since no shared memory was left for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_socket: u64,
     /// Seconds of waiting.
     pub waiting: f64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One row of a trace.

@@ -192,7 +192,7 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
             buffer,
         ]
     });
-    table(&columns, &rows, width) + &more + &detours(&sorted)
+    table(&columns, &rows, width) + &more + &detours(&sorted) + &shortages(&sorted)
 }
 
 /// A line for each reason why memory is not shared, and how many conduits it is for.
@@ -204,15 +204,41 @@ fn detours(conduits: &[&Conduit]) -> String {
         }
     }
     let line = |(why, conduits): (&&str, &Vec<&Conduit>)| {
-        let Conduit { from, to, medium, .. } = conduits[0];
-        let others = match conduits.len() {
-            1 => String::new(),
-            count => format!(" and {} more", count - 1),
-        };
-        let text = harmless(&format!("{from} to {to}{others} by {medium}, not by shared memory: {why}"));
+        let (ends, medium) = (ends(conduits), &conduits[0].medium);
+        let text = harmless(&format!("{ends} by {medium}, not by shared memory: {why}"));
         format!("{FAINT}{text}{FAINT:#}\n")
     };
     reasons.iter().map(line).collect()
+}
+
+/// A line for each instance that sent messages by a socket, since no shared memory was left for them.
+fn shortages(conduits: &[&Conduit]) -> String {
+    let mut senders: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
+    for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
+        let sender = conduit.from.rsplit_once('.').map_or(&*conduit.from, |(sender, _)| sender);
+        senders.entry(sender).or_default().push(conduit);
+    }
+    let line = |(sender, conduits): (&&str, &Vec<&Conduit>)| {
+        let sum = |count: fn(&Conduit) -> i64| conduits.iter().map(|conduit| count(conduit)).sum::<i64>();
+        let (short, all) = (sum(|conduit| conduit.by_socket), sum(|conduit| conduit.messages));
+        let text = format!(
+            "{}: {short} of {all} messages went by a socket, copied, since no shared memory was left for them: arrays \
+             that receivers keep, or loans, held all that there may be. TITIN_SHARED_MEMORY in the environment of \
+             {sender} sets how much that is",
+            ends(conduits)
+        );
+        format!("{FAINT}{}{FAINT:#}\n", harmless(&text))
+    };
+    senders.iter().map(line).collect()
+}
+
+/// The ends of the first of these conduits, and how many more there are.
+fn ends(conduits: &[&Conduit]) -> String {
+    let Conduit { from, to, .. } = conduits[0];
+    match conduits.len() {
+        1 => format!("{from} to {to}"),
+        count => format!("{from} to {to} and {} more", count - 1),
+    }
 }
 
 fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {

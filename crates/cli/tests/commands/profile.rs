@@ -123,6 +123,23 @@ fn the_same_figures_are_there_for_machines() {
 }
 
 #[test]
+fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    assert!(!profile(folder.path(), &[]).contains("by a socket"));
+    let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
+    let count = "ALTER TABLE conduit_ends ADD COLUMN by_socket INTEGER NOT NULL DEFAULT 0;
+        UPDATE conduit_ends SET by_socket = 3 WHERE instance_oid = 1 AND sends";
+    database.execute_batch(count).unwrap();
+    let text = profile(folder.path(), &[]);
+    let told = line(&text, "macro.out[0] to micro[0].in: ");
+    assert!(told.contains(": 3 of 10 messages went by a socket, copied, since no shared memory"), "{told}");
+    assert!(
+        told.ends_with("TITIN_SHARED_MEMORY in the environment of macro sets how much that is"),
+        "{told}"
+    );
+}
+
+#[test]
 fn long_tables_are_cut_and_say_so() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();

@@ -76,6 +76,8 @@ pub struct Conduit {
     pub detour: Option<String>,
     /// Messages.
     pub messages: i64,
+    /// Those of them that went by a socket, since no shared memory was left.
+    pub by_socket: i64,
     /// Payload bytes.
     pub bytes: i64,
     /// Bytes that were copied on the way out and in.
@@ -305,11 +307,12 @@ impl Database {
         };
         let streams = newer("streams", "se.streams")?;
         let detour = newer("detour", "COALESCE(se.detour, re.detour)")?;
+        let by_socket = newer("by_socket", "se.by_socket")?;
         let sql = format!(
             "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
                    COALESCE(se.medium, re.medium, ''), COALESCE(se.messages, re.messages, 0), \
                    COALESCE(se.bytes, re.bytes, 0), COALESCE(se.copied, 0) + COALESCE(re.copied, 0), \
-                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, {streams}, {detour} \
+                   COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, {streams}, {detour}, COALESCE({by_socket}, 0) \
                    FROM conduits c JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid \
                    LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
                    LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid"
@@ -329,6 +332,7 @@ impl Database {
                 medium: row.get(6)?,
                 detour: row.get(15)?,
                 messages: row.get(7)?,
+                by_socket: row.get(16)?,
                 bytes: row.get(8)?,
                 copied: row.get(9)?,
                 sender_waited: row.get(10)?,

@@ -106,6 +106,7 @@ impl Recorder {
             messages: of.messages,
             bytes: of.bytes,
             copied: of.copied,
+            by_socket: of.by_socket,
             waiting: of.waiting,
         };
         let ends = std::mem::take(&mut profile.conduits).into_iter().map(&mut counted).collect();
@@ -140,6 +141,7 @@ struct Counted {
     messages: u64,
     bytes: u64,
     copied: u64,
+    by_socket: u64,
     waiting: f64,
 }
 
@@ -265,7 +267,7 @@ impl Writer {
         let transaction = self.open()?.transaction()?;
         {
             let mut insert = transaction
-                .prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+                .prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for (id, ends) in all {
                 // An instance that fails while it closes may count once more.
                 if !written.insert(id) {
@@ -287,7 +289,8 @@ impl Writer {
                         copied,
                         of.waiting,
                         of.streams,
-                        of.detour
+                        of.detour,
+                        signed(of.by_socket)
                     ])?;
                 }
             }
@@ -429,6 +432,7 @@ mod tests {
                 port: "out".into(),
                 sends: true,
                 messages: 3,
+                by_socket: 2,
                 ..Default::default()
             }],
             regions: vec![("solve".into(), 7, 0.5)],
@@ -465,7 +469,8 @@ mod tests {
         let database = Database::open(&path).unwrap();
         let profile = database.profile().unwrap();
         assert_eq!((profile.run.unwrap().outcome.as_str(), profile.traced), ("done", true));
-        assert_eq!((profile.conduits[0].messages, profile.conduits[0].raised), (3, 1));
+        let conduit = &profile.conduits[0];
+        assert_eq!((conduit.messages, conduit.by_socket, conduit.raised), (3, 2, 1));
         assert_eq!((profile.regions[0].name.as_str(), profile.regions[0].uses), ("solve", 7));
         let mut events = Vec::new();
         database.events(|event| events.push((event.class, event.kind))).unwrap();
@@ -489,7 +494,7 @@ mod tests {
         recorder.finish(summary()).unwrap();
         let read = || Database::open(&path).unwrap().profile().unwrap().conduits.remove(0).detour;
         assert_eq!(read(), detour);
-        for column in ["detour", "streams"] {
+        for column in ["by_socket", "detour", "streams"] {
             let less = format!("ALTER TABLE conduit_ends DROP COLUMN {column}");
             Connection::open(&path).unwrap().execute(&less, []).unwrap();
         }

@@ -115,6 +115,7 @@ impl Inner {
                 messages: end.meter.messages.load(Ordering::Relaxed),
                 bytes: end.meter.bytes.load(Ordering::Relaxed),
                 copied: end.meter.copied.load(Ordering::Relaxed),
+                by_socket: end.meter.by_socket.load(Ordering::Relaxed),
                 waiting: end.meter.waiting(),
             }
         };

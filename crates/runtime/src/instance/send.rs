@@ -361,8 +361,8 @@ impl Inner {
         match carrier.send(outgoing) {
             Ok(sent) => {
                 outlet.end.meter.count(length, sent.copied);
-                if sent.copied > 0 && self.process.exchange.ran_out() {
-                    self.ran_out(length);
+                if sent.by_socket {
+                    self.ran_out(outlet, length);
                 }
                 Ok((outgoing.head.sequence, length))
             }
@@ -377,10 +377,11 @@ impl Inner {
         }
     }
 
-    /// There was no shared memory for a message, which went by a socket. Said once.
+    /// There was no shared memory for a message, which went by a socket. Counted, and said once.
     #[cold]
-    fn ran_out(&self, length: u64) {
-        if !self.process.said_short.swap(true, Ordering::Relaxed) {
+    fn ran_out(&self, outlet: &Outlet, length: u64) {
+        outlet.end.meter.went_by_socket();
+        if self.process.exchange.ran_out() && !self.process.said_short.swap(true, Ordering::Relaxed) {
             let text = format!(
                 "no shared memory is left for a message of {length} bytes: arrays that receivers keep, or loans of this program, \
                  hold what there may be, or it lies in smaller pieces. Until they let go such messages are copied by way of a \

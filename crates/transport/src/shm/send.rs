@@ -108,7 +108,7 @@ impl Channel {
         let mut sent = Sent::default();
         let placed = if length > INLINE { self.place(message, &mut sent)? } else { None };
         if length > INLINE && placed.is_none() {
-            return self.put_elsewhere(message);
+            return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
         }
         let mut outbound = self.outbound.lock().expect(POISONED);
         let last = outbound.metas.get(&message.head.conduit);
