@@ -46,7 +46,9 @@ def test_all_views_are_kept(stage, monkeypatch, medium, ceiling):
     assert (conduit["medium"], conduit["messages"]) == (medium, COUNT)
     shortage = {"8 MiB": range(1, COUNT), "0": [COUNT]}
     assert conduit["by_socket"] in shortage.get(ceiling, [0])
-    shown = subprocess.run([TITIN, "profile", stage.folder / "run"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    shown = subprocess.run(
+        [TITIN, "profile", stage.folder / "run"], stdout=subprocess.PIPE, check=True, text=True
+    ).stdout
     told = f"{conduit['by_socket']} of {COUNT} messages went by a socket, copied, since no shared memory was left"
     assert (told in shown) == (ceiling in shortage), shown
     log = (stage.folder / "run/titin_manager.log").read_text()
