@@ -8,7 +8,7 @@ mod receive;
 mod report;
 mod send;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use titin_model::{Habits, InstanceName, Settings};
@@ -84,6 +84,8 @@ pub(crate) struct Inner {
     pub(crate) unwatched: AtomicBool,
     /// Sends, of which some are timed.
     pub(crate) sends: AtomicU64,
+    /// When the last one ended that was timed.
+    timed: AtomicI64,
     carriers: Mutex<Vec<Arc<dyn Carrier>>>,
     /// Calls that choose between ports, which take turns.
     pub(crate) turn: AtomicUsize,

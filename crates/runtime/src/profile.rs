@@ -7,8 +7,24 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use titin_wire::control::Event;
 
-/// One of so many calls is timed where a clock would cost a tenth of them.
-pub(crate) const SAMPLE: u32 = 64;
+/// One of so many calls is timed where a clock would cost a tenth of them. A prime, so that of sends in a pattern that
+/// comes again, as a large message and a small one in turn, not always the same one is timed.
+pub(crate) const SAMPLE: u32 = 61;
+
+/// How many sends the one with this number stands for, if it is timed.
+pub(crate) fn stands_for(number: u64) -> Option<u32> {
+    match number {
+        _ if number < SAMPLE.into() => Some(1),
+        _ if number.is_multiple_of(SAMPLE.into()) => Some(SAMPLE),
+        _ => None,
+    }
+}
+
+/// What a send that took this time adds to the time of all, if it stands for so many. Together they cannot have taken
+/// longer than it is since the last one that was timed: one that was held up does not make the others slow.
+pub(crate) fn share(time: Duration, times: u32, since_last: Duration) -> Duration {
+    (time * times).min(since_last).max(time)
+}
 
 /// Counters of one end of a conduit.
 #[derive(Debug, Default)]
@@ -142,4 +158,30 @@ impl Trace {
 pub struct Region {
     pub(crate) name: String,
     pub(crate) start: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sends_that_are_timed_are_of_every_kind_of_a_pattern() {
+        let timed = |number: &u64| stands_for(*number).is_some();
+        for period in 2..20 {
+            let mut kinds = vec![0; period];
+            (1..100_000_u64).filter(timed).for_each(|number| kinds[number as usize % period] += 1);
+            let (least, most) = (kinds.iter().min().unwrap(), kinds.iter().max().unwrap());
+            assert!(most - least < 10, "{period}: {kinds:?}");
+        }
+        let all: u32 = (0..61_000).filter_map(stands_for).sum();
+        assert!((60_900..61_100).contains(&all), "together they stand for all: {all}");
+    }
+
+    #[test]
+    fn one_that_was_held_up_does_not_make_the_others_slow() {
+        let ms = Duration::from_millis;
+        assert_eq!(share(ms(1), 61, ms(500)), ms(61));
+        assert_eq!(share(ms(20), 61, ms(100)), ms(100));
+        assert_eq!(share(ms(20), 1, ms(0)), ms(20));
+    }
 }

@@ -1,7 +1,7 @@
 //! How an instance joins the run: it asks the manager, and is built of the answer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use titin_model::{Habits, InstanceName, Operator, Settings};
@@ -241,6 +241,7 @@ impl Inner {
             threaded: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),
             sends: AtomicU64::new(0),
+            timed: AtomicI64::new(0),
             carriers: Mutex::default(),
             turn: AtomicUsize::new(0),
             choice: Mutex::default(),

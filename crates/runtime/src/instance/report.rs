@@ -9,6 +9,7 @@ use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, W
 
 use super::Inner;
 use crate::port::{End, Outlet};
+use crate::profile::share;
 
 impl Inner {
     /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
@@ -88,8 +89,11 @@ impl Inner {
     }
 
     /// Counts the time of a send without its waits; it stands for so many.
-    pub(crate) fn sent_for(&self, time: Duration, times: u64) {
-        self.sending.fetch_add(time.as_nanos() as u64 * times, Ordering::Relaxed);
+    pub(crate) fn sent_for(&self, time: Duration, times: u32) {
+        let now = self.trace.now();
+        let last = self.timed.swap(now, Ordering::Relaxed);
+        let time = share(time, times, Duration::from_nanos(now.abs_diff(last)));
+        self.sending.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn row(&self, event: Event) {

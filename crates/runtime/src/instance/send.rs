@@ -16,7 +16,7 @@ use super::{Inner, Instance, PortId, event};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::port::{End, Outlet, OutletState, Port, PortState};
-use crate::profile::SAMPLE;
+use crate::profile::stands_for;
 use crate::sel::Call;
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -191,9 +191,7 @@ impl Inner {
         let times = match turn {
             _ if self.trace.off => None,
             _ if self.trace.on => Some(1),
-            turn if turn < SAMPLE.into() => Some(1),
-            turn if turn.is_multiple_of(SAMPLE.into()) => Some(SAMPLE.into()),
-            _ => None,
+            turn => stands_for(turn),
         };
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
