@@ -280,3 +280,51 @@ def test_a_resizable_port(stage):
             return once(receive)(instance)
 
     assert stage.play(play_sender, play_receiver)["receiver"] == [0, 1, 2, 3, 4]
+
+
+FIRST = """
+import os
+import titin
+
+with titin.Instance(o_i=["out"]) as instance:
+    while instance.reuse():
+        instance.send("out", os.getpid(), timestamp=0)
+"""
+
+SECOND = """
+import titin
+
+with titin.Instance(o_i=["out"], s=["go"]) as instance:
+    while instance.reuse():
+        instance.receive("go")
+        instance.send("out", "late", timestamp=0)
+"""
+
+BOTH = """
+import os
+import titin
+
+with titin.Instance(s=["one", "two"], o_i=["go"]) as instance:
+    while instance.reuse():
+        pid = instance.receive_any("one", "two")[2].data
+        rounds = 20
+        while rounds:
+            try:
+                instance.receive_any("one", "two", timeout=0.01)
+            except titin.Timeout:
+                rounds -= not os.path.exists(f"/proc/{pid}")
+        instance.send("go", timestamp=0)
+        assert instance.receive_any("one", "two")[2].data == "late"
+"""
+
+
+def test_a_sender_that_has_gone_long_ago_is_not_missed(stage, monkeypatch):
+    monkeypatch.setenv("TITIN_EXPLANATION", "20")
+    model = Model("fan")
+    model.component("first", "first", o_i="out")
+    model.component("second", "second", o_i="out", s="go")
+    model.component("receiver", "receiver", s="one two", o_i="go")
+    model.conduit("first.out", "receiver.one")
+    model.conduit("second.out", "receiver.two")
+    model.conduit("receiver.go", "second.go")
+    stage.run(model, first=FIRST, second=SECOND, receiver=BOTH)

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use titin_transport::{Doorbell, Exchange, Inproc, Link, Reactor};
@@ -28,7 +28,7 @@ use self::addresses::interfaces;
 use self::events::Events;
 use self::members::Asked;
 use self::once::mark;
-use self::routes::Routes;
+use self::routes::{EXPLANATION, Routes, SHORTER};
 use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
@@ -58,6 +58,8 @@ pub(crate) struct Process {
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicU64,
+    /// How long the manager is given to explain why a link to a peer broke.
+    explanation: Duration,
     /// It was said that shared memory has run out.
     pub(crate) said_short: AtomicBool,
     state: Mutex<State>,
@@ -129,6 +131,7 @@ impl Process {
             names: Mutex::default(),
             crowd: AtomicUsize::new(0),
             given_up: AtomicU64::new(0),
+            explanation: explanation(),
             said_short: AtomicBool::new(false),
             state: Mutex::default(),
         });
@@ -219,6 +222,11 @@ impl Process {
         // A panic in here is told to all by `fail`, which needs the tables once more.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn explanation() -> Duration {
+    let shorter = std::env::var(SHORTER).ok().and_then(|text| text.parse().ok());
+    shorter.map_or(EXPLANATION, Duration::from_millis)
 }
 
 impl Drop for Process {

@@ -200,7 +200,8 @@ impl Process {
         instances.iter().for_each(|inner| inner.report_progress());
         let now = Instant::now();
         let due = instances.iter().filter_map(|inner| inner.nudge(now)).min();
-        let tick = due.map_or(TICK, |due| TICK.min(due.saturating_duration_since(now)));
+        let tick = TICK.min(self.explanation);
+        let tick = due.map_or(tick, |due| tick.min(due.saturating_duration_since(now)));
         if heartbeat.is_zero() {
             return Some(tick);
         }

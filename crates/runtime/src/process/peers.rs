@@ -76,7 +76,7 @@ impl Process {
 
     /// Gives up on links that nobody has explained.
     pub(super) fn give_up(&self) {
-        if self.lock().routes.give_up(Instant::now()) {
+        if self.lock().routes.give_up(Instant::now(), self.explanation) {
             self.given_up.fetch_add(1, Ordering::Release);
             self.ring_all();
         }

@@ -12,7 +12,10 @@ use titin_wire::{Address, EndpointId, LinkSettings};
 use super::addresses::meets;
 
 /// How long the manager is given to explain why a link to a peer broke.
-const EXPLANATION: Duration = Duration::from_secs(2);
+pub(super) const EXPLANATION: Duration = Duration::from_secs(2);
+
+/// Set, in milliseconds, to try what is done once that time is over.
+pub(super) const SHORTER: &str = "TITIN_EXPLANATION";
 
 /// How a peer is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,12 +157,12 @@ impl<L> Routes<L> {
         self.routes.insert(to, Route::Given(why));
     }
 
-    /// Gives up on links that nobody has explained in time; whether there were some.
-    pub(super) fn give_up(&mut self, now: Instant) -> bool {
+    /// Gives up on links that nobody has explained in this time; whether there were some.
+    pub(super) fn give_up(&mut self, now: Instant, time: Duration) -> bool {
         let mut given = false;
         for route in self.routes.values_mut() {
             if let Route::Broken(since, why) = route
-                && now.saturating_duration_since(*since) >= EXPLANATION
+                && now.saturating_duration_since(*since) >= time
             {
                 *route = Route::Given(why.clone());
                 given = true;
@@ -229,12 +232,12 @@ mod tests {
         let start = Instant::now();
         routes.unanswered(dial.tag, Lost::Closed, start);
         // The manager may still say what has become of it.
-        assert!(!routes.give_up(start + EXPLANATION / 2));
+        assert!(!routes.give_up(start + EXPLANATION / 2, EXPLANATION));
         assert_eq!(routes.unreachable("micro"), None);
         assert!(routes.dials("micro", SMALL, true).is_empty(), "a process is not dialled again");
-        assert!(routes.give_up(start + EXPLANATION));
+        assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
         assert_eq!(routes.unreachable("micro"), Some(&Lost::Closed));
-        assert!(!routes.give_up(start + 2 * EXPLANATION), "once");
+        assert!(!routes.give_up(start + 2 * EXPLANATION, EXPLANATION), "once");
         assert_eq!(links(&routes, "micro"), []);
     }
 
@@ -299,7 +302,7 @@ mod tests {
         assert!(routes.lost(|link| *link == "tcp", Lost::Closed, start));
         assert!(!routes.lost(|link| *link == "tcp", Lost::Closed, start), "nobody uses it any more");
         assert_eq!(links(&routes, "micro"), [(Way::Best, "shm")]);
-        assert!(routes.give_up(start + EXPLANATION));
+        assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
         assert_eq!(routes.unreachable("micro"), Some(&Lost::Closed));
     }
 
