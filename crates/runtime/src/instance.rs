@@ -91,6 +91,8 @@ pub(crate) struct Inner {
     pub(crate) turn: AtomicUsize,
     /// What the last of them chose from.
     choice: Mutex<Option<Arc<Choice>>>,
+    /// Whether some call has put inboxes on a list.
+    lists: AtomicBool,
     /// Whose list the inboxes were put on last.
     listed: Mutex<u64>,
     sending: AtomicU64,

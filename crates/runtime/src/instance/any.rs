@@ -110,7 +110,7 @@ impl Instance {
         let mut selection = take(listed).ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
         let mut begun = inner.listed.lock().expect("never poisoned");
         if *begun != *number {
-            selection.begin(inner)?;
+            selection.begin(inner, ports)?;
             *begun = *number;
         }
         let _using = Using::of(&selection.arrivals);
@@ -136,8 +136,11 @@ impl Drop for Using {
 }
 
 impl Selection {
-    /// Has the inboxes put themselves on a list, from the beginning on; none may be on one that another call waits for.
-    fn begin(&mut self, inner: &Inner) -> Result<()> {
+    /// Has the inboxes put themselves on a list, from the beginning on; no other call may wait for any of them.
+    fn begin(&mut self, inner: &Inner, ports: &[PortId]) -> Result<()> {
+        // What comes first, the word that there are lists or the port, is seen by a call on that port.
+        inner.lists.store(true, Ordering::Relaxed);
+        ports.iter().try_for_each(|port| inner.ports[port.0].enter().map(drop))?;
         let ends = || self.ends.iter().map(|end| inner.end_at(*end));
         if let Some(source) = ends().find(|source| source.inlet.inbox.is_waited_for()) {
             return Err(two_at_once(&source.port.name));

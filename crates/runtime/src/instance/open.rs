@@ -245,6 +245,7 @@ impl Inner {
             carriers: Mutex::default(),
             turn: AtomicUsize::new(0),
             choice: Mutex::default(),
+            lists: AtomicBool::new(false),
             listed: Mutex::default(),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),

@@ -14,7 +14,7 @@ use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
-use crate::port::{End, Inlet, InletState, Port, PortState, take};
+use crate::port::{End, Inlet, InletState, Port, PortState, take, two_at_once};
 use crate::profile::SAMPLE;
 use crate::sel::Call;
 use crate::setting::overlay_of;
@@ -119,7 +119,7 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let source = inner.source(port, slot)?;
-        let mut port = source.port.enter()?;
+        let mut port = inner.enter_for(&source)?;
         inner.before(&[source], patience)?;
         let here = inner.here(&source);
         let (slot, message) =
@@ -136,7 +136,7 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let source = inner.source(port, slot)?;
-        let mut port = source.port.enter()?;
+        let mut port = inner.enter_for(&source)?;
         let here = inner.here(&source);
         let found = inner.poll(&source, &mut port.inlets[source.place], &here)?;
         let Some((slot, message)) = found else { return Ok(None) };
@@ -216,6 +216,15 @@ impl Inner {
             Error::new(Kind::Usage, text)
         })?;
         Ok(Source { slot: Some(slot), ..source })
+    }
+
+    /// Takes the port for a call on this end, which no call on several ports may wait for.
+    fn enter_for<'a>(&self, source: &Source<'a>) -> Result<MutexGuard<'a, PortState>> {
+        let port = source.port.enter()?;
+        if self.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
+            return Err(two_at_once(&source.port.name));
+        }
+        Ok(port)
     }
 
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.

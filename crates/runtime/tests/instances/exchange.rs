@@ -492,3 +492,65 @@ fn ports_that_a_choice_waits_for_are_not_chosen_from_at_once() {
     });
     assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
 }
+
+/// The same of a call on one port beside one on several: who comes second is refused.
+#[test]
+fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
+    let stage = Stage::open(
+        &[("a", "o_i: x y; s: go"), ("b", "s: x y; o_i: go")],
+        &["a.x b.x", "a.y b.y", "b.go a.go"],
+    );
+    let sender: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        for (time, name) in [(0.0, "x"), (1.0, "y")] {
+            instance.receive(instance.port("go")?, None, Patience::Forever)?;
+            instance.send(instance.port(name)?, None, &Payload::nil(), time, None, None)?;
+        }
+        Ok(())
+    });
+    let receiver: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let [x, y, go] = ["x", "y", "go"].map(|name| instance.port(name).unwrap());
+        const NOW: Patience = Patience::For(Duration::ZERO);
+        let refused = |call: &dyn Fn() -> Result<()>| {
+            loop {
+                match call() {
+                    Err(error) if error.kind == Kind::Usage => {
+                        return assert!(error.text.contains("two calls at once"), "{}", error.text);
+                    }
+                    // The other one is still on its way.
+                    Err(error) => assert_eq!(error.kind, Kind::Timeout),
+                    Ok(()) => std::thread::yield_now(),
+                }
+            }
+        };
+        // Until it waits the other may be at its ports.
+        let insist = |call: &dyn Fn() -> Result<PortId>| {
+            loop {
+                match call() {
+                    Err(error) if error.kind == Kind::Usage => std::thread::yield_now(),
+                    outcome => return outcome,
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let any = || instance.receive_any(&[x, y], Patience::Forever).map(|(port, ..)| port);
+            let several = scope.spawn(move || insist(&any));
+            refused(&|| instance.try_receive(x, None).map(drop));
+            refused(&|| instance.receive(y, None, NOW).map(drop));
+            instance.send(go, None, &Payload::nil(), 0.0, None, None)?;
+            assert_eq!(several.join().unwrap()?, x);
+
+            let one =
+                scope.spawn(move || insist(&|| instance.receive(y, None, Patience::Forever).map(|_| y)));
+            let turn = std::cell::Cell::new(false);
+            refused(&|| {
+                let ports = if turn.replace(!turn.get()) { [x, y] } else { [y, x] };
+                instance.receive_any(&ports, NOW).map(drop)
+            });
+            instance.send(go, None, &Payload::nil(), 1.0, None, None)?;
+            one.join().unwrap().map(drop)
+        })
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+}
