@@ -52,29 +52,60 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+class Run:
+    """A pair that shares memory, under way."""
+
+    def __init__(self, folder: Path) -> None:
+        program = folder / "program.py"
+        program.write_text(PROGRAM)
+        (folder / "pair.ymmsl").write_text(MODEL.format(python=sys.executable, program=program))
+        run = folder / "run"
+        command = [TITIN, "run", "pair.ymmsl", "--run-dir", run]
+        self.manager = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while len(list(run.glob("instances/*/workdir/*.going"))) < 2:
+            assert self.manager.poll() is None, self.manager.communicate()
+            time.sleep(0.01)
+        secret = json.loads((run / "connection.json").read_text())["secret"]
+        digest = hashlib.sha256(b"titin meeting place" + bytes.fromhex(secret)).hexdigest()
+        self.place = Path(f"/dev/shm/titin-{digest[:16]}")
+        assert len([path for path in self.place.iterdir() if path.is_socket()]) == 2
+        (self.guard,) = children(self.manager.pid)
+        pids = children(self.guard)
+        self.programs = {Path(f"/proc/{pid}/cmdline").read_text().split("\0")[-2]: pid for pid in pids}
+
+    def wait(self) -> None:
+        """Until no program is left."""
+        self.manager.communicate()
+        while any(Path(f"/proc/{pid}").exists() for pid in self.programs.values()):
+            time.sleep(0.01)
+
+
 @pytest.mark.parametrize("victim", ["sender", "receiver", "manager", "guard"])
 def test_nothing_is_left_when_somebody_is_killed(tmp_path: Path, victim: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    (tmp_path / "pair.ymmsl").write_text(MODEL.format(python=sys.executable, program=program))
-    run = tmp_path / "run"
-    manager = subprocess.Popen(
-        [TITIN, "run", "pair.ymmsl", "--run-dir", run], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    while len(list(run.glob("instances/*/workdir/*.going"))) < 2:
-        assert manager.poll() is None, manager.communicate()
-        time.sleep(0.01)
-    secret = json.loads((run / "connection.json").read_text())["secret"]
-    digest = hashlib.sha256(b"titin meeting place" + bytes.fromhex(secret)).hexdigest()
-    place = Path(f"/dev/shm/titin-{digest[:16]}")
-    assert len(list(place.iterdir())) == 2
-    (guard,) = children(manager.pid)
-    programs = {Path(f"/proc/{pid}/cmdline").read_text().split("\0")[-2]: pid for pid in children(guard)}
-    os.kill({"manager": manager.pid, "guard": guard, **programs}[victim], signal.SIGKILL)
-    manager.communicate()
+    run = Run(tmp_path)
+    os.kill({"manager": run.manager.pid, "guard": run.guard, **run.programs}[victim], signal.SIGKILL)
     # Who is left ends by itself, with nobody to wait for it.
-    while place.exists() or any(Path(f"/proc/{pid}").exists() for pid in programs.values()):
+    run.wait()
+    while run.place.exists():
         time.sleep(0.01)
+
+
+def test_what_manager_and_guard_leave_goes_with_the_next_run(tmp_path: Path) -> None:
+    for name in ["killed", "going", "next"]:
+        (tmp_path / name).mkdir()
+    killed, going = Run(tmp_path / "killed"), Run(tmp_path / "going")
+    # Neither sees the other one go.
+    for number in [signal.SIGSTOP, signal.SIGKILL]:
+        for pid in [killed.manager.pid, killed.guard]:
+            os.kill(pid, number)
+    killed.wait()
+    assert killed.place.exists()
+    subsequent = Run(tmp_path / "next")
+    assert not killed.place.exists()
+    assert going.place.exists(), "a living run keeps its own"
+    for run in [subsequent, going]:
+        run.manager.send_signal(signal.SIGTERM)
+        run.wait()
 
 
 FULL = """

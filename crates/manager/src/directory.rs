@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use titin_wire::connection::{Connection, meeting_place};
 
+use crate::claim;
 use crate::plan::Hosting;
 
 /// The run directory of one run.
@@ -174,14 +175,17 @@ impl RunDirectory {
         let path = self.connection();
         let place = path.with_extension("json.new");
         let mut file = at(&place, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place))?;
-        let draft = ConnectionFile { file: place, meeting_place: None };
+        let draft = ConnectionFile { file: place, meeting_place: None, _claim: None };
         at(&draft.file, file.write_all(connection.to_json().as_bytes()))?;
         at(&path, fs::rename(&draft.file, &path))?;
         let meeting_place = meeting_place(&connection.secret);
+        // Of runs whose manager and guard were both killed.
+        meeting_place.parent().into_iter().for_each(|place| claim::sweep(place, "titin-"));
         // Where it cannot be made, programs take the network. Whoever knows the secret may come, as whatever user.
         let _ = fs::DirBuilder::new().mode(0o700).create(&meeting_place);
+        let claim = claim::claim(&meeting_place).ok();
         let _ = fs::set_permissions(&meeting_place, fs::Permissions::from_mode(0o1733));
-        Ok(ConnectionFile { file: path, meeting_place: Some(meeting_place) })
+        Ok(ConnectionFile { file: path, meeting_place: Some(meeting_place), _claim: claim })
     }
 
     /// Writes a program's script.
@@ -217,6 +221,8 @@ impl RunDirectory {
 pub struct ConnectionFile {
     file: PathBuf,
     meeting_place: Option<PathBuf>,
+    /// Locked as long as it is open.
+    _claim: Option<File>,
 }
 
 impl ConnectionFile {

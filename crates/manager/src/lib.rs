@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+pub mod claim;
 pub mod compile;
 mod cores;
 pub mod directory;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use titin_manager::claim;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
@@ -211,14 +212,14 @@ const SCRATCH: &str = "titin-bench-";
 pub(crate) struct Scratch {
     path: PathBuf,
     /// Locked as long as it is open.
-    _lock: File,
+    _claim: File,
 }
 
 impl Scratch {
     pub(crate) fn new() -> Result<Scratch, String> {
         use std::os::unix::fs::DirBuilderExt as _;
         let place = std::env::temp_dir();
-        sweep(&place);
+        claim::sweep(&place, SCRATCH);
         let wrong = |error: io::Error| {
             let place = place.display();
             format!("cannot make a folder in {place}: {error}; set TMPDIR to a place that you may write to")
@@ -227,31 +228,10 @@ impl Scratch {
         loop {
             let path = place.join(format!("{SCRATCH}{}-{tried}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return lock(&path).map(|_lock| Scratch { path, _lock }).map_err(wrong),
+                Ok(()) => return claim::claim(&path).map(|_claim| Scratch { path, _claim }).map_err(wrong),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
                 Err(error) => return Err(wrong(error)),
             }
-        }
-    }
-}
-
-/// Marks a folder as in use.
-fn lock(folder: &Path) -> io::Result<File> {
-    // Nobody sees the file before it is locked.
-    let (made, name) = (folder.join("locking"), folder.join("lock"));
-    let file = File::create(&made)?;
-    file.lock()?;
-    fs::rename(made, name)?;
-    Ok(file)
-}
-
-/// Removes the folders of commands that were killed: nobody has them locked. What is not ours cannot be opened.
-fn sweep(place: &Path) {
-    let entries = fs::read_dir(place).into_iter().flatten().flatten();
-    for path in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
-        let path = path.path();
-        if File::open(path.join("lock")).is_ok_and(|file| file.try_lock().is_ok()) {
-            let _ = fs::remove_dir_all(&path);
         }
     }
 }

@@ -20,6 +20,8 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_wire::connection::{Connection, meeting_place};
 
+use crate::claim;
+
 use super::{Launch, Order, Report};
 use crate::event::Signal;
 use crate::tree::{self, Look};
@@ -62,6 +64,7 @@ pub fn serve(connection: &Path) -> io::Result<()> {
     // Read now: the manager may remove the file before it is killed.
     let text = fs::read_to_string(connection).unwrap_or_default();
     let meeting_place = Connection::from_json(&text).ok().map(|known| meeting_place(&known.secret));
+    let _claim = meeting_place.as_deref().map(claim::join);
     guard.run();
     let _ = fs::remove_file(connection);
     meeting_place.map(fs::remove_dir_all);
