@@ -18,6 +18,7 @@ mod bells;
 mod memory;
 mod pool;
 mod receive;
+mod returns;
 mod ring;
 mod send;
 
@@ -36,8 +37,9 @@ pub(crate) use receive::View;
 
 use bells::PeerBells;
 use memory::{Region, Writers};
-use pool::{Returns, SLOTS};
+use pool::SLOTS;
 use receive::Inbound;
+use returns::Returns;
 use send::Outbound;
 
 use crate::descriptors::Held;

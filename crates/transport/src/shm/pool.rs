@@ -9,16 +9,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::memory::{Piece, Region, Writers};
+use super::returns::Returns;
 use crate::descriptors::Held;
 use crate::host;
-#[cfg(test)]
-use crate::sync::AtomicU32 as Count;
 
 /// Slots that a process may ever have; so many counts of returns are there for each peer.
 pub(crate) const SLOTS: usize = 1 << 14;
@@ -87,29 +84,6 @@ pub(crate) struct Slot {
 struct Given {
     returns: Arc<Returns>,
     times: u32,
-}
-
-/// What one peer has returned: a count for each slot.
-#[derive(Debug)]
-pub(crate) struct Returns {
-    counts: Counts,
-    /// The link to the peer has ended. It may still view what it was given.
-    gone: AtomicBool,
-    /// The peer's process, which tells when it has ended; nothing is certain where the system does not tell.
-    process: Option<Held>,
-    /// It has ended, and holds nothing.
-    dead: AtomicBool,
-}
-
-/// Where the counts stand.
-#[derive(Debug)]
-enum Counts {
-    Shared {
-        region: Arc<Region>,
-        start: usize,
-    },
-    #[cfg(test)]
-    Here(Vec<Count>),
 }
 
 /// A slot that has a message of ours, and its bytes. It goes back to the pool with this.
@@ -226,68 +200,6 @@ impl Slot {
     }
 }
 
-impl Returns {
-    /// Counts that another process keeps in this region.
-    pub(crate) fn shared(region: Arc<Region>, start: usize, process: Option<Held>) -> Arc<Self> {
-        Arc::new(Returns::of(Counts::Shared { region, start }, process))
-    }
-
-    fn of(counts: Counts, process: Option<Held>) -> Self {
-        Returns { counts, gone: AtomicBool::new(false), process, dead: AtomicBool::new(false) }
-    }
-
-    /// Says that the link to the peer has ended.
-    pub(crate) fn leave(&self) {
-        self.gone.store(true, Ordering::Release);
-    }
-
-    /// Counts a return, for the peer.
-    pub(crate) fn add(&self, slot: usize) {
-        if !crate::descriptors::forked() {
-            self.counts.add(slot);
-        }
-    }
-
-    /// Whether the peer has returned a slot so many times, or is no more.
-    fn has(&self, slot: usize, times: u32) -> bool {
-        self.counts.load(slot) == times || self.is_dead()
-    }
-
-    /// Whether the peer's process has ended.
-    fn is_dead(&self) -> bool {
-        if self.dead.load(Ordering::Relaxed) || !self.gone.load(Ordering::Acquire) {
-            return self.dead.load(Ordering::Relaxed);
-        }
-        let Some(process) = &self.process else { return false };
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0);
-        self.dead.store(ended, Ordering::Relaxed);
-        ended
-    }
-}
-
-impl Counts {
-    fn add(&self, slot: usize) {
-        match self {
-            Counts::Shared { region, start } => {
-                region.at::<AtomicU32>(start + slot * size_of::<u32>()).fetch_add(1, Ordering::Release)
-            }
-            #[cfg(test)]
-            Counts::Here(words) => words[slot].fetch_add(1, Ordering::Release),
-        };
-    }
-
-    fn load(&self, slot: usize) -> u32 {
-        match self {
-            Counts::Shared { region, start } => {
-                region.at::<AtomicU32>(start + slot * size_of::<u32>()).load(Ordering::Acquire)
-            }
-            #[cfg(test)]
-            Counts::Here(words) => words[slot].load(Ordering::Acquire),
-        }
-    }
-}
-
 impl Placed {
     /// Counts the slot as given to a peer once more.
     pub(crate) fn give(&self, returns: &Arc<Returns>) {
@@ -356,8 +268,7 @@ mod tests {
     use super::*;
 
     fn peer() -> Arc<Returns> {
-        let counts = Counts::Here((0..SLOTS).map(|_| Count::new(0)).collect());
-        Arc::new(Returns::of(counts, None))
+        Returns::here(SLOTS, None)
     }
 
     #[test]
@@ -389,8 +300,7 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
-        let counts = Counts::Here((0..SLOTS).map(|_| Count::new(0)).collect());
-        let (pool, peer) = (Pool::new(1 << 30), Arc::new(Returns::of(counts, Some(process.into()))));
+        let (pool, peer) = (Pool::new(1 << 30), Returns::here(SLOTS, Some(process.into())));
         let slot = pool.take(1 << 20).unwrap();
         let number = slot.number();
         slot.give(&peer);
@@ -443,42 +353,5 @@ mod tests {
             assert!(size >= length && size < length + (length / 2).max(PAGE), "{length}: {size}");
         }
         assert_eq!(rounded(64 << 20), Some(64 << 20));
-    }
-}
-
-#[cfg(all(test, loom))]
-mod loom_tests {
-    use super::*;
-    use loom::sync::atomic::AtomicU64;
-    use loom::thread;
-
-    /// Two receivers of one slot read it and return it; its owner writes to it again once it is free. Neither sees what
-    /// is written then.
-    #[test]
-    fn loom_a_slot_is_not_written_while_it_is_read() {
-        crate::sync::check(|| {
-            let memory = Arc::new(AtomicU64::new(1));
-            let peers: Vec<_> = (0..2)
-                .map(|_| {
-                    let counts = Counts::Here(vec![Count::new(0)]);
-                    Arc::new(Returns::of(counts, None))
-                })
-                .collect();
-            let readers: Vec<_> = peers
-                .iter()
-                .map(|returns| {
-                    let (memory, returns) = (memory.clone(), returns.clone());
-                    thread::spawn(move || {
-                        assert_eq!(memory.load(Ordering::Relaxed), 1, "it was written over");
-                        returns.counts.add(0);
-                    })
-                })
-                .collect();
-            if peers.iter().all(|returns| returns.has(0, 1)) {
-                memory.store(2, Ordering::Relaxed);
-            }
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
-            assert!(peers.iter().all(|returns| returns.has(0, 1)), "a return was lost");
-        });
     }
 }

@@ -12,7 +12,8 @@ use titin_wire::{ConduitId, Malformed};
 
 use super::INLINE;
 use super::memory::{Piece, Region, Writers};
-use super::pool::{Returns, SLOTS};
+use super::pool::SLOTS;
+use super::returns::Returns;
 use super::ring::{self, Consumer, Entry, LINE, Shown};
 use crate::tcp::Received;
 use crate::{Buffer, Filling, Lost, Message};
