@@ -101,6 +101,23 @@ fn views_outlive_the_sender_its_pool_and_the_link() {
     assert!((0..).zip(&messages).all(|(step, message)| message.body[..] == pattern(step, length(step))[..]));
 }
 
+#[test]
+fn sizes_that_come_later_find_room_where_others_were() {
+    let pair = Pair::shm_with_ceiling(4 << 20);
+    let (outlet, inlet) = pair.limited(1, no_limits());
+    let mut sequence = 0;
+    for length in [5_000, 100_000, 1 << 20, 4 << 20, 5_000, 300_000, 3 << 20] {
+        let mut held = Vec::new();
+        for _ in 0..((2 << 20) / length).max(1) {
+            outlet.send(&pattern(sequence, length));
+            held.push((sequence, inlet.receive()));
+            sequence += 1;
+        }
+        assert!(held.iter().all(|(sequence, message)| message.body[..] == pattern(*sequence, length)[..]));
+        assert!(!pair.left.exchange.ran_out(), "at {length} bytes");
+    }
+}
+
 /// Three processes: one that sends to two others, by two conduits each.
 struct Fan {
     outlets: Vec<(Arc<dyn Carrier>, Outlet)>,

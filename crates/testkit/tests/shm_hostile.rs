@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-use titin_testkit::{Host, header};
+use titin_testkit::{Host, Side, header};
+use titin_transport::InboxOptions;
 use titin_wire::frame::{Ack, Frame, Head, Header};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Content, Meta};
@@ -214,6 +215,59 @@ fn segments_that_are_not_what_they_are_said_to_be() {
     for (frame, files, expected) in cases {
         assert_verdict(expected, |hand| hand.send(&frame, &files));
     }
+}
+
+/// A segment of 4096 such bytes.
+fn filled(byte: u8) -> OwnedFd {
+    let file = std::fs::File::from(sealed(4096));
+    file.write_all_at(&[byte; 4096], 0).unwrap();
+    file.into()
+}
+
+#[test]
+fn a_slot_is_looked_for_in_no_segment_that_had_its_place_before() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let mut hand = Hand::enter(&host.listen_shm(), &secret);
+    hand.share();
+    let segment = |serial: u64| Frame::Segment { first: serial << 32, size: 4096, count: 1 };
+    hand.send(&segment(0), &[filled(1)]);
+    hand.put(&placed(1 << 32, 10));
+    hand.send(&segment(1), &[filled(2)]);
+    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    assert_eq!(inlet.receive().body[..], [2; 10]);
+}
+
+#[test]
+fn segments_are_let_go_when_they_are_withdrawn() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let mut hand = Hand::enter(&host.listen_shm(), &secret);
+    hand.share();
+    let files = [filled(1), filled(2)];
+    let is_mapped = |file: &OwnedFd| {
+        let inode = rustix::fs::fstat(file).unwrap().st_ino.to_string();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().any(|line| line.split_whitespace().nth(4) == Some(&inode))
+    };
+    let copy = |index: usize| [files[index].try_clone().unwrap()];
+    hand.send(&Frame::Segment { first: 0, size: 4096, count: 1 }, &copy(0));
+    // What nobody has, or another one, harms nobody.
+    hand.send(&Frame::Withdrawn { first: 1 << 32 }, &[]);
+    hand.send(&Frame::Withdrawn { first: u64::MAX }, &[]);
+    hand.put(&placed(0, 10));
+    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    let message = inlet.receive();
+    hand.send(&Frame::Withdrawn { first: 0 }, &[]);
+    hand.send(&Frame::Segment { first: 5, size: 4096, count: 1 }, &copy(1));
+    let next = Frame::Placed { head: head(1), meta: meta().len() as u32, slot: 5, total: 10 };
+    hand.ring.write_all_at(&entry(&next), (ENTRIES + 2 * LINE) as u64).unwrap();
+    hand.send(&Frame::Look, &[]);
+    assert_eq!(inlet.receive().body[..], [2; 10]);
+    assert!(is_mapped(&files[1]));
+    assert!(is_mapped(&files[0]) && message.body[..] == [1; 10], "a view keeps its own");
+    drop(message);
+    assert!(!is_mapped(&files[0]));
 }
 
 #[test]

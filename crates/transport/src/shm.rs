@@ -191,6 +191,7 @@ impl Channel {
         match received {
             Received::Message(message) => inbound.elsewhere(message),
             Received::Segment { first, size, count } => inbound.map(first, size, count, file)?,
+            Received::Withdrawn(first) => inbound.unmap(first),
             _ => {}
         }
         self.take_in(&mut inbound);

@@ -24,17 +24,19 @@
 //!
 //! Between processes that share memory (see `titin_transport::shm`) there are more, and flag 2 is used only there:
 //!
-//! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)       | share (11)    | shared (12) |
-//! | ------ | ---------------- | --------------- | -------- | ------------------ | ------------- | ----------- |
-//! | 8      | as data          | conduit         | 0        | 0                  | 0             | 0           |
-//! | 24     | sequence number  | sequence number | 0        | number of 1st slot | bytes of ring | 0           |
-//! | 32     | slot             | 0               | 0        | bytes of a slot    | slots at most | 0           |
-//! | 40     | bytes of payload | 0               | 0        | slots              | 0             | 0           |
+//! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)       | share (11)    | shared (12) | withdrawn (16)     |
+//! | ------ | ---------------- | --------------- | -------- | ------------------ | ------------- | ----------- | ------------------ |
+//! | 8      | as data          | conduit         | 0        | 0                  | 0             | 0           | 0                  |
+//! | 24     | sequence number  | sequence number | 0        | number of 1st slot | bytes of ring | 0           | number of 1st slot |
+//! | 32     | number of slot   | 0               | 0        | bytes of a slot    | slots at most | 0           | 0                  |
+//! | 40     | bytes of payload | 0               | 0        | slots              | 0             | 0           | 0                  |
 //!
 //! **Placed** is a message whose payload lies in a slot of a segment. **Elsewhere** stands in a ring for a message that
 //! comes by the socket, since there is no slot for it. **Look** asks the other end to take in what its ring holds, and
 //! to put into ours what it could not before. **Segment** hands a segment of slots over (one descriptor), **share** the
-//! sender's ring and bells (two descriptors), which the other end answers by **shared**.
+//! sender's ring and bells (two descriptors), which the other end answers by **shared**. **Withdrawn** is a segment that
+//! holds nothing any more, so that its memory can be used otherwise. The lower 32 bits of a slot's number say which count
+//! of returns is its own, and serve again when its segment was withdrawn; the upper ones are the serial number of the segment.
 //!
 //! A link of several streams (see `titin_transport::Link`) has further ones:
 //!
@@ -203,6 +205,11 @@ pub enum Frame {
         size: u64,
         /// How many.
         count: u64,
+    },
+    /// A segment is used no more; nothing lies in it.
+    Withdrawn {
+        /// Number of its first slot.
+        first: u64,
     },
     /// A ring and the bells of its sender, whose descriptors come with this.
     Share {
@@ -403,6 +410,7 @@ impl Header {
                 offset: self.total,
                 total: self.stamp,
             }),
+            16 => Ok(Frame::Withdrawn { first: self.sequence }),
             kind => wrong(format!("unknown kind {kind}")),
         }
     }
@@ -449,6 +457,7 @@ impl From<&Frame> for Header {
             Frame::Segment { first, size, count } => {
                 Header { kind: 10, sequence: first, body: size, total: count, ..empty }
             }
+            Frame::Withdrawn { first } => Header { kind: 16, sequence: first, ..empty },
             Frame::Share { ring, slots } => Header { kind: 11, sequence: ring, body: slots, ..empty },
             Frame::Shared => Header { kind: 12, ..empty },
             Frame::Streams { key, count, pacing, send_buffer, receive_buffer } => Header {
@@ -521,6 +530,7 @@ mod tests {
             Frame::Elsewhere { conduit, sequence: 8 },
             Frame::Look,
             Frame::Segment { first: 1, size: 2, count: 3 },
+            Frame::Withdrawn { first: 1 << 32 },
             Frame::Share { ring: 4, slots: 5 },
             Frame::Shared,
             Frame::Streams { key: 1, count: 2, pacing: 3, send_buffer: 4, receive_buffer: 5 },

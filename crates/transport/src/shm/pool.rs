@@ -5,19 +5,27 @@
 //! instances there); each time counts as given. A peer counts what it has done with in words that only it changes
 //! ([`Returns`]): the slot is free once every peer whose process has not ended has returned it as often as it was
 //! given. So nobody waits for anybody, and whoever dies gives back all that it had.
+//!
+//! Where there is no room for another slot, segments of other sizes whose slots are all free are **withdrawn**: their memory
+//! goes back to the system, and the places of their slots serve others. A slot's number says which segment it is of, so
+//! that a peer that was told of a slot before it was handed the new segment does not look for it in the old one.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::{Deref, DerefMut};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::ops::{Deref, DerefMut, Range};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+
+use titin_wire::frame::Frame;
 
 use super::memory::{Piece, Region, Writers};
 use super::returns::Returns;
 use crate::descriptors::Held;
 use crate::host;
+use crate::tcp::Link;
 
-/// Slots that a process may ever have; so many counts of returns are there for each peer.
+/// Slots that a process may have at once; so many counts of returns are there for each peer.
 pub(crate) const SLOTS: usize = 1 << 14;
 
 /// Payloads are rounded up to pages.
@@ -33,10 +41,19 @@ const LARGEST: usize = 64 << 20;
 /// Slots that are looked at for one that has come back, before another is made.
 const LOOKS: usize = 8;
 
+/// A slot may be this many times larger than it has to be, before segments are withdrawn for one that fits.
+const ROOMY: usize = 4;
+
+/// A search for segments to be withdrawn that was in vain is made again once a slot was missing as often as it has looked
+/// at so many.
+const SEARCHED: usize = 256;
+
 /// All slots of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
+    /// Somebody has made a segment, or could not.
+    grown: Condvar,
     ceiling: OnceLock<usize>,
     /// There was no slot for somebody.
     short: AtomicBool,
@@ -46,8 +63,15 @@ pub(crate) struct Pool {
 struct State {
     sizes: BTreeMap<usize, Size>,
     segments: Vec<Arc<Segment>>,
-    slots: usize,
+    /// All places from here on were never used.
+    places: usize,
+    /// Places that withdrawn segments had, and how often they were given.
+    spare: BTreeMap<usize, Vec<Given>>,
+    /// How many segments were ever made.
+    serial: u32,
     bytes: usize,
+    /// How often a slot may be missing before segments to be withdrawn are looked for again.
+    rest: usize,
 }
 
 /// The slots of one size that no message of ours has.
@@ -57,6 +81,18 @@ struct Size {
     /// Those that peers may still hold; the last ones given are at the end.
     out: VecDeque<Slot>,
     bytes: usize,
+    /// Whether somebody is making a segment.
+    growing: bool,
+}
+
+/// A segment that is to be made.
+#[derive(Debug)]
+struct Plan {
+    serial: u32,
+    /// Place of its first slot, and what each of its places was given before.
+    first: usize,
+    given: Vec<Vec<Given>>,
+    size: usize,
 }
 
 /// Memory of several slots.
@@ -64,17 +100,22 @@ struct Size {
 pub(crate) struct Segment {
     region: Arc<Region>,
     file: Held,
-    /// Number of its first slot.
+    /// Tells it from those that had these places before.
+    pub(crate) serial: u32,
+    /// Place of its first slot.
     pub(crate) first: usize,
     /// Bytes of a slot.
     pub(crate) size: usize,
     pub(crate) count: usize,
+    /// By these links it was handed over.
+    holders: Mutex<Vec<Weak<Link>>>,
 }
 
 /// Room for one payload.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    number: usize,
+struct Slot {
+    /// Which count of returns is its own.
+    place: usize,
     segment: Arc<Segment>,
     given: Vec<Given>,
 }
@@ -90,7 +131,7 @@ struct Given {
 #[derive(Debug)]
 pub(crate) struct Placed {
     slot: Mutex<Option<Slot>>,
-    number: usize,
+    place: usize,
     segment: Arc<Segment>,
     piece: Piece,
     pool: Weak<Pool>,
@@ -114,20 +155,53 @@ impl Pool {
 
     /// A slot for so many bytes; `None` if there is none, and the ceiling or the system allows no more.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<Placed> {
-        let size = rounded(length)?;
-        let mut state = self.lock();
-        let known = state.sizes.entry(size).or_default().take();
-        let found = known.or_else(|| state.grow(size, self.ceiling())).or_else(|| state.take_larger(size));
-        let Some(slot) = found else {
+        let Some(slot) = self.find(rounded(length)?) else {
             // Who is not to share anything has nothing to run out of.
             self.short.store(self.ceiling() > 0, Ordering::Relaxed);
             return None;
         };
-        drop(state);
-        let start = (slot.number - slot.segment.first) * slot.segment.size;
+        let start = (slot.place - slot.segment.first) * slot.segment.size;
         let piece = Piece::new(&slot.segment.region, start..start + length);
-        let (number, segment) = (slot.number, slot.segment.clone());
-        Some(Placed { slot: Mutex::new(Some(slot)), number, segment, piece, pool: Arc::downgrade(self) })
+        let (place, segment) = (slot.place, slot.segment.clone());
+        Some(Placed { slot: Mutex::new(Some(slot)), place, segment, piece, pool: Arc::downgrade(self) })
+    }
+
+    /// A slot of this size, or a larger one where there can be none.
+    fn find(&self, size: usize) -> Option<Slot> {
+        let ceiling = self.ceiling();
+        let mut state = self.lock();
+        loop {
+            let sizes = state.sizes.entry(size).or_default();
+            if let Some(slot) = sizes.take() {
+                return Some(slot);
+            }
+            if !sizes.growing {
+                break;
+            }
+            state = self.grown.wait(state).expect(POISONED);
+        }
+        let mut withdrawn = Vec::new();
+        let plan = match state.plan(size, ceiling) {
+            Some(plan) => plan,
+            None => {
+                if let Some(slot) = state.take_larger(size, ROOMY) {
+                    return Some(slot);
+                }
+                withdrawn = state.withdraw(size, ceiling);
+                match state.plan(size, ceiling) {
+                    Some(plan) => plan,
+                    None => return state.take_larger(size, usize::MAX),
+                }
+            }
+        };
+        // The system takes its time for the pages; whoever needs slots of another size is not to wait for them.
+        drop(state);
+        withdrawn.drain(..).for_each(|segment| segment.tell_withdrawn());
+        let made = Segment::make(&plan);
+        let mut state = self.lock();
+        let slot = state.settle(plan, made);
+        self.grown.notify_all();
+        slot.or_else(|| state.take_larger(size, usize::MAX))
     }
 
     fn give_back(&self, slot: Slot) {
@@ -141,36 +215,117 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while the pool is locked")
+        self.state.lock().expect(POISONED)
     }
 }
 
 impl State {
-    /// A slot of more bytes than are needed, where no other can be had.
-    fn take_larger(&mut self, size: usize) -> Option<Slot> {
-        self.sizes.range_mut(size + 1..).find_map(|(_, slots)| slots.take())
+    /// A slot of more bytes than are needed, up to so many times.
+    fn take_larger(&mut self, size: usize, times: usize) -> Option<Slot> {
+        let larger = size + 1..=size.saturating_mul(times);
+        self.sizes.range_mut(larger).find_map(|(_, slots)| slots.take())
     }
 
-    /// Makes another segment of slots of this size, and takes its first.
-    fn grow(&mut self, size: usize, ceiling: usize) -> Option<Slot> {
+    /// Sets room aside for another segment of slots of this size; `None` if there is not that much.
+    fn plan(&mut self, size: usize, ceiling: usize) -> Option<Plan> {
         let room = ceiling.saturating_sub(self.bytes);
-        let sizes = self.sizes.get_mut(&size).expect("asked for before");
+        let bytes = self.sizes.get(&size).map_or(0, |sizes| sizes.bytes);
         // As many bytes as there are of this size: the number of segments stays small, whatever a program keeps.
-        let wanted = sizes.bytes.clamp(size.saturating_mul(FIRST_SLOTS).min(FIRST_BYTES), LARGEST);
-        let count = (wanted.min(room) / size).max(1).min(SLOTS - self.slots);
-        if count == 0 || size.saturating_mul(count) > room {
+        let wanted = bytes.clamp(size.saturating_mul(FIRST_SLOTS).min(FIRST_BYTES), LARGEST);
+        let places = self.free_places((wanted.min(room) / size).max(1));
+        if places.is_empty() || size.saturating_mul(places.len()) > room {
             return None;
         }
-        let (region, file) = Region::create("titin-segment", size * count, Writers::Maker).ok()?;
-        let region = Arc::new(region);
-        let segment = Arc::new(Segment { region, file: file.into(), first: self.slots, size, count });
-        sizes.bytes += size * count;
-        self.slots += count;
-        self.bytes += size * count;
-        let slots = (segment.first..segment.first + count).rev();
-        sizes.free.extend(slots.map(|number| Slot { number, segment: segment.clone(), given: Vec::new() }));
+        self.places = self.places.max(places.end);
+        self.serial = self.serial.wrapping_add(1);
+        let first = places.start;
+        let given = places.map(|place| self.spare.remove(&place).unwrap_or_default()).collect();
+        let plan = Plan { serial: self.serial, first, given, size };
+        self.bytes += plan.bytes();
+        let sizes = self.sizes.entry(size).or_default();
+        sizes.bytes += plan.bytes();
+        sizes.growing = true;
+        Some(plan)
+    }
+
+    /// Up to so many places in a row that no segment has.
+    fn free_places(&self, count: usize) -> Range<usize> {
+        if self.places < SLOTS {
+            return self.places..self.places + count.min(SLOTS - self.places);
+        }
+        let (mut longest, mut run) = (0..0, 0..0);
+        for place in self.spare.keys().copied() {
+            run = if run.end == place { run.start..place + 1 } else { place..place + 1 };
+            if run.len() > longest.len() {
+                longest = run.clone();
+            }
+            if longest.len() == count {
+                break;
+            }
+        }
+        longest
+    }
+
+    /// Adds a segment that was planned, and takes its first slot. If it could not be made its room is free again.
+    fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Option<Slot> {
+        let sizes = self.sizes.get_mut(&plan.size).expect("planned for");
+        sizes.growing = false;
+        let bytes = plan.bytes();
+        let places = (plan.first..plan.first + plan.given.len()).zip(plan.given);
+        let Ok(segment) = made.map(Arc::new) else {
+            sizes.bytes -= bytes;
+            self.bytes -= bytes;
+            self.spare.extend(places);
+            return None;
+        };
+        sizes.free.extend(places.map(|(place, given)| Slot { place, segment: segment.clone(), given }).rev());
         self.segments.push(segment);
         sizes.free.pop()
+    }
+
+    /// Takes segments out all of whose slots are free, the smallest first, until there is room for a slot of this size; none
+    /// if there are not enough.
+    fn withdraw(&mut self, size: usize, ceiling: usize) -> Vec<Arc<Segment>> {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return Vec::new();
+        }
+        let mut free = HashMap::new();
+        let mut looked = 0;
+        for sizes in self.sizes.values() {
+            for slot in sizes.free.iter().chain(sizes.out.iter().filter(|slot| slot.is_free())) {
+                *free.entry(slot.segment.serial).or_insert(0) += 1;
+            }
+            looked += sizes.free.len() + sizes.out.len();
+        }
+        let whole = |segment: &&Arc<Segment>| free.get(&segment.serial) == Some(&segment.count);
+        let mut whole: Vec<_> = self.segments.iter().filter(whole).cloned().collect();
+        whole.sort_by_key(|segment| segment.bytes());
+        let mut room = ceiling.saturating_sub(self.bytes);
+        let mut places = SLOTS - self.places + self.spare.len();
+        let mut chosen = HashMap::new();
+        for segment in whole {
+            if room >= size && places > 0 {
+                break;
+            }
+            room += segment.bytes();
+            places += segment.count;
+            chosen.insert(segment.serial, segment);
+        }
+        if room < size || places == 0 {
+            self.rest = looked / SEARCHED;
+            return Vec::new();
+        }
+        for segment in chosen.values() {
+            self.bytes -= segment.bytes();
+            self.sizes.get_mut(&segment.size).expect("it has slots there").bytes -= segment.bytes();
+        }
+        for sizes in self.sizes.values_mut() {
+            let gone = sizes.take_all(|slot| chosen.contains_key(&slot.segment.serial));
+            self.spare.extend(gone.map(|slot| (slot.place, slot.given)));
+        }
+        self.segments.retain(|segment| !chosen.contains_key(&segment.serial));
+        chosen.into_values().collect()
     }
 }
 
@@ -192,11 +347,25 @@ impl Size {
         }
         None
     }
+
+    /// Takes out all slots that are such.
+    fn take_all(&mut self, such: impl Fn(&Slot) -> bool) -> impl Iterator<Item = Slot> {
+        let free: Vec<Slot> = self.free.extract_if(.., |slot| such(slot)).collect();
+        let (out, kept): (Vec<Slot>, Vec<Slot>) = std::mem::take(&mut self.out).into_iter().partition(such);
+        self.out = kept.into();
+        free.into_iter().chain(out)
+    }
 }
 
 impl Slot {
     fn is_free(&self) -> bool {
-        self.given.iter().all(|given| given.returns.has(self.number, given.times))
+        self.given.iter().all(|given| given.returns.has(self.place, given.times))
+    }
+}
+
+impl Plan {
+    fn bytes(&self) -> usize {
+        self.size * self.given.len()
     }
 }
 
@@ -212,8 +381,9 @@ impl Placed {
         }
     }
 
-    pub(crate) fn number(&self) -> usize {
-        self.number
+    /// Tells its slot from all others that there ever are.
+    pub(crate) fn number(&self) -> u64 {
+        number(self.segment.serial, self.place)
     }
 
     pub(crate) fn segment(&self) -> &Arc<Segment> {
@@ -227,6 +397,35 @@ impl Placed {
 }
 
 impl Segment {
+    fn make(plan: &Plan) -> io::Result<Self> {
+        let (region, file) = Region::create("titin-segment", plan.bytes(), Writers::Maker)?;
+        let Plan { serial, first, size, .. } = *plan;
+        let (region, file, count) = (Arc::new(region), file.into(), plan.given.len());
+        Ok(Segment { region, file, serial, first, size, count, holders: Mutex::default() })
+    }
+
+    fn bytes(&self) -> usize {
+        self.size * self.count
+    }
+
+    /// Number of its first slot.
+    pub(crate) fn number(&self) -> u64 {
+        number(self.serial, self.first)
+    }
+
+    /// Notes that it is handed over by this link.
+    pub(crate) fn note_holder(&self, link: &Weak<Link>) {
+        self.holders.lock().expect(POISONED).push(link.clone());
+    }
+
+    /// Tells those who have it that it is no more.
+    fn tell_withdrawn(&self) {
+        let holders = std::mem::take(&mut *self.holders.lock().expect(POISONED));
+        for link in holders.iter().filter_map(Weak::upgrade) {
+            link.tell_frame(&Frame::Withdrawn { first: self.number() }, None);
+        }
+    }
+
     /// What peers map.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.file
@@ -256,12 +455,24 @@ impl Drop for Placed {
     }
 }
 
+/// The number of a slot: its place, and above that which segment it is of.
+fn number(serial: u32, place: usize) -> u64 {
+    u64::from(serial) << 32 | place as u64
+}
+
+/// The segment's serial number, and the place, of a slot of this number.
+pub(crate) fn split(number: u64) -> (u32, usize) {
+    ((number >> 32) as u32, number as u32 as usize)
+}
+
 /// The size of a slot for so many bytes: one of four between a power of two and the next, so that payloads that grow
 /// slowly find their slots again.
 fn rounded(length: usize) -> Option<usize> {
     let step = (length / 4).next_power_of_two().max(PAGE);
     length.max(1).checked_next_multiple_of(step)
 }
+
+const POISONED: &str = "nothing panics while the pool is locked";
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -282,10 +493,10 @@ mod tests {
         drop(slot);
         let next = || pool.take(100_000).unwrap().number();
         assert_ne!(next(), number);
-        peers[0].add(number);
-        peers[1].add(number);
+        peers[0].add(split(number).1);
+        peers[1].add(split(number).1);
         assert_ne!(next(), number);
-        peers[1].add(number);
+        peers[1].add(split(number).1);
         assert_eq!(next(), number);
         // And again: counts go on.
         let slot = pool.take(100_000).unwrap();
@@ -336,14 +547,80 @@ mod tests {
     fn what_is_smaller_finds_room_in_larger_slots() {
         let pool = Pool::new(10 << 20);
         let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
-        assert!(pool.take(5000).is_none());
+        assert!(pool.take(300_000).is_none());
         drop(large);
-        let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
+        let mut small: Vec<_> = std::iter::from_fn(|| pool.take(300_000)).collect();
         assert_eq!(small.len(), 10);
         small.iter_mut().zip(0..).for_each(|(slot, number)| slot.fill(number));
-        assert!(small.iter().zip(0..).all(|(slot, number)| slot[..] == [number; 5000]));
+        assert!(small.iter().zip(0..).all(|(slot, number)| slot[..] == [number; 300_000]));
         drop(small);
         assert!(pool.take(1 << 20).is_some(), "they are what they were");
+    }
+
+    #[test]
+    fn sizes_find_room_where_others_were() {
+        let pool = Pool::new(10 << 20);
+        let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
+        assert_eq!(small.len(), (10 << 20) / 8192);
+        let held = small.remove(500);
+        drop(small);
+        let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
+        assert!((1..10).contains(&large.len()), "{} beside one that is held", large.len());
+        drop((held, large));
+        let whole = (0..SLOTS / SEARCHED).find_map(|_| pool.take(8 << 20));
+        assert!(whole.is_some(), "all was free");
+        assert_eq!(pool.lock().bytes, 8 << 20);
+        assert!(pool.take(4 << 20).is_none());
+        drop(whole);
+        let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
+        assert_eq!(small.len(), (10 << 20) / 8192);
+        small.iter_mut().zip((0..=255).cycle()).for_each(|(slot, number)| slot.fill(number));
+        assert!(small.iter().zip((0..=255).cycle()).all(|(slot, number)| slot[..] == [number; 5000]));
+    }
+
+    #[test]
+    fn places_serve_again_and_their_counts_go_on() {
+        let (pool, peer) = (Pool::new(1 << 30), peer());
+        let small: Vec<_> = std::iter::from_fn(|| pool.take(4096)).collect();
+        assert_eq!(small.len(), SLOTS);
+        small.iter().for_each(|slot| slot.give(&peer));
+        drop(small);
+        assert!(pool.take(20_000).is_none(), "the peer has them all");
+        (0..SLOTS).for_each(|place| peer.add(place));
+        let missing = (0..SLOTS).take_while(|_| pool.take(20_000).is_none()).count();
+        assert_eq!(missing, SLOTS / SEARCHED, "it is not looked for every time");
+        let slot = pool.take(20_000).unwrap();
+        let number = slot.number();
+        slot.give(&peer);
+        drop(slot);
+        let numbers = |count| {
+            let slots: Vec<_> = (0..count).map(|_| pool.take(20_000).unwrap()).collect();
+            slots.iter().map(Placed::number).collect::<Vec<_>>()
+        };
+        assert!(!numbers(200).contains(&number), "it was not returned");
+        peer.add(split(number).1);
+        assert!(numbers(300).contains(&number));
+    }
+
+    #[test]
+    fn while_a_segment_is_made_only_those_wait_who_need_it() {
+        let pool = Pool::new(10 << 20);
+        let plan = pool.lock().plan(1 << 20, 10 << 20).unwrap();
+        assert!(pool.take(5000).is_some(), "one of another size");
+        let waiting = std::thread::spawn({
+            let pool = pool.clone();
+            move || pool.take(1 << 20).map(|slot| slot.number())
+        });
+        let made = Segment::make(&plan);
+        let first = pool.lock().settle(plan, made).unwrap();
+        pool.give_back(first);
+        pool.grown.notify_all();
+        assert_eq!(waiting.join().unwrap(), Some(number(1, 0)), "it made another one");
+        // One that cannot be made leaves room for another.
+        let plan = pool.lock().plan(2 << 20, 10 << 20).unwrap();
+        assert!(pool.lock().settle(plan, Err(io::ErrorKind::OutOfMemory.into())).is_none());
+        let large: Vec<_> = std::iter::from_fn(|| pool.take(2 << 20)).collect();
+        assert_eq!(large.len(), 5);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use titin_wire::{ConduitId, Malformed};
 
 use super::INLINE;
 use super::memory::{Piece, Region, Writers};
-use super::pool::SLOTS;
+use super::pool::{self, SLOTS};
 use super::returns::Returns;
 use super::ring::{self, Consumer, Entry, LINE, Shown};
 use crate::tcp::Received;
@@ -24,7 +24,7 @@ pub(super) struct Inbound {
     returns: Arc<Returns>,
     /// The metadata that came last on each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
-    /// The peer's segments, by their first slots.
+    /// The peer's segments, by the places of their first slots.
     segments: BTreeMap<usize, Segment>,
     /// What came by the socket, and whose turn in the ring is still to come.
     elsewhere: FxHashMap<(ConduitId, u64), Message>,
@@ -33,6 +33,7 @@ pub(super) struct Inbound {
 
 /// Memory of several slots of the peer's.
 struct Segment {
+    serial: u32,
     region: Arc<Region>,
     size: usize,
     count: usize,
@@ -93,7 +94,8 @@ impl Inbound {
     ) -> Result<(), Lost> {
         let wrong =
             || Malformed::new("segment", format!("{count} slots of {size} bytes from number {first}"));
-        let (first, size, count) = (first as usize, size as usize, count as usize);
+        let (serial, first) = pool::split(first);
+        let (size, count) = (size as usize, count as usize);
         let length = size
             .checked_mul(count)
             .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
@@ -101,8 +103,18 @@ impl Inbound {
         let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
         let region = Region::open(&file, length, Writers::Maker)
             .map_err(|why| Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")))?;
-        self.segments.insert(first, Segment { region: Arc::new(region), size, count });
+        // What had these places has been withdrawn, though it may still have to be told.
+        self.segments.retain(|other, segment| other + segment.count <= first || first + count <= *other);
+        self.segments.insert(first, Segment { serial, region: Arc::new(region), size, count });
         Ok(())
+    }
+
+    /// Lets go of a segment that the peer has withdrawn.
+    pub(super) fn unmap(&mut self, first: u64) {
+        let (serial, first) = pool::split(first);
+        if self.segments.get(&first).is_some_and(|segment| segment.serial == serial) {
+            self.segments.remove(&first);
+        }
     }
 
     /// Hands on what the ring holds, all of it or until `sink` says that it is enough. True if the peer is to be told that
@@ -201,10 +213,10 @@ impl Inbound {
 
     /// What lies in a slot; `None` if its segment is still on the way.
     fn view(&self, slot: u64, total: u64) -> Result<Option<View>, Lost> {
-        let slot = slot as usize;
+        let (serial, slot) = pool::split(slot);
         let Some((first, segment)) = self.segments.range(..=slot).next_back() else { return Ok(None) };
         let index = slot - first;
-        if index >= segment.count {
+        if index >= segment.count || segment.serial != serial {
             return Ok(None);
         }
         if total > segment.size as u64 {

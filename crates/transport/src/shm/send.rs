@@ -1,6 +1,6 @@
 //! The sending side of a channel.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::{Arc, MutexGuard};
 
@@ -20,8 +20,8 @@ pub(super) struct Outbound {
     kept: VecDeque<Kept>,
     /// The metadata that were last sent on each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
-    /// First slots of the segments that the peer was handed.
-    handed: HashSet<usize>,
+    /// The segments that the peer was handed: serial numbers, by the places of their first slots.
+    handed: FxHashMap<usize, u32>,
     /// Where in the ring the last message of a conduit ends whose messages take the place of those before them.
     lasts: FxHashMap<ConduitId, u64>,
     /// Whether the peer was told to look since the ring is full, and has not made room yet.
@@ -44,7 +44,7 @@ impl Outbound {
             ring,
             kept: VecDeque::new(),
             metas: FxHashMap::default(),
-            handed: HashSet::new(),
+            handed: FxHashMap::default(),
             lasts: FxHashMap::default(),
             stuck: false,
             urgent: 0,
@@ -128,11 +128,12 @@ impl Channel {
             None => Frame::Data { head, meta: length, body: total, total },
             Some(body) => {
                 let slot = body.placed().expect("it was placed");
-                if outbound.handed.insert(slot.segment().first) {
-                    self.hand_over(slot.segment());
+                let segment = slot.segment();
+                if outbound.handed.insert(segment.first, segment.serial) != Some(segment.serial) {
+                    self.hand_over(segment);
                 }
                 slot.give(&self.returned);
-                Frame::Placed { head, meta: length, slot: slot.number() as u64, total }
+                Frame::Placed { head, meta: length, slot: slot.number(), total }
             }
         };
         let header = Header::from(&frame);
@@ -223,7 +224,8 @@ impl Channel {
 
     fn hand_over(&self, segment: &Arc<super::pool::Segment>) {
         let Some(link) = self.link.upgrade() else { return };
-        let (first, size, count) = (segment.first as u64, segment.size as u64, segment.count as u64);
+        segment.note_holder(&self.link);
+        let (first, size, count) = (segment.number(), segment.size as u64, segment.count as u64);
         link.tell_frame(&Frame::Segment { first, size, count }, Some(segment.clone()));
     }
 }

@@ -216,7 +216,7 @@ impl Sinks {
             Received::Acknowledged(conduit, ack) => {
                 exchange.window(conduit).inspect(|window| window.acknowledged(ack));
             }
-            Received::Control(_) | Received::Segment { .. } | Received::Look => {
+            Received::Control(_) | Received::Segment { .. } | Received::Withdrawn(_) | Received::Look => {
                 let why = "it belongs between processes that share memory";
                 return Err(titin_wire::Malformed::new("frame", why).into());
             }

@@ -39,6 +39,8 @@ pub enum Received {
         /// How many slots.
         count: u64,
     },
+    /// The segment with this first slot is used no more.
+    Withdrawn(u64),
     /// Between processes that share memory: something waits there.
     Look,
 }
@@ -259,6 +261,7 @@ impl Reader {
             Frame::End { conduit, sequence } => self.order.pass(conduit, Waiting::End(sequence), out),
             Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
             Frame::Segment { first, size, count } => out.push(Received::Segment { first, size, count }),
+            Frame::Withdrawn { first } => out.push(Received::Withdrawn(first)),
             Frame::Look => out.push(Received::Look),
             Frame::Placed { .. }
             | Frame::Elsewhere { .. }
