@@ -491,7 +491,7 @@ pub fn messages_may_come_before_there_is_an_instance(make: fn() -> Pair) {
 }
 
 /// Bytes of memory that this process has in use.
-fn resident() -> usize {
+pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs");
     let pages: usize =
         statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number of pages");

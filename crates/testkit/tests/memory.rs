@@ -1,11 +1,32 @@
 //! What is measured by the memory of the process, alone in one: other tests would be counted too.
 
 use titin_testkit::conformance::the_latest_message_does_so_while_the_receiver_is_stalled as case;
-use titin_testkit::{Pair, Watchdog};
+use titin_testkit::{Pair, Watchdog, conformance::resident, pattern};
 
 #[test]
 fn the_latest_message_does_so_while_the_receiver_is_stalled_on_every_medium() {
     let _watchdog = Watchdog::start();
     case(Pair::inproc);
     case(Pair::tcp);
+    case(without_slots);
+    superseded_in_the_ring();
+}
+
+fn without_slots() -> Pair {
+    Pair::shm_with_ceiling(0)
+}
+
+/// What the ring does not take of messages that give way to each other is not kept for a receiver that stands still.
+fn superseded_in_the_ring() {
+    let pair = Pair::shm();
+    let (outlet, inlet) = pair.superseding(1);
+    let stall = pair.stall();
+    let bytes = pattern(0, 2_000);
+    (0..1_000).for_each(|_| drop(outlet.send(&bytes)));
+    let before = resident();
+    (0..100_000).for_each(|_| drop(outlet.send(&bytes)));
+    let more = resident().saturating_sub(before);
+    assert!(more < 64 << 20, "{} MiB are held", more >> 20);
+    drop(stall);
+    inlet.wait(|inbox| inbox.received() == 101_000);
 }

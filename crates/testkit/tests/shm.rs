@@ -118,6 +118,41 @@ fn sizes_that_come_later_find_room_where_others_were() {
     }
 }
 
+#[test]
+fn slots_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
+    let pair = Pair::shm();
+    let (outlet, inlet) = pair.superseding(1);
+    let stall = pair.stall();
+    for step in 0..30_000 {
+        // Now and then in the ring, and then with metadata of another length.
+        outlet.send(&pattern(step, if step % 3 == 0 { 100 } else { 3_000 }));
+    }
+    assert!(!pair.left.exchange.ran_out(), "they are more than there are slots");
+    drop(stall);
+    outlet.send(&pattern(30_000, 5_000));
+    inlet.wait(|inbox| inbox.received() == 30_001);
+    assert_eq!(inlet.receive().body[..], pattern(30_000, 5_000));
+}
+
+#[test]
+fn superseded_messages_that_went_by_the_socket_give_way_too() {
+    let pair = Pair::shm_with_ceiling(1 << 20);
+    let (outlet, inlet) = pair.superseding(1);
+    let stall = pair.stall();
+    for step in 0..20_000 {
+        outlet.send(&pattern(step, length(step)));
+    }
+    drop(stall);
+    for step in 20_000..20_100 {
+        outlet.send(&pattern(step, length(step)));
+    }
+    outlet.end();
+    inlet.wait(|inbox| inbox.ended());
+    let last = inlet.receive();
+    assert_eq!((last.head.sequence, &last.body[..]), (20_099, &pattern(20_099, length(20_099))[..]));
+    assert!(inlet.inbox.exhausted());
+}
+
 /// Three processes: one that sends to two others, by two conduits each.
 struct Fan {
     outlets: Vec<(Arc<dyn Carrier>, Outlet)>,

@@ -28,6 +28,9 @@ pub(super) struct Inbound {
     segments: BTreeMap<usize, Segment>,
     /// What came by the socket, and whose turn in the ring is still to come.
     elsewhere: FxHashMap<(ConduitId, u64), Message>,
+    /// Numbers of the last messages that took the place of others. The sender has taken the entries of those out of what it
+    /// kept, though the socket may still bring them.
+    latest: FxHashMap<ConduitId, u64>,
     stalled: bool,
 }
 
@@ -65,6 +68,7 @@ impl Inbound {
             metas: FxHashMap::default(),
             segments: BTreeMap::new(),
             elsewhere: FxHashMap::default(),
+            latest: FxHashMap::default(),
             stalled: false,
         }
     }
@@ -81,7 +85,11 @@ impl Inbound {
 
     /// A message has come by the socket.
     pub(super) fn elsewhere(&mut self, message: Message) {
-        self.elsewhere.insert((message.head.conduit, message.head.sequence), message);
+        let Head { conduit, sequence, .. } = message.head;
+        if self.latest.get(&conduit).is_some_and(|latest| sequence < *latest) {
+            return;
+        }
+        self.elsewhere.insert((conduit, sequence), message);
     }
 
     /// Maps a segment that the peer has handed over.
@@ -129,6 +137,9 @@ impl Inbound {
             match self.read(&entry)? {
                 Next::Entry(received, size) => {
                     room |= self.ring.pop(size)?;
+                    if let Received::Message(message) = &received {
+                        self.supersede(message);
+                    }
                     if sink(received)?.is_break() {
                         break;
                     }
@@ -141,6 +152,14 @@ impl Inbound {
             }
         }
         Ok(room)
+    }
+
+    /// Forgets what this message takes the place of.
+    fn supersede(&mut self, message: &Message) {
+        let Some(first) = message.meta.supersedes else { return };
+        let Head { conduit, sequence: latest, .. } = message.head;
+        self.latest.insert(conduit, latest);
+        self.elsewhere.retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
     }
 
     fn read(&mut self, entry: &Entry) -> Result<Next, Lost> {

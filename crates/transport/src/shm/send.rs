@@ -9,6 +9,8 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
 use titin_wire::meta::Meta;
 
+use super::pool;
+use super::returns::Returns;
 use super::ring::{LINE, Producer};
 use super::{Channel, INLINE, POISONED, REACTOR};
 use crate::{Lost, Outgoing, Sent};
@@ -81,6 +83,29 @@ impl Outbound {
         true
     }
 
+    /// Takes out of what is kept the messages of a conduit from this number on: one follows that takes their place. Without
+    /// that what a receiver leaves lying would grow without bound, since nothing holds up who sends such messages.
+    fn supersede(&mut self, conduit: ConduitId, first: u64, returned: &Returns) {
+        if self.flush() {
+            return;
+        }
+        let before = self.kept.len();
+        self.kept.retain(|kept| match Header::decode(&kept.header).and_then(|header| header.frame()) {
+            Ok(Frame::Data { head, .. }) => head.conduit != conduit || head.sequence < first,
+            Ok(Frame::Elsewhere { conduit: of, sequence }) => of != conduit || sequence < first,
+            Ok(Frame::Placed { head, slot, .. }) if head.conduit == conduit && head.sequence >= first => {
+                // The peer never learns that it was given.
+                returned.add(pool::split(slot).1);
+                false
+            }
+            _ => true,
+        });
+        if self.kept.len() < before {
+            // They may have had the metadata that others follow.
+            self.metas.remove(&conduit);
+        }
+    }
+
     /// Whether the peer is to be told to look, since the ring is full. It tells us in turn when there is room.
     fn is_stuck(&mut self) -> bool {
         if self.kept.is_empty() {
@@ -111,6 +136,7 @@ impl Channel {
             return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
         }
         let mut outbound = self.outbound.lock().expect(POISONED);
+        self.supersede(&mut outbound, message);
         let last = outbound.metas.get(&message.head.conduit);
         let same = last == Some(message.meta);
         let mut meta = Vec::new();
@@ -218,11 +244,18 @@ impl Channel {
         let mut sent = link.send_by_socket(message)?;
         // Both ends of the socket hold it for a while.
         sent.copied += message.length();
+        self.supersede(&mut self.outbound.lock().expect(POISONED), message);
         self.put_frame(&Frame::Elsewhere { conduit, sequence }, false);
         Ok(sent)
     }
 
-    fn hand_over(&self, segment: &Arc<super::pool::Segment>) {
+    fn supersede(&self, outbound: &mut Outbound, message: &Outgoing<'_>) {
+        if let Some(first) = message.meta.supersedes {
+            outbound.supersede(message.head.conduit, first, &self.returned);
+        }
+    }
+
+    fn hand_over(&self, segment: &Arc<pool::Segment>) {
         let Some(link) = self.link.upgrade() else { return };
         segment.note_holder(&self.link);
         let (first, size, count) = (segment.number(), segment.size as u64, segment.count as u64);
