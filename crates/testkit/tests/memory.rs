@@ -22,9 +22,12 @@ fn superseded_in_the_ring() {
     let (outlet, inlet) = pair.superseding(1);
     let stall = pair.stall();
     let bytes = pattern(0, 2_000);
-    (0..1_000).for_each(|_| drop(outlet.send(&bytes)));
+    let send = |_| {
+        outlet.send(&bytes);
+    };
+    (0..1_000).for_each(send);
     let before = resident();
-    (0..100_000).for_each(|_| drop(outlet.send(&bytes)));
+    (0..100_000).for_each(send);
     let more = resident().saturating_sub(before);
     assert!(more < 64 << 20, "{} MiB are held", more >> 20);
     drop(stall);
