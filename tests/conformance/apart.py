@@ -2,6 +2,7 @@
 
 ``network``: in a network namespace of its own, whose loopback leads to the run's manager and to nobody else.
 ``memory``: with a /dev/shm of its own.
+``user``: as another user, who may read all files (the run's secret, this Python) and has no other power.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ def main(what: str, *command: str) -> int:
     if what == "memory":
         script = 'mount -t tmpfs none /dev/shm && exec "$@"'
         return subprocess.call(["unshare", "--mount", "sh", "-c", script, "sh", *command])
+    if what == "user":
+        reads = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
+        nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", *reads]
+        return subprocess.call(["setpriv", *nobody, *command])
     connection = json.loads(Path(os.environ["TITIN_MANAGER"]).read_text())
     (port,) = [int(address.rsplit(":", 1)[1]) for address in connection["addresses"] if address.startswith("tcp:127.")]
     ours, theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""Programs of one host that do not share all of it: another network, another /dev/shm."""
+"""Programs of one host that do not share all of it: another network, another /dev/shm, another user."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def may_leave() -> bool:
 pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root")
 
 
-def run(folder: Path, who: str, what: str, more: str = "") -> subprocess.CompletedProcess[str]:
+def run(folder: Path, who: str, what: str, more: str = "", case: str = CASE) -> subprocess.CompletedProcess[str]:
     """Runs a case with one or both programs apart, and more in its description."""
-    path = model(folder, CASE, cases.CASES[CASE])
+    path = model(folder, case, cases.CASES[case])
     text = path.read_text() + more
     for role in ("sender", "receiver"):
         if who in (role, "both"):
             text = text.replace(
-                f"args: [{cases.__file__}, {CASE}, {role}]",
-                f"args: [{apart.__file__}, {what}, {sys.executable}, {cases.__file__}, {CASE}, {role}]",
+                f"args: [{cases.__file__}, {case}, {role}]",
+                f"args: [{apart.__file__}, {what}, {sys.executable}, {cases.__file__}, {case}, {role}]",
             )
     path.write_text(text)
     command = [TITIN, "run", path, "--run-dir", folder / "run"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def play(folder: Path, who: str, what: str) -> dict[str, dict[str, Any]]:
+def play(folder: Path, who: str, what: str, case: str = CASE) -> dict[str, dict[str, Any]]:
     """As :func:`run`; its conduits, by their receiving ends."""
-    done = run(folder, who, what)
+    done = run(folder, who, what, case=case)
     assert done.returncode == 0, done.stdout + done.stderr
     shown = subprocess.run([TITIN, "profile", folder / "run", "--json"], stdout=subprocess.PIPE, check=True)
     return {conduit["to"]: conduit for conduit in json.loads(shown.stdout)["conduits"]}
@@ -53,6 +53,14 @@ def play(folder: Path, who: str, what: str) -> dict[str, dict[str, Any]]:
 def test_memory_is_shared_across_networks(tmp_path: Path, who: str) -> None:
     # Their loopbacks are not connected, so nothing else could carry the messages.
     conduits = play(tmp_path, who, "network")
+    assert {conduit["medium"] for conduit in conduits.values()} == {"shm"}
+    assert all(conduit["detour"] is None for conduit in conduits.values())
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver", "both"])
+def test_memory_is_shared_with_programs_of_another_user(tmp_path: Path, who: str) -> None:
+    # Large ones, so that slots are handed over too.
+    conduits = play(tmp_path, who, "user", "a_message_is_larger_than_the_buffer")
     assert {conduit["medium"] for conduit in conduits.values()} == {"shm"}
     assert all(conduit["detour"] is None for conduit in conduits.values())
 

@@ -145,9 +145,13 @@ impl Options {
             return found.ok_or_else(|| wrong(format!("TITIN_MANAGER is {manager}, expected tcp:host:port")));
         }
         let text = std::fs::read_to_string(&manager).map_err(|error| {
+            let why = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => "only the user who has started the run may read it: have him give you a copy, or",
+                _ => "the run may be over, or this host does not share the file system: then",
+            };
             wrong(format!(
-                "cannot read the run's connection file {manager} (from TITIN_MANAGER): {error}; the run may be over, \
-                 or this host does not share the file system: then set TITIN_MANAGER to tcp:host:port and TITIN_SECRET"
+                "cannot read the run's connection file {manager} (from TITIN_MANAGER): {error}; {why} set TITIN_MANAGER \
+                 to tcp:host:port and TITIN_SECRET"
             ))
         })?;
         Connection::from_json(&text)
