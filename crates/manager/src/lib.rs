@@ -51,3 +51,4 @@ pub mod stage;
 mod starter;
 pub mod state;
 mod tree;
+pub mod trial;

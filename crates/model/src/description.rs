@@ -10,7 +10,7 @@ use crate::extras::{Call, Extras};
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Place, Report};
+use crate::problem::{Code, Place, Problems, Report};
 use crate::settings::{SettingType, Settings};
 
 /// Everything that the files of a description say. Made by [`load`](crate::load).
@@ -47,6 +47,16 @@ impl Description {
     /// The files that were read, imports included, as the user named them.
     pub fn files(&self) -> &[String] {
         &self.files
+    }
+
+    /// Adds a warning about a program: this host could not start it, and why.
+    pub fn warn_not_here(&mut self, program: &str, why: String) {
+        let at = self.programs.get(program).map(|program| program.at).unwrap_or_default();
+        let mut problems = Problems::with_files(self.files.clone());
+        let what = format!("program \"{program}\" cannot be started on this host");
+        let hint = "if it runs on another one, it only has to be there".to_owned();
+        problems.warn(at, Code::NotHere, what, why, hint);
+        self.warnings.problems.extend(problems.into_report().problems);
     }
 }
 

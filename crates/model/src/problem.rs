@@ -85,6 +85,8 @@ pub enum Code {
     Multiplicity,
     /// A unit that is not known, or of another dimension than wanted.
     Unit,
+    /// A program that cannot be started on this host.
+    NotHere,
     /// Nothing wrong, but the file leaves out what other tools need.
     Incomplete,
 }

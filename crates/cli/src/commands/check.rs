@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use titin_manager::compile::folders;
+use titin_manager::trial::not_here;
 use titin_model::{Description, Network, Problem, Report, Severity, Start};
 
 use crate::sources::Sources;
@@ -32,7 +34,7 @@ impl Check {
     pub(crate) fn run(&self) -> ExitCode {
         let start = if self.by_hand { Start::ByHand } else { Start::Programs };
         let (report, network) = match self.sources.load(start, self.strict) {
-            Ok(description) => network(description, self.sources.model.as_deref()),
+            Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
             Err(report) => (report, None),
         };
         let told = if self.json {
@@ -51,8 +53,19 @@ impl Check {
 }
 
 /// What flattening finds comes after the warnings, not in their place.
-fn network(description: Description, model: Option<&str>) -> (Report, Option<Network>) {
+fn network(mut description: Description, model: Option<&str>, by_hand: bool) -> (Report, Option<Network>) {
     let made = description.network(model);
+    if let Ok(network) = made.as_ref()
+        && !by_hand
+    {
+        let env = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let titin = std::env::current_exe().unwrap_or_default();
+        for (program, why) in not_here(network, &folders(&description), &env, &titin) {
+            description.warn_not_here(&program, why);
+        }
+    }
     let mut report = description.warnings;
     match made {
         Ok(network) => (report, Some(network)),

@@ -80,10 +80,28 @@ fn what_is_too_much_to_be_told_is_counted_in_the_sum() {
 #[test]
 fn a_good_description_is_summed_up() {
     let example = root().join("examples/reaction-diffusion");
-    let files = ["check", "model.ymmsl", "python/macro.ymmsl", "c/micro.ymmsl", "scales.ymmsl"];
+    let files = ["check", "model.ymmsl", "python/macro.ymmsl", "python/micro.ymmsl", "scales.ymmsl"];
     let done = titin(&example, &files);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     assert_eq!(done.out, "reaction_diffusion: 3 components, 3 instances, 3 conduits; nothing wrong\n");
+}
+
+#[test]
+fn a_program_that_is_not_on_this_host_is_a_warning_with_where_it_was_looked_for() {
+    let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {description: d, implementation: p}\n\
+                programs:\n  p: {executable: ./solver}\n";
+    let folder = folder(text);
+    let done = titin(folder.path(), &["check", "model.ymmsl"]);
+    assert_eq!(done.code, Some(0), "{}", done.out);
+    assert!(
+        done.out.contains("model.ymmsl:7:3: warning: program \"p\" cannot be started on this host"),
+        "{}",
+        done.out
+    );
+    let place = folder.path().canonicalize().unwrap();
+    assert!(done.out.contains(&format!("{}/solver does not exist", place.display())), "{}", done.out);
+    let done = titin(folder.path(), &["check", "--by-hand", "model.ymmsl"]);
+    assert!(done.out.contains("nothing wrong"), "{}", done.out);
 }
 
 #[test]

@@ -192,7 +192,8 @@ fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(
     const MOST_STREAMS: u64 = 256;
     let mut fields = Fields::new(node, format!("the links of \"{path}\""), problems)?;
     let streams = fields.take("streams").and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
-    let [pacing, send_buffer, receive_buffer] = ["pacing", "send_buffer", "receive_buffer"]
+    let pacing = fields.take("pacing").and_then(|n| rate(n, "\"pacing\"", problems));
+    let [send_buffer, receive_buffer] = ["send_buffer", "receive_buffer"]
         .map(|key| fields.take(key).and_then(|n| bytes(n, &format!("\"{key}\""), problems)));
     fields.finish(problems);
     let streams = streams.map(|n| n as u32);
@@ -237,6 +238,20 @@ fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     match bytes_of(text) {
         Some(bytes) if bytes > 0 => Some(bytes),
         _ => wrong_type(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", problems),
+    }
+}
+
+/// Bytes per second: as [`bytes`], with `/s` behind it if one likes.
+fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
+    let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
+        return count(node, what, 1, i64::MAX as u64, problems);
+    };
+    match bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end()) {
+        Some(bytes) if bytes > 0 => Some(bytes),
+        _ => {
+            let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
+            wrong_type(node, what, wanted, problems)
+        }
     }
 }
 
