@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
-use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Kind, Layout, Message, Order, Result};
+use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result};
 
 use crate::error::usage;
 use crate::strided::Strides;
@@ -16,10 +16,13 @@ use crate::{input, strided};
 const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 
 /// An array in the caller's memory.
-pub(crate) struct Described {
-    /// Type, shape and index names; the order is the one wanted.
-    pub(crate) layout: Layout,
-    /// Where its elements do not simply follow each other in the layout's order.
+pub(crate) struct Described<'a> {
+    dtype: Dtype,
+    /// The order that is wanted.
+    order: Order,
+    shape: &'a [u64],
+    names: Vec<String>,
+    /// Where its elements do not simply follow each other in that order.
     strides: Option<Strides>,
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
@@ -51,11 +54,17 @@ unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
 
-/// Type and shape.
+/// Type, order and shape.
 ///
 /// # Safety
-/// `extents` is NULL or points to `rank` numbers.
-pub(crate) unsafe fn layout(dtype: c_int, rank: c_int, extents: *const i64, order: c_int) -> Result<Layout> {
+/// `extents` is NULL or points to `rank` numbers that do not change while the result lives.
+#[inline(always)]
+pub(crate) unsafe fn form<'a>(
+    dtype: c_int,
+    rank: c_int,
+    extents: *const i64,
+    order: c_int,
+) -> Result<Form<'a>> {
     let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
     if rank > MAX_RANK {
         return Err(usage(format!("an array of rank {rank}; at most {MAX_RANK} dimensions can be sent")));
@@ -66,25 +75,42 @@ pub(crate) unsafe fn layout(dtype: c_int, rank: c_int, extents: *const i64, orde
         return Err(usage(format!("an array of extents {extents:?}")));
     }
     // SAFETY: the same numbers, none of which is negative.
-    let extents = unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
-    Ok(Layout::new(dtype, order, extents))
+    let shape = unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
+    Ok(Form { dtype, order, shape, names: &[] })
+}
+
+/// Index names of an array of this rank.
+///
+/// # Safety
+/// `names` is NULL or points to `rank` texts that end with a NUL.
+#[inline(always)]
+pub(crate) unsafe fn names(names: *const *const c_char, rank: c_int) -> Result<Vec<String>> {
+    if names.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: as the caller promises.
+    let names = unsafe { input::list(names, rank, "index names") }?;
+    // SAFETY: as the caller promises.
+    names.iter().map(|name| unsafe { input::text(*name, "index name") }.map(str::to_owned)).collect()
 }
 
 impl Arguments {
     /// Makes the description safe, but for the memory that it points to.
     ///
     /// # Safety
-    /// `extents` and `strides` are NULL or point to `rank` numbers, `names` is NULL or points to `rank` texts that end
-    /// with a NUL.
-    pub(crate) unsafe fn read(self) -> Result<Described> {
+    /// `extents` and `strides` are NULL or point to `rank` numbers, of which the former do not change while the result
+    /// lives; `names` is NULL or points to `rank` texts that end with a NUL.
+    #[inline(always)]
+    pub(crate) unsafe fn read<'a>(self) -> Result<Described<'a>> {
         // SAFETY: as the caller promises.
-        let mut layout = unsafe { layout(self.dtype, self.rank, self.extents, self.order) }?;
-        let bytes = layout.bytes().and_then(|bytes| usize::try_from(bytes).ok());
+        let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
+        let Form { dtype, order, shape, .. } = form;
+        let bytes = form.bytes().and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes
             .filter(|bytes| isize::try_from(*bytes).is_ok())
-            .ok_or_else(|| usage(format!("an array of {:?} does not fit into memory", layout.shape)))?;
+            .ok_or_else(|| usage(format!("an array of {shape:?} does not fit into memory")))?;
         if self.data.is_null() && bytes > 0 {
-            return Err(usage(format!("NULL was given for the data of an array of {:?}", layout.shape)));
+            return Err(usage(format!("NULL was given for the data of an array of {shape:?}")));
         }
         let strides = if self.strides.is_null() {
             None
@@ -93,46 +119,47 @@ impl Arguments {
             let strides = unsafe { input::list(self.strides, self.rank, "strides") }?;
             Some(strides.iter().map(|stride| *stride as isize).collect())
         };
-        if !self.names.is_null() {
-            // SAFETY: as the caller promises.
-            for name in unsafe { input::list(self.names, self.rank, "index names") }? {
-                // SAFETY: as the caller promises.
-                layout.names.push(unsafe { input::text(*name, "index name") }?.to_owned());
-            }
-        }
-        Ok(Described { layout, strides, data: self.data.cast_mut().cast(), bytes })
+        // SAFETY: as the caller promises.
+        let names = unsafe { names(self.names, self.rank) }?;
+        Ok(Described { dtype, order, shape, names, strides, data: self.data.cast_mut().cast(), bytes })
     }
 }
 
-impl Described {
+impl Described<'_> {
+    /// Type, order, shape and index names.
+    pub(crate) fn form(&self) -> Form<'_> {
+        Form { dtype: self.dtype, order: self.order, shape: self.shape, names: &self.names }
+    }
+
     fn size(&self) -> usize {
-        self.layout.dtype.size()
+        self.dtype.size()
     }
 
     /// The order in which the elements follow each other, if they do.
+    #[inline(always)]
     fn found(&self) -> Option<Order> {
-        let Layout { shape, order, .. } = &self.layout;
         let strides = self.strides.as_ref();
-        strides.map_or(Some(*order), |strides| strided::order_of(shape, strides, self.size(), *order))
+        strides.map_or(Some(self.order), |strides| {
+            strided::order_of(self.shape, strides, self.size(), self.order)
+        })
     }
 
     /// How far apart they are.
     fn strides(&self) -> Cow<'_, [isize]> {
-        let Layout { shape, order, .. } = &self.layout;
         match &self.strides {
             Some(strides) => Cow::Borrowed(strides),
-            None => Cow::Owned(strided::contiguous(shape, self.size(), *order).into_vec()),
+            None => Cow::Owned(strided::contiguous(self.shape, self.size(), self.order).into_vec()),
         }
     }
 
-    /// The elements as one piece: where they lie, or packed. The layout's order becomes that of the piece.
+    /// The elements as one piece: where they lie, or packed. The order becomes that of the piece.
     ///
     /// # Safety
     /// All elements may be read, and do not change while the result lives.
     pub(crate) unsafe fn elements(&mut self) -> Result<Data> {
         match self.found() {
             Some(order) => {
-                self.layout.order = order;
+                self.order = order;
                 Ok(Data::Borrowed(self.data, self.bytes))
             }
             // SAFETY: as the caller promises.
@@ -146,12 +173,11 @@ impl Described {
     /// All elements may be read.
     pub(crate) unsafe fn copied(&mut self) -> Result<Data> {
         let from = self.strides().into_owned();
-        self.layout.order = self.found().unwrap_or(self.layout.order);
-        let Layout { shape, order, .. } = &self.layout;
+        self.order = self.found().unwrap_or(self.order);
         let mut filling = filling(self.bytes as u64)?;
-        let to = (filling.rest().as_mut_ptr(), &strided::contiguous(shape, self.size(), *order)[..]);
+        let to = (filling.rest().as_mut_ptr(), &strided::contiguous(self.shape, self.size(), self.order)[..]);
         // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
-        unsafe { strided::copy(shape, self.size(), (self.data, &from), to) };
+        unsafe { strided::copy(self.shape, self.size(), (self.data, &from), to) };
         filling.advance(self.bytes);
         Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
@@ -161,24 +187,24 @@ impl Described {
     /// # Safety
     /// All elements may be written, and nobody else uses them meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
-        if matches!(message.content(), Content::Structure) && self.layout.shape.is_empty() {
+        if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let value = Value::received(message.structure()?, &message.buffer());
-            let element = value.number().and_then(|number| number.element(self.layout.dtype));
-            let element = element.ok_or_else(|| value.mismatch(&shown(self.layout.dtype, &[])))?;
+            let element = value.number().and_then(|number| number.element(self.dtype));
+            let element = element.ok_or_else(|| value.mismatch(&shown(self.dtype, &[])))?;
             // SAFETY: the one element may be written, as the caller promises.
             unsafe { self.data.copy_from_nonoverlapping(element.as_ptr(), element.len()) };
             return Ok(());
         }
         let (layout, elements) = message.array()?;
-        if layout.dtype != self.layout.dtype || layout.shape[..] != self.layout.shape[..] {
+        if layout.dtype != self.dtype || layout.shape[..] != *self.shape {
             let text = format!(
                 "expected an array of {}, the message carries one of {}",
-                shown(self.layout.dtype, &self.layout.shape),
+                shown(self.dtype, self.shape),
                 shown(layout.dtype, &layout.shape)
             );
             return Err(Error::new(Kind::TypeMismatch, text));
         }
-        let alike = layout.order == self.layout.order || layout.shape.len() < 2;
+        let alike = layout.order == self.order || layout.shape.len() < 2;
         if self.strides.is_none() && alike {
             if !elements.is_empty() {
                 // SAFETY: a layout that came in fits its elements; the memory may be written, as the caller promises.

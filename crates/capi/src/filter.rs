@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use titin_runtime::{Content, Error, Filling, Function, Functions, Mapped, Result, UserFilter};
 
-use crate::array::{filling, layout};
+use crate::array::{filling, form};
 use crate::error::{last, null, status, usage, value};
 use crate::input;
 use crate::instance::Pointer;
@@ -202,7 +202,7 @@ unsafe extern "C" fn titin_output_array(
         let output = unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?;
         output.change(|output| {
             // SAFETY: as the caller promises.
-            let mut layout = unsafe { layout(dtype, rank, extents, order) }?;
+            let mut layout = unsafe { form(dtype, rank, extents, order) }?.to_layout();
             let bytes = layout.bytes().ok_or_else(|| usage(format!("an array of {:?}", layout.shape)))?;
             if output.names.len() == layout.shape.len() {
                 layout.names.clone_from(&output.names);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use titin_runtime::{Lent, Loan, Payload, Result};
+use titin_runtime::{Form, Lent, Loan, Payload, Result};
 
-use crate::array::layout;
+use crate::array;
 use crate::error::{OK, keep, null, status, usage, value};
 use crate::handle::{Port, on_port};
 use crate::input;
@@ -105,12 +105,8 @@ unsafe extern "C" fn titin_loan_new(
     unsafe {
         on_port(port, |port| {
             let slot = input::slot(slot, &port.name)?;
-            let mut layout = layout(dtype, rank, extents, order)?;
-            if !names.is_null() {
-                for name in input::list(names, rank, "index names")? {
-                    layout.names.push(input::text(*name, "index name")?.to_owned());
-                }
-            }
+            let (form, names) = (array::form(dtype, rank, extents, order)?, array::names(names, rank)?);
+            let layout = Form { names: &names, ..form }.to_layout();
             let lent = port.shared.instance.loan(port.id, slot, layout)?;
             loan.write(Arc::into_raw(Lending::new(lent)).cast_mut());
             Ok(())

@@ -42,7 +42,7 @@ unsafe fn send_described(port: *mut Port, arguments: Arguments, stamps: &Stamps)
         on_port(port, |port| {
             let mut described = arguments.read()?;
             let elements = described.elements()?;
-            send(port, &Payload::array(&described.layout, elements.as_ref()), stamps)
+            send(port, &Payload::array(described.form(), elements.as_ref()), stamps)
         })
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use titin_model::{Habits, InstanceName, Settings};
-use titin_transport::{Carrier, Doorbell, InboxOptions};
+use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
 use titin_wire::control::{Event, Scale, ToManager};
 use titin_wire::settings::{Overlay, Setting};
 
@@ -55,11 +55,11 @@ pub(crate) struct Inner {
     pub(crate) ports: Vec<Port>,
     /// The instances at the other ends of its conduits.
     pub(crate) neighbours: Neighbours,
-    pub(crate) cycle: Mutex<Loop>,
+    pub(crate) cycle: Latch<Loop>,
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
     /// Whether a call begins the next use.
-    beginning: Mutex<()>,
+    beginning: Latch<()>,
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
@@ -357,8 +357,8 @@ impl Inner {
         self.ports.iter().filter(|port| *port.name != *SETTINGS_IN)
     }
 
-    pub(crate) fn cycle(&self) -> MutexGuard<'_, Loop> {
-        self.cycle.lock().expect("nothing panics while the loop's state is locked")
+    pub(crate) fn cycle(&self) -> Latched<'_, Loop> {
+        self.cycle.lock()
     }
 
     /// Tells the manager; in a forked child, which has no link to it, nothing.
@@ -402,6 +402,7 @@ impl Inner {
     }
 
     /// What every call on a port begins with.
+    #[inline(always)]
     pub(crate) fn enter(&self) -> Result<()> {
         let me = this_thread();
         if self.caller.load(Ordering::Relaxed) != me && self.caller.swap(me, Ordering::Relaxed) != 0 {

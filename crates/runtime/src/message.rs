@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use titin_transport::{Buffer, Filling};
-use titin_wire::meta::{Content, Layout, Meta};
+use titin_wire::meta::{Content, Form, Layout, MAX_RANK, Meta};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
 
@@ -25,7 +25,7 @@ pub struct Payload<'a> {
 #[derive(Clone, Copy)]
 enum What<'a> {
     Nil,
-    Array(&'a Layout),
+    Array(Form<'a>),
     Structure,
 }
 
@@ -78,9 +78,9 @@ impl<'a> Payload<'a> {
         Payload { what: What::Nil, parts: SmallVec::new(), lent: None }
     }
 
-    /// A contiguous array: its elements in the order that the layout says, little-endian.
-    pub fn array(layout: &'a Layout, elements: &'a [u8]) -> Self {
-        Payload { what: What::Array(layout), parts: smallvec![IoSlice::new(elements)], lent: None }
+    /// A contiguous array: its elements in the order that its form says, little-endian.
+    pub fn array(form: impl Into<Form<'a>>, elements: &'a [u8]) -> Self {
+        Payload { what: What::Array(form.into()), parts: smallvec![IoSlice::new(elements)], lent: None }
     }
 
     /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.
@@ -98,16 +98,17 @@ impl<'a> Payload<'a> {
     pub(crate) fn content(&self) -> Content {
         match self.what {
             What::Nil => Content::Nil,
-            What::Array(layout) => Content::Array(layout.clone()),
+            What::Array(form) => Content::Array(form.to_layout()),
             What::Structure => Content::Structure,
         }
     }
 
     /// Whether it is this.
+    #[inline(always)]
     pub(crate) fn is(&self, content: &Content) -> bool {
         match (self.what, content) {
             (What::Nil, Content::Nil) | (What::Structure, Content::Structure) => true,
-            (What::Array(layout), Content::Array(other)) => layout == other,
+            (What::Array(form), Content::Array(layout)) => form == layout.into(),
             _ => false,
         }
     }
@@ -119,16 +120,15 @@ impl<'a> Payload<'a> {
 
     /// Checks that an array's elements fill its shape.
     pub(crate) fn check(&self) -> Result<()> {
-        let What::Array(layout) = self.what else { return Ok(()) };
+        let What::Array(form) = self.what else { return Ok(()) };
         let length = self.length();
-        if layout.shape.len() > titin_wire::meta::MAX_RANK {
-            let text =
-                format!("an array of rank {}, at most {}", layout.shape.len(), titin_wire::meta::MAX_RANK);
+        if form.shape.len() > MAX_RANK {
+            let text = format!("an array of rank {}, at most {MAX_RANK}", form.shape.len());
             return Err(Error::new(Kind::Usage, text));
         }
-        layout.check_names().map_err(|error| Error::new(Kind::Usage, error.to_string()))?;
-        if layout.bytes() != Some(length) {
-            let text = format!("{length} bytes for an array of {:?} {}", layout.shape, layout.dtype.name());
+        form.check_names().map_err(|error| Error::new(Kind::Usage, error.to_string()))?;
+        if form.bytes() != Some(length) {
+            let text = format!("{length} bytes for an array of {:?} {}", form.shape, form.dtype.name());
             return Err(Error::new(Kind::Usage, text));
         }
         Ok(())

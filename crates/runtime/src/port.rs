@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Medium, Window};
+use titin_transport::{Carrier, Inbox, Latch, Latched, Medium, Window};
 use titin_wire::ConduitId;
 use titin_wire::control::Wire;
 use titin_wire::meta::{Codec, Meta};
@@ -49,7 +49,7 @@ pub(crate) struct Port {
     /// Per slot (only one if the slots are counted at run time), the conduit that it receives from.
     pub(crate) inlets: Vec<Option<Inlet>>,
     /// Taken by the call that uses the port.
-    state: Mutex<PortState>,
+    state: Latch<PortState>,
 }
 
 /// What a port keeps from one call to the next, which one call at a time may look at.
@@ -99,6 +99,7 @@ pub(crate) struct OutletState {
 
 impl OutletState {
     /// The metadata of a message that needs no others: those of the last one, if its data are like these.
+    #[inline(always)]
     pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
         // A hundred thousand conduits may carry nothing but this.
         static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
@@ -157,6 +158,11 @@ pub(crate) struct Chosen {
 type Stash = HashMap<u32, VecDeque<Message>>;
 
 impl InletState {
+    /// Whether messages may have been put aside.
+    pub(crate) fn has_stash(&self) -> bool {
+        self.stash.is_some()
+    }
+
     /// Puts a message aside, behind those of its slot.
     pub(crate) fn stash(&mut self, slot: u32, message: Message) {
         self.stash.get_or_insert_default().entry(slot).or_default().push_back(message);
@@ -199,7 +205,7 @@ impl Port {
             slots: AtomicU32::new(1),
             outlets: Vec::new(),
             inlets: Vec::new(),
-            state: Mutex::default(),
+            state: Latch::default(),
         }
     }
 
@@ -253,6 +259,7 @@ impl Port {
     }
 
     /// The place of a slot's conduit ends, and the slot's number.
+    #[inline(always)]
     pub(crate) fn find(&self, slot: Option<u32>) -> Result<(usize, u32)> {
         match slot {
             None if !self.vector => Ok((0, 0)),
@@ -291,13 +298,13 @@ impl Port {
     }
 
     /// Takes the port for a call, which must be the only one.
-    pub(crate) fn enter(&self) -> Result<MutexGuard<'_, PortState>> {
-        take(&self.state).ok_or_else(|| two_at_once(&self.name))
+    pub(crate) fn enter(&self) -> Result<Latched<'_, PortState>> {
+        self.state.try_lock().ok_or_else(|| two_at_once(&self.name))
     }
 
     /// Keeps the end of a conduit that it sends along from this place.
     pub(crate) fn push_outlet(&mut self, place: usize, end: End, window: Arc<Window>) {
-        let states = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).outlets;
+        let states = &mut self.state.get_mut().outlets;
         let outlets = &mut self.outlets[place];
         // Most ports have one, and there may be a hundred thousand of them.
         if outlets.is_empty() {
@@ -311,7 +318,7 @@ impl Port {
 
     /// Keeps the end of the conduit that it receives from at this place.
     pub(crate) fn put_inlet(&mut self, place: usize, inlet: Inlet) {
-        let states = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).inlets;
+        let states = &mut self.state.get_mut().inlets;
         states.reserve_exact(usize::from(states.is_empty()));
         states.resize_with(self.inlets.len(), InletState::default);
         self.inlets[place] = Some(inlet);
@@ -324,15 +331,6 @@ pub(crate) fn two_at_once(port: &str) -> Error {
         "two calls at once on port '{port}': calls may run in several threads, but each on a port of its own"
     );
     Error::new(Kind::Usage, text)
-}
-
-/// What only one call at a time may use; `None` if another one has it. A panic in a call was told as an error.
-pub(crate) fn take<T>(state: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match state.try_lock() {
-        Ok(state) => Some(state),
-        Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }
 
 impl End {

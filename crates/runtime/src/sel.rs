@@ -12,6 +12,9 @@ use crate::iteration::Iteration;
 /// A port's connected end, as the loop counts it: port number and slot.
 type End = (usize, u32);
 
+/// When the slots of a port were last used.
+type Slots = SmallVec<[Option<Stamp>; 1]>;
+
 /// The state of one instance in its loop.
 #[derive(Debug, Default)]
 pub(crate) struct Loop {
@@ -21,7 +24,7 @@ pub(crate) struct Loop {
     /// Connected F_INIT ends not received in this use, with their port's name.
     waiting: Vec<(End, String)>,
     /// Latest call on each end in this use, by port and slot.
-    stamps: Vec<SmallVec<[Option<Stamp>; 1]>>,
+    stamps: Vec<Slots>,
     /// Latest timestamp of all ends in this use.
     now: Option<f64>,
     /// Where this use lies in the steps of others.
@@ -106,14 +109,7 @@ impl Loop {
     }
 
     fn stamp(&mut self, (port, slot): End) -> &mut Option<Stamp> {
-        if self.stamps.len() <= port {
-            self.stamps.resize_with(port + 1, SmallVec::new);
-        }
-        let (slots, slot) = (&mut self.stamps[port], slot as usize);
-        if slots.len() <= slot {
-            slots.resize(slot + 1, None);
-        }
-        &mut slots[slot]
+        stamp(&mut self.stamps, (port, slot))
     }
 
     fn next_step(&self, operator: Operator, timeline: usize, (port, slot): End) -> Step {
@@ -155,7 +151,8 @@ impl Loop {
         if self.checked {
             self.order(call)?;
         }
-        let last = *self.stamp(call.end);
+        let stamp = stamp(&mut self.stamps, call.end);
+        let last = *stamp;
         if self.checked && last.is_some_and(|last| call.timestamp < last.time) {
             return Err(backwards(call, last));
         }
@@ -173,7 +170,7 @@ impl Loop {
             let step = &mut self.steps[call.timeline];
             step.insert(Step::next(*step, call.operator, last)).number
         });
-        *self.stamp(call.end) = Some(Stamp { time: call.timestamp, step });
+        *stamp = Some(Stamp { time: call.timestamp, step });
         if self.now.is_none_or(|now| now < call.timestamp) {
             self.now = Some(call.timestamp);
         }
@@ -216,6 +213,23 @@ impl Step {
         let used = last.is_some_and(|last| last.step == Some(step.number));
         Step { number: step.number.saturating_add(used.into()), ..step }
     }
+}
+
+/// When an end was last used, of all in this list.
+fn stamp(stamps: &mut Vec<Slots>, (port, slot): End) -> &mut Option<Stamp> {
+    let slot = slot as usize;
+    if stamps.get(port).is_none_or(|slots| slots.len() <= slot) {
+        make_room(stamps, port, slot);
+    }
+    &mut stamps[port][slot]
+}
+
+#[cold]
+fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
+    if stamps.len() <= port {
+        stamps.resize_with(port + 1, Slots::new);
+    }
+    stamps[port].resize(slot + 1, None);
 }
 
 #[cold]

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use titin_wire::frame::{Ack, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
+use crate::latch::{Latch, Latched};
 use crate::{Arrivals, Buffer, Carrier, Doorbell};
 
 /// A message that has arrived whole.
@@ -41,7 +42,7 @@ impl Default for InboxOptions {
 /// It may exist before its instance knows of the conduit: a peer that was told of us first may already be sending.
 pub struct Inbox {
     conduit: ConduitId,
-    state: Mutex<State>,
+    state: Latch<State>,
     /// Whether a look at the state is worth the while: messages wait, or the sender has ended.
     stirred: AtomicBool,
     attached: OnceLock<Attached>,
@@ -90,7 +91,7 @@ struct State {
 
 impl Inbox {
     pub(crate) fn new(conduit: ConduitId) -> Self {
-        Inbox { conduit, state: Mutex::default(), stirred: AtomicBool::new(false), attached: OnceLock::new() }
+        Inbox { conduit, state: Latch::default(), stirred: AtomicBool::new(false), attached: OnceLock::new() }
     }
 
     /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
@@ -188,7 +189,7 @@ impl Inbox {
         self.pop(self.lock())
     }
 
-    fn pop(&self, mut state: MutexGuard<'_, State>) -> Option<Message> {
+    fn pop(&self, mut state: Latched<'_, State>) -> Option<Message> {
         let message = state.queue.pop_front()?;
         self.stirred.store(state.ack.ended || !state.queue.is_empty(), Ordering::Relaxed);
         state.ack.consumed = message.head.sequence + 1;
@@ -306,6 +307,11 @@ impl Inbox {
         self.lock().queue.front().cloned()
     }
 
+    /// Whether there is nothing in it, neither a message nor the sender's end.
+    pub fn is_still(&self) -> bool {
+        !self.stirred()
+    }
+
     /// Messages that have arrived.
     pub fn received(&self) -> u64 {
         self.lock().ack.received
@@ -327,8 +333,8 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while an inbox is locked")
+    fn lock(&self) -> Latched<'_, State> {
+        self.state.lock()
     }
 }
 

@@ -43,6 +43,7 @@ use returns::Returns;
 use send::Outbound;
 
 use crate::descriptors::Held;
+use crate::latch::Latch;
 use crate::tcp::{Link, Received, Sinks};
 use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
 
@@ -71,7 +72,7 @@ pub(crate) struct Channel {
     sinks: Weak<Sinks>,
     pool: Arc<Pool>,
     bells: PeerBells,
-    outbound: Mutex<Outbound>,
+    outbound: Latch<Outbound>,
     /// What the peer has returned of our slots.
     returned: Arc<Returns>,
     inbound: Mutex<Inbound>,
@@ -121,7 +122,7 @@ impl Taken {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a ring without its descriptors"));
         };
         let capacity = usize::try_from(ring).unwrap_or(0);
-        let fits = capacity.is_multiple_of(ring::LINE) && (4 * INLINE..=1 << 30).contains(&capacity);
+        let fits = capacity.is_power_of_two() && (4 * INLINE..=1 << 30).contains(&capacity);
         if !fits || slots != SLOTS as u64 {
             let text = format!("a ring of {ring} bytes with {slots} slots: not one of this release");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
@@ -153,7 +154,7 @@ impl Channel {
             sinks,
             pool,
             bells,
-            outbound: Mutex::new(Outbound::new(ring::Producer::new(offer.region.clone(), RING))),
+            outbound: Latch::new(Outbound::new(ring::Producer::new(offer.region.clone(), RING))),
             returned: Returns::shared(offer.region, ring::length(RING), peer),
             shown: inbound.shown().clone(),
             inbound: Mutex::new(inbound),

@@ -135,6 +135,66 @@ pub struct Layout {
     pub names: Vec<String>,
 }
 
+/// What an array looks like, as it is handed in: its parts are somebody else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form<'a> {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Storage order.
+    pub order: Order,
+    /// Extent of each dimension; empty for a single value.
+    pub shape: &'a [u64],
+    /// Name of each dimension, or empty.
+    pub names: &'a [String],
+}
+
+impl Form<'_> {
+    /// Number of elements, or `None` if it passes 64 bits.
+    #[inline(always)]
+    pub fn elements(&self) -> Option<u64> {
+        let product = self.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent));
+        // An array without elements may have any other extents.
+        product.or_else(|| self.shape.contains(&0).then_some(0))
+    }
+
+    /// Bytes of payload, or `None` if they pass 64 bits.
+    #[inline(always)]
+    pub fn bytes(&self) -> Option<u64> {
+        self.elements()?.checked_mul(self.dtype.size() as u64)
+    }
+
+    /// Checks that the index names, if there are any, fit the rank and can be written.
+    ///
+    /// # Errors
+    /// [`Malformed`] if they do not.
+    pub fn check_names(&self) -> Result<(), Malformed> {
+        let (names, rank) = (self.names, self.shape.len());
+        if !names.is_empty() && names.len() != rank {
+            let why = format!("{} index names for an array of rank {rank}", names.len());
+            return Err(Malformed::new("index names", why));
+        }
+        match names.iter().find(|name| name.len() > usize::from(u16::MAX)) {
+            Some(name) => {
+                let why = format!("one of {} bytes, at most {}", name.len(), u16::MAX);
+                Err(Malformed::new("index names", why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The same with parts of its own.
+    pub fn to_layout(&self) -> Layout {
+        Layout { names: self.names.to_vec(), ..Layout::new(self.dtype, self.order, self.shape) }
+    }
+}
+
+impl<'a> From<&'a Layout> for Form<'a> {
+    fn from(layout: &'a Layout) -> Self {
+        let Layout { dtype, order, shape, names } = layout;
+        Form { dtype: *dtype, order: *order, shape, names }
+    }
+}
+
 impl Layout {
     /// An array without index names.
     pub fn new(dtype: Dtype, order: Order, shape: impl AsRef<[u64]>) -> Self {
@@ -143,14 +203,12 @@ impl Layout {
 
     /// Number of elements, or `None` if it passes 64 bits.
     pub fn elements(&self) -> Option<u64> {
-        let product = self.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent));
-        // An array without elements may have any other extents.
-        product.or_else(|| self.shape.contains(&0).then_some(0))
+        Form::from(self).elements()
     }
 
     /// Bytes of payload, or `None` if they pass 64 bits.
     pub fn bytes(&self) -> Option<u64> {
-        self.elements()?.checked_mul(self.dtype.size() as u64)
+        Form::from(self).bytes()
     }
 
     /// Appends dtype, order, memory kind, rank and extents.
@@ -167,25 +225,6 @@ impl Layout {
             0,
         ]);
         self.shape.iter().for_each(|extent| out.extend_from_slice(&extent.to_le_bytes()));
-    }
-
-    /// Checks that the index names, if there are any, fit the rank and can be written.
-    ///
-    /// # Errors
-    /// [`Malformed`] if they do not.
-    pub fn check_names(&self) -> Result<(), Malformed> {
-        let (names, rank) = (&self.names, self.shape.len());
-        if !names.is_empty() && names.len() != rank {
-            let why = format!("{} index names for an array of rank {rank}", names.len());
-            return Err(Malformed::new("index names", why));
-        }
-        match names.iter().find(|name| name.len() > usize::from(u16::MAX)) {
-            Some(name) => {
-                let why = format!("one of {} bytes, at most {}", name.len(), u16::MAX);
-                Err(Malformed::new("index names", why))
-            }
-            None => Ok(()),
-        }
     }
 
     /// Appends the index names.

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use rmp::Marker;
 
-use crate::meta::Layout;
+use crate::meta::{Form, Layout};
 use crate::{ALIGNMENT, Malformed, padded};
 
 /// Deepest nesting of a structure.
@@ -180,7 +180,7 @@ fn write_value<'a, B: AsRef<[u8]>>(
             if layout.bytes() != Some(bytes.len() as u64) {
                 return Err(wrong(format!("an array of {:?} in {} bytes", layout.shape, bytes.len())));
             }
-            layout.check_names()?;
+            Form::from(layout).check_names()?;
             let offset = place(segments, bytes);
             let mut ext = offset.to_le_bytes().to_vec();
             layout.write(&mut ext);

@@ -93,7 +93,7 @@ unsafe extern "C" fn titin_new_array(
         let mut described = unsafe { arguments.read() }?;
         // SAFETY: as the caller promises.
         let data = unsafe { if borrow != 0 { described.elements() } else { described.copied() } }?;
-        Ok(Node::Array(Array::new(described.layout, data)))
+        Ok(Node::Array(Array::new(described.form().to_layout(), data)))
     })
 }
 

@@ -5,16 +5,16 @@
 //! may wait elsewhere; where such ports are among them, a call looks at one after the other.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
-use titin_transport::{Arrivals, Carrier, Listed};
+use titin_transport::{Arrivals, Carrier, Latch, Listed};
 
 use super::choose::Here;
 use super::receive::{Held, Patience, Source};
 use super::{Inner, Instance, PortId};
-use crate::port::{End, take, two_at_once};
+use crate::port::{End, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
@@ -23,7 +23,7 @@ pub struct Choice {
     number: u64,
     ports: Vec<PortId>,
     /// Where the ports' inboxes put themselves on a list.
-    listed: Option<Mutex<Selection>>,
+    listed: Option<Latch<Selection>>,
 }
 
 /// Receiving ends, and which of them have something.
@@ -93,7 +93,7 @@ impl Instance {
         }
         let selection =
             Selection { ends, arrivals: Arc::default(), open: 0, asked: 0, carriers: Carriers::Unknown };
-        let listed = plain.then(|| Mutex::new(selection));
+        let listed = plain.then(|| Latch::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Choice { number, ports: ports.to_vec(), listed }))
     }
@@ -107,7 +107,7 @@ impl Instance {
         inner.enter()?;
         let Choice { number, ports, listed } = choice;
         let Some(listed) = listed else { return inner.receive_by_turns(ports, patience) };
-        let mut selection = take(listed).ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
+        let mut selection = listed.try_lock().ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
         let mut begun = inner.listed.lock().expect("never poisoned");
         if *begun != *number {
             selection.begin(inner, ports)?;

@@ -142,6 +142,7 @@ impl Inner {
     /// Tells receivers behind `repeat` and `pad` of steps that are over without a message for them, before this end is
     /// used, whose port the call has taken. Not where several threads call: there the order of calls says nothing of
     /// steps.
+    #[inline(always)]
     pub(super) fn pass_steps(&self, operator: Operator, timeline: usize, end: (usize, u32)) -> Result<()> {
         if !self.counts_steps || self.threaded.load(Ordering::Relaxed) {
             return Ok(());

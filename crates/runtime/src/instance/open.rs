@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use titin_model::{Habits, InstanceName, Operator, Settings};
-use titin_transport::{Doorbell, Wake, Window};
+use titin_transport::{Doorbell, Latch, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
 use super::{Inner, Instance};
@@ -222,9 +222,9 @@ impl Inner {
             bell: bell.clone(),
             ports,
             neighbours: Neighbours::of(ends),
-            cycle: Mutex::new(Loop::new(true)),
+            cycle: Latch::new(Loop::new(true)),
             counts_steps: welcome.counts_steps,
-            beginning: Mutex::default(),
+            beginning: Latch::default(),
             settings,
             overlay: Mutex::default(),
             overlaid: AtomicBool::new(false),

@@ -1,12 +1,12 @@
 //! Receiving, and the beginning of a use.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Message as Arrived};
+use titin_transport::{Carrier, Inbox, Latched, Message as Arrived};
 use titin_wire::meta::{Content, Meta};
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
@@ -14,7 +14,7 @@ use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
-use crate::port::{End, Inlet, InletState, Port, PortState, take, two_at_once};
+use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
 use crate::profile::SAMPLE;
 use crate::sel::Call;
 use crate::setting::overlay_of;
@@ -45,7 +45,7 @@ pub(super) struct Source<'a> {
 }
 
 /// The ports that a call has taken.
-pub(super) type Held<'a> = Vec<MutexGuard<'a, PortState>>;
+pub(super) type Held<'a> = Vec<Latched<'a, PortState>>;
 
 /// What a waiting receiver got.
 enum Found {
@@ -69,7 +69,7 @@ impl Instance {
     pub fn reuse(&self) -> Result<bool> {
         let inner = &self.inner;
         inner.enter()?;
-        let _beginning = take(&inner.beginning).ok_or_else(|| {
+        let _beginning = inner.beginning.try_lock().ok_or_else(|| {
             let text = format!(
                 "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
                 inner.name
@@ -197,6 +197,7 @@ impl Inner {
         Some(Source { number, port, inlet, place, held: 0, slot: Some(place as u32) })
     }
 
+    #[inline(always)]
     pub(super) fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
         let number = port.0;
         let port = &self.ports[number];
@@ -219,7 +220,7 @@ impl Inner {
     }
 
     /// Takes the port for a call on this end, which no call on several ports may wait for.
-    fn enter_for<'a>(&self, source: &Source<'a>) -> Result<MutexGuard<'a, PortState>> {
+    fn enter_for<'a>(&self, source: &Source<'a>) -> Result<Latched<'a, PortState>> {
         let port = source.port.enter()?;
         if self.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
             return Err(two_at_once(&source.port.name));
@@ -321,13 +322,15 @@ impl Inner {
         // What needs no choice, no filter and no slot of its own need not wait in the inbox.
         let direct = (!port.resizable && inlet.end.chain.is_empty()).then_some(&*inlet.inbox);
         if self.light.is_none() {
-            if let Some(found) = self.poll(source, state, here)? {
-                return Ok(found);
-            }
             if let (Some(carrier), Some(inbox)) = (carrier, direct)
+                && inbox.is_still()
+                && !state.has_stash()
                 && let Some(arrived) = self.glance(&inlet.end, carrier, inbox)
             {
                 return Ok((slot.unwrap_or(0), self.unpack(inlet, state, arrived)?));
+            }
+            if let Some(found) = self.poll(source, state, here)? {
+                return Ok(found);
             }
         }
         let start = (self.trace.clock(), self.trace.start_of_wait());
@@ -363,7 +366,7 @@ impl Inner {
         }
     }
 
-    /// Looks for the next message of an inbox, which is empty, for a moment: most waits are shorter than what goes with
+    /// Looks for the next message of an inbox that is still for a moment: most waits are shorter than what goes with
     /// a longer one. Of these one in so many is timed, and stands for the others.
     fn glance(&self, end: &End, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
         if self.trace.on {
@@ -387,6 +390,7 @@ impl Inner {
     }
 
     /// Notes that the program has a message now.
+    #[inline(always)]
     pub(super) fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
         let Source { number, port, .. } = *source;
         // What `repeat` gives again and `pad` makes up has no time of its own.
@@ -475,6 +479,7 @@ impl Inner {
     }
 
     /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay.
+    #[inline(always)]
     pub(super) fn unpack(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
         let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
         let Arrived { head, mut meta, mut body } = arrived;

@@ -61,8 +61,10 @@ impl Instance {
                 format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        if let Some(halfway) = state.sending.take_if(|sending| sending.slot == slot) {
-            return inner.send_along_all(port, &port.outlets[place], &mut state, payload, *halfway);
+        if let Some(mut halfway) = state.sending.take_if(|sending| sending.slot == slot) {
+            let sent = inner.send_along_all(port, &port.outlets[place], &mut state, payload, &mut halfway);
+            state.sending = Some(halfway).filter(|_| is_pending(&sent));
+            return sent;
         }
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
         if operator == Operator::OI {
@@ -87,7 +89,7 @@ impl Instance {
             Some(overlay) => Some(inner.number(overlay.clone())?),
         };
         let overlay = overlay.filter(|(number, _)| *number != 0);
-        let sending = Sending {
+        let mut sending = Sending {
             slot,
             timestamp,
             next_timestamp,
@@ -98,8 +100,16 @@ impl Instance {
             mapped: None,
             lost: false,
         };
-        inner.send_along_all(port, outlets, &mut state, payload, sending)
+        let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
+        if is_pending(&sent) {
+            state.sending = Some(Box::new(sending));
+        }
+        sent
     }
+}
+
+fn is_pending(outcome: &Result<()>) -> bool {
+    outcome.as_ref().is_err_and(Error::is_pending)
 }
 
 impl Instance {
@@ -183,7 +193,7 @@ impl Inner {
         outlets: &[Outlet],
         state: &mut PortState,
         payload: &Payload<'_>,
-        mut message: Sending,
+        message: &mut Sending,
     ) -> Result<()> {
         // Of two threads that send at once one may not be counted: it is a sample.
         let turn = self.sends.load(Ordering::Relaxed);
@@ -198,13 +208,7 @@ impl Inner {
         let clock = times.map(|times| (Instant::now(), self.trace.now(), waited(), times));
         while let Some(outlet) = outlets.get(message.done) {
             let known = &mut state.outlets[outlet.number];
-            let sent = match self.send_along(port, outlet, known, payload, &mut message) {
-                Err(error) if error.is_pending() => {
-                    state.sending = Some(Box::new(message));
-                    return Err(error);
-                }
-                outcome => outcome?,
-            };
+            let sent = self.send_along(port, outlet, known, payload, message)?;
             message.done += 1;
             if let Some((_, start, ..)) = clock.filter(|_| self.trace.on) {
                 let (slot, timestamp) = (message.slot, message.timestamp);
@@ -218,6 +222,7 @@ impl Inner {
     }
 
     /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
+    #[inline(always)]
     pub(crate) fn carrier<'a>(&self, outlet: &'a Outlet) -> Result<Option<&'a dyn Carrier>> {
         if let Some(carrier) = outlet.end.carrier.get() {
             return Ok(Some(&**carrier));
@@ -253,6 +258,7 @@ impl Inner {
     }
 
     /// Sends along one conduit; the message's number and size.
+    #[inline(always)]
     fn send_along(
         &self,
         port: &Port,
@@ -348,6 +354,7 @@ impl Inner {
     }
 
     /// Hands a message to its carrier; its number and size.
+    #[inline(always)]
     fn hand_over(
         &self,
         outlet: &Outlet,
@@ -433,6 +440,7 @@ impl Inner {
     }
 
     /// Waits for room in the conduit's buffer; `None` if the receiver has finished.
+    #[inline(always)]
     fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
         if let Room::Free(sequence) = outlet.window.claim(length) {
             if let Some(waited) = self.went_on(outlet.end.conduit) {

@@ -162,6 +162,7 @@ impl Inbound {
         self.elsewhere.retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
     }
 
+    #[inline(always)]
     fn read(&mut self, entry: &Entry) -> Result<Next, Lost> {
         let header = Header::decode(&entry.header)?;
         let received = match header.frame()? {
@@ -208,6 +209,7 @@ impl Inbound {
         Ok(Next::Entry(received, ring::size(0, 0)))
     }
 
+    #[inline(always)]
     fn meta(
         &mut self,
         entry: &Entry,

@@ -2,8 +2,9 @@
 //!
 //! The ring is made of lines of 64 bytes. An entry takes whole lines, one after the other; its first word is written
 //! last, and tells that it is there. So a small entry crosses from one core to the other as one line, and one that was
-//! not finished, since its producer died, is never seen. The consumer sets the first word of every line that it has read
-//! to zero, so that in the next round only a finished entry shows there.
+//! not finished, since its producer died, is never seen. Before an entry shows, the producer sets the first word behind it
+//! to zero: whatever stood there in the last round, the consumer finds nothing there until the next entry is finished. So
+//! lines are written by one side only, and go to the other one to be read.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -58,9 +59,14 @@ pub(crate) struct Entry {
     at: usize,
 }
 
-/// Bytes of a region that holds a ring of this capacity, which is a multiple of a line.
+/// Bytes of a region that holds a ring of this capacity, which is a power of two, and several lines.
 pub(crate) fn length(capacity: usize) -> usize {
     ENTRIES + capacity
+}
+
+/// Where in a ring of this capacity, a power of two, stands what comes behind so many bytes.
+fn offset(bytes: u64, capacity: u64) -> u64 {
+    bytes & (capacity - 1)
 }
 
 /// What an entry with so much behind its header takes.
@@ -89,21 +95,21 @@ impl<M: Memory> Producer<M> {
 
     /// Puts an entry in: a header, whose first byte is not zero, metadata that fill whole lines, and a body in parts.
     /// False if there is no room.
+    #[inline(always)]
     pub(crate) fn push(&mut self, header: &[u8; LINE], meta: &[u8], body: &[IoSlice<'_>]) -> bool {
         let length = body.iter().map(|part| part.len()).sum();
         let size = size(meta.len(), length) as u64;
-        let mut at = self.tail % self.capacity;
+        let at = offset(self.tail, self.capacity);
         let filler = if at + size > self.capacity { self.capacity - at } else { 0 };
-        let needed = filler + size;
-        if self.tail + needed - self.head > self.capacity && self.tail + needed - self.read() > self.capacity
-        {
+        let next = self.tail + filler + size;
+        // The line behind it is written as well.
+        let end = next + LINE as u64;
+        if end - self.head > self.capacity && end - self.read() > self.capacity {
             return false;
         }
-        if filler > 0 {
-            self.word(at).store(FILLER, Ordering::Release);
-            at = 0;
-        }
-        let mut place = ENTRIES + at as usize;
+        self.word(offset(next, self.capacity)).store(0, Ordering::Release);
+        let begin = if filler > 0 { 0 } else { at };
+        let mut place = ENTRIES + begin as usize;
         self.region.write(place + 8, &header[8..]);
         place += LINE;
         if !meta.is_empty() {
@@ -115,8 +121,15 @@ impl<M: Memory> Producer<M> {
             place += part.len();
         }
         let first = u64::from_le_bytes(*header.first_chunk().expect("longer"));
-        self.word(at).publish(first);
-        self.tail += needed;
+        if filler > 0 {
+            self.word(begin).store(first, Ordering::Release);
+        }
+        self.word(at).publish(if filler > 0 { FILLER } else { first });
+        self.tail = next;
+        // Most entries are as large as those before: the lines of the next one are here by then.
+        for line in (0..size).step_by(LINE) {
+            self.region.fetch(ENTRIES + offset(end + line, self.capacity) as usize);
+        }
         true
     }
 
@@ -146,23 +159,23 @@ impl<M: Memory> Consumer<M> {
         &self.shown
     }
 
-    /// Goes on to what stands behind so many bytes. That is shown before their words become zero: whoever finds a zero
-    /// where he looked sees then that he looked at a place that was left.
+    /// Goes on to what stands behind so many bytes. That is shown before the producer hears of it: whoever finds a zero
+    /// where he looked, as the producer is there again, sees then that he looked at a place that was left.
     fn go_on(&mut self, bytes: u64) {
         self.head += bytes;
         self.shown.store(self.head, Ordering::Release);
     }
 
     /// The oldest entry, if there is one. It stays until [`Consumer::pop`].
+    #[inline(always)]
     pub(crate) fn peek(&mut self) -> Option<Entry> {
         loop {
-            let at = self.head % self.capacity;
+            let at = offset(self.head, self.capacity);
             let place = ENTRIES + at as usize;
             match self.region.word(place).load(Ordering::Acquire) {
                 0 => return None,
                 FILLER => {
                     self.go_on(self.capacity - at);
-                    self.region.word(place).store(0, Ordering::Release);
                 }
                 first => {
                     let mut header = [0; LINE];
@@ -191,15 +204,13 @@ impl<M: Memory> Consumer<M> {
     ///
     /// # Errors
     /// [`Malformed`] if that goes beyond the ring.
+    #[inline(always)]
     pub(crate) fn pop(&mut self, size: usize) -> Result<bool, Malformed> {
-        let at = self.head % self.capacity;
+        let at = offset(self.head, self.capacity);
         if at + size as u64 > self.capacity || !size.is_multiple_of(LINE) {
             return Err(Malformed::new("ring", "an entry goes beyond its end"));
         }
         self.go_on(size as u64);
-        for line in (0..size).step_by(LINE) {
-            self.region.word(ENTRIES + at as usize + line).store(0, Ordering::Release);
-        }
         self.region.word(HEAD).store(self.head, Ordering::Release);
         // Whoever wants room has found the ring full, so this is passed before it is empty again.
         Ok(self.head - self.looked >= self.capacity / 8 && self.room_is_wanted())
@@ -223,7 +234,7 @@ pub(crate) fn fall_asleep(region: &impl Memory, bell: u32) {
 pub(crate) fn waits(region: &impl Memory, capacity: usize, shown: &Shown) -> bool {
     loop {
         let head = shown.load(Ordering::Acquire);
-        if region.word(ENTRIES + head as usize % capacity).load(Ordering::SeqCst) != 0 {
+        if region.word(ENTRIES + offset(head, capacity as u64) as usize).load(Ordering::SeqCst) != 0 {
             return true;
         }
         if shown.load(Ordering::Acquire) == head {
@@ -275,9 +286,9 @@ mod tests {
     #[test]
     fn a_consumer_that_lies_gains_nothing() {
         let (mut producer, _) = ring(4 * LINE);
-        (0..4).for_each(|number| assert!(producer.push(&header(number), &[], &[])));
+        (0..3).for_each(|number| assert!(producer.push(&header(number), &[], &[])));
         producer.region.word(HEAD).store(u64::MAX, Ordering::SeqCst);
-        assert!(!producer.push(&header(4), &[], &[]), "what was not read was written over");
+        assert!(!producer.push(&header(3), &[], &[]), "what was not read was written over");
     }
 
     #[test]
@@ -353,7 +364,7 @@ mod loom_tests {
         header
     }
 
-    /// Three entries through a ring of two: each arrives once, whole and in its order.
+    /// Three entries through a ring of one and the line behind it: each arrives once, whole and in its order.
     #[test]
     fn loom_entries_arrive_whole() {
         crate::sync::check(|| {
@@ -377,6 +388,36 @@ mod loom_tests {
                 assert_eq!(entry.header, header(number));
                 consumer.pop(LINE).unwrap();
             }
+            sender.join().unwrap();
+        });
+    }
+
+    /// One that finds no place before the ring's end goes to its beginning, behind what says so.
+    #[test]
+    fn loom_an_entry_behind_a_filler_arrives_whole() {
+        crate::sync::check(|| {
+            let region = lines(4);
+            let mut producer = Producer::new(region.clone(), 4 * LINE);
+            let mut consumer = Consumer::new(region, 4 * LINE);
+            for number in 1..4 {
+                assert!(producer.push(&header(number), &[], &[]));
+                consumer.peek().unwrap();
+                consumer.pop(LINE).unwrap();
+            }
+            let sender = thread::spawn(move || {
+                assert!(producer.push(&header(4), &[], &[IoSlice::new(&[5; 8])]));
+            });
+            let entry = loop {
+                match consumer.peek() {
+                    Some(entry) => break entry,
+                    None => thread::yield_now(),
+                }
+            };
+            let mut body = [0; 8];
+            consumer.copy(&entry, 0, &mut body).unwrap();
+            assert_eq!((entry.header, body), (header(4), [5; 8]));
+            consumer.pop(size(0, 8)).unwrap();
+            assert!(consumer.peek().is_none());
             sender.join().unwrap();
         });
     }
@@ -426,8 +467,8 @@ mod loom_tests {
     #[test]
     fn loom_no_wish_for_room_is_forgotten() {
         crate::sync::check(|| {
-            let region = lines(1);
-            let mut producer = Producer::new(region.clone(), LINE);
+            let region = lines(2);
+            let mut producer = Producer::new(region.clone(), 2 * LINE);
             assert!(producer.push(&header(1), &[], &[]));
             let sender = thread::spawn(move || {
                 if producer.push(&header(2), &[], &[]) {
@@ -436,7 +477,7 @@ mod loom_tests {
                 producer.want_room();
                 producer.push(&header(2), &[], &[])
             });
-            let mut consumer = Consumer::new(region, LINE);
+            let mut consumer = Consumer::new(region, 2 * LINE);
             consumer.peek().unwrap();
             let told = consumer.pop(LINE).unwrap();
             assert!(sender.join().unwrap() || told, "it waits for ever");

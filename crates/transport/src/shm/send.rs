@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
@@ -12,7 +12,8 @@ use titin_wire::meta::Meta;
 use super::pool;
 use super::returns::Returns;
 use super::ring::{LINE, Producer};
-use super::{Channel, INLINE, POISONED, REACTOR};
+use super::{Channel, INLINE, REACTOR};
+use crate::latch::Latched;
 use crate::{Lost, Outgoing, Sent};
 
 /// What goes out by a ring.
@@ -54,6 +55,7 @@ impl Outbound {
     }
 
     /// Puts an entry into the ring, or keeps it; how many bytes of the body were copied for that.
+    #[inline(always)]
     fn push(&mut self, header: [u8; LINE], meta: &[u8], body: &[IoSlice<'_>], urgent: bool) -> u64 {
         if self.flush() && self.ring.push(&header, meta, body) {
             if urgent {
@@ -69,7 +71,13 @@ impl Outbound {
     }
 
     /// Puts in what was kept; true if nothing is left.
+    #[inline(always)]
     fn flush(&mut self) -> bool {
+        self.kept.is_empty() || self.flush_kept()
+    }
+
+    #[cold]
+    fn flush_kept(&mut self) -> bool {
         while let Some(kept) = self.kept.front() {
             let (meta, body) = kept.rest.split_at(kept.meta);
             if !self.ring.push(&kept.header, meta, &[IoSlice::new(body)]) {
@@ -128,6 +136,7 @@ impl Outbound {
 
 impl Channel {
     /// Puts a message in.
+    #[inline(always)]
     pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
         let length = message.length() as usize;
         let mut sent = Sent::default();
@@ -135,7 +144,7 @@ impl Channel {
         if length > INLINE && placed.is_none() {
             return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
         }
-        let mut outbound = self.outbound.lock().expect(POISONED);
+        let mut outbound = self.outbound.lock();
         self.supersede(&mut outbound, message);
         let last = outbound.metas.get(&message.head.conduit);
         let same = last == Some(message.meta);
@@ -176,14 +185,14 @@ impl Channel {
 
     /// Puts a frame in that nothing follows.
     pub(super) fn put_frame(&self, frame: &Frame, urgent: bool) {
-        let mut outbound = self.outbound.lock().expect(POISONED);
+        let mut outbound = self.outbound.lock();
         outbound.push(Header::from(frame).encode(), &[], &[], urgent);
         self.wake(outbound);
     }
 
     /// Puts in what was kept, for the reactor.
     pub(super) fn flush(&self) {
-        let mut outbound = self.outbound.lock().expect(POISONED);
+        let mut outbound = self.outbound.lock();
         if !outbound.kept.is_empty() {
             // The peer has looked, and is to be told again of what has still no room.
             outbound.stuck = false;
@@ -200,7 +209,7 @@ impl Channel {
 
     /// Has the peer act upon what it does not seem to have read, before this thread sleeps.
     pub(super) fn urge(&self) {
-        let mut outbound = self.outbound.lock().expect(POISONED);
+        let mut outbound = self.outbound.lock();
         let unread = outbound.urgent > 0 && outbound.ring.read() < outbound.urgent;
         if unread {
             outbound.urgent = 0;
@@ -212,7 +221,8 @@ impl Channel {
     }
 
     /// Wakes those who sleep at the other end, and has its reactor look if the ring is full.
-    fn wake(&self, mut outbound: MutexGuard<'_, Outbound>) {
+    #[inline(always)]
+    fn wake(&self, mut outbound: Latched<'_, Outbound>) {
         let stuck = outbound.is_stuck();
         let sleepers = outbound.ring.sleepers();
         drop(outbound);
@@ -244,7 +254,7 @@ impl Channel {
         let mut sent = link.send_by_socket(message)?;
         // Both ends of the socket hold it for a while.
         sent.copied += message.length();
-        self.supersede(&mut self.outbound.lock().expect(POISONED), message);
+        self.supersede(&mut self.outbound.lock(), message);
         self.put_frame(&Frame::Elsewhere { conduit, sequence }, false);
         Ok(sent)
     }

@@ -1,0 +1,11 @@
+//! A lock that nobody sleeps for.
+//!
+//! To take it costs one locked instruction, to let go of it none, since nobody is to be woken: that is half the price of a
+//! lock that threads sleep at, and a small message passes several. Whoever finds it taken offers the core to others and
+//! looks again, so what is done under it must be short, or others must only try. A panic lets go of it.
+
+/// Something that one thread at a time may use.
+pub type Latch<T> = spin::mutex::SpinMutex<T, spin::Yield>;
+
+/// The right to use what is behind a [`Latch`].
+pub type Latched<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
