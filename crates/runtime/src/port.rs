@@ -71,6 +71,8 @@ pub(crate) struct End {
     pub(crate) peer_port: Arc<str>,
     /// The medium that it is pinned to.
     pub(crate) pinned: Option<Box<str>>,
+    /// The way that the carrier is of.
+    joined: OnceLock<Way>,
     /// Why no carrier will come.
     pub(crate) unfit: OnceLock<String>,
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
@@ -346,6 +348,7 @@ impl End {
             peer_port: written(&wire.peer_port, wire.peer_slot),
             pinned: wire.medium.as_deref().map(Into::into),
             unfit: OnceLock::new(),
+            joined: OnceLock::new(),
             carrier: OnceLock::new(),
             meter: Meter::default(),
             chain,
@@ -374,8 +377,17 @@ impl End {
             }
             // That link is there for others.
             None if way == Way::Tcp && self.pinned.is_none() => false,
-            None => self.carrier.set(carrier.clone()).is_ok(),
+            None => {
+                let _ = self.joined.set(way);
+                self.carrier.set(carrier.clone()).is_ok()
+            }
         }
+    }
+
+    /// By which of the ways to its peer the conduit goes, or is to go.
+    pub(crate) fn way(&self) -> Way {
+        let pinned = self.pinned.as_deref() == Some(Medium::Tcp.name());
+        self.joined.get().copied().unwrap_or(if pinned { Way::Tcp } else { Way::Best })
     }
 
     /// Runs the filters of this end on a message `to` or `from` the other.

@@ -256,10 +256,13 @@ impl Link {
     }
 }
 
+/// The same at most: what is larger than some hundred megabytes is copied where a receiver reads nothing for so long.
+const UTMOST: Duration = Duration::from_millis(500);
+
 /// How long a sender of so many bytes waits: no shorter than it would take to copy them to fresh memory, a byte in a
 /// nanosecond. A receiver that makes room for a large message may read nothing for as long.
 fn patience(length: u64) -> Duration {
-    PATIENCE.max(Duration::from_nanos(length))
+    Duration::from_nanos(length).clamp(PATIENCE, UTMOST)
 }
 
 /// A caller that reads a link in the reactor's place, for as long as this lives.

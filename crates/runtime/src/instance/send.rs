@@ -247,7 +247,7 @@ impl Inner {
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
         }
-        match self.process.unreachable(&end.peer) {
+        match self.process.unreachable(&end.peer, end.way()) {
             Some(why) => {
                 let text =
                     format!("{}: the connection to {} ({}) is lost: {why}", self.name, end.peer, end.other());

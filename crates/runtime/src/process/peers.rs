@@ -87,13 +87,13 @@ impl Process {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Why an instance cannot be reached, once it is sure that nobody explains it better.
-    pub(crate) fn unreachable(&self, instance: &str) -> Option<Lost> {
+    /// Why an instance cannot be reached this way, once it is sure that nobody explains it better.
+    pub(crate) fn unreachable(&self, instance: &str, way: Way) -> Option<Lost> {
         // Every look for a message that is not there comes by here.
         if self.given_up() == 0 {
             return None;
         }
-        self.lock().routes.unreachable(instance).cloned()
+        self.lock().routes.unreachable(instance, way).cloned()
     }
 
     /// Why memory could not even be tried to be shared with a peer, if it could not.

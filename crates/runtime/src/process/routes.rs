@@ -179,12 +179,12 @@ impl<L> Routes<L> {
         })
     }
 
-    /// Why an instance cannot be reached, once that is sure.
-    pub(super) fn unreachable(&self, instance: &str) -> Option<&Lost> {
-        self.to(instance).find_map(|(_, route)| match route {
+    /// Why an instance cannot be reached this way, once that is sure.
+    pub(super) fn unreachable(&self, instance: &str, way: Way) -> Option<&Lost> {
+        match self.routes.get(&(self.location(instance)?, way))? {
             Route::Given(why) => Some(why),
             _ => None,
-        })
+        }
     }
 
     /// An instance of a process that did not find the meeting place of its host, if that is so.
@@ -233,10 +233,10 @@ mod tests {
         routes.unanswered(dial.tag, Lost::Closed, start);
         // The manager may still say what has become of it.
         assert!(!routes.give_up(start + EXPLANATION / 2, EXPLANATION));
-        assert_eq!(routes.unreachable("micro"), None);
+        assert_eq!(routes.unreachable("micro", Way::Best), None);
         assert!(routes.dials("micro", SMALL, true).is_empty(), "a process is not dialled again");
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
-        assert_eq!(routes.unreachable("micro"), Some(&Lost::Closed));
+        assert_eq!(routes.unreachable("micro", Way::Best), Some(&Lost::Closed));
         assert!(!routes.give_up(start + 2 * EXPLANATION, EXPLANATION), "once");
         assert_eq!(links(&routes, "micro"), []);
     }
@@ -277,9 +277,9 @@ mod tests {
         let mut routes = routes(&[Way::Best]);
         let tag = routes.dials("micro", SMALL, true)[0].tag;
         routes.refuse(tag, Lost::Unreachable("any".into()));
-        assert_eq!(routes.unreachable("micro"), Some(&Lost::Unreachable("any".into())), "at once");
+        assert_eq!(routes.unreachable("micro", Way::Best), Some(&Lost::Unreachable("any".into())), "at once");
         routes.up(LARGE, Way::Best, "link");
-        assert_eq!(routes.unreachable("micro"), None);
+        assert_eq!(routes.unreachable("micro", Way::Best), None);
         assert_eq!(links(&routes, "micro"), [(Way::Best, "link")]);
     }
 
@@ -303,7 +303,8 @@ mod tests {
         assert!(!routes.lost(|link| *link == "tcp", Lost::Closed, start), "nobody uses it any more");
         assert_eq!(links(&routes, "micro"), [(Way::Best, "shm")]);
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
-        assert_eq!(routes.unreachable("micro"), Some(&Lost::Closed));
+        assert_eq!(routes.unreachable("micro", Way::Tcp), Some(&Lost::Closed));
+        assert_eq!(routes.unreachable("micro", Way::Best), None, "conduits that go by the other one go on");
     }
 
     #[test]
