@@ -95,6 +95,6 @@ def test_a_module_that_is_not_there(tmp_path):
 def test_a_process_that_dies_takes_all_along(tmp_path):
     code, said = run(tmp_path, THREADS.replace("message = ", "os.kill(os.getpid(), 9); message = "))
     assert code == 1
-    assert "First:    host crowd was ended by SIGKILL" in said
-    assert "(a process that ran driver, member[0], member[1], member[2], member[3], member[4])" in said
+    assert "First:    host process crowd was ended by SIGKILL" in said
+    assert "(it ran driver, member[0], member[1], member[2], member[3], member[4])" in said
     assert "Affected:" not in said

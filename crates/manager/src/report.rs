@@ -85,7 +85,7 @@ impl Story {
         });
         let program = match (culprit.and_then(|id| plan.hosting(id)), &culprits[..]) {
             (Some(host), [_]) => Some(format!("run by host {}", host.name)),
-            (Some(_), all) => Some(format!("a process that ran {}", some(all.iter().map(|id| name(*id))))),
+            (Some(_), all) => Some(format!("it ran {}", some(all.iter().map(|id| name(*id))))),
             (None, _) => program,
         };
         let advice = match &output {

@@ -185,7 +185,7 @@ impl Manager {
     pub fn told(&self, cause: &Cause) -> (String, String) {
         match cause {
             Cause::Instance(id, fault) => match self.plan.hosting(*id).filter(|_| fault.is_of_process()) {
-                Some(host) => (format!("host {}", host.name), fault.of_host()),
+                Some(host) => (format!("host process {}", host.name), fault.of_host()),
                 None => (self.name(*id).to_owned(), fault.to_string()),
             },
             Cause::Deadlock(cycle) => ("deadlock".into(), cycle.clone()),

@@ -277,7 +277,7 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
         assert_eq!(rig.failure(), None, "its exit may explain it");
         rig.exit("macro", KILLED);
         let failure = rig.failure().unwrap();
-        assert!(failure.starts_with("host cells was ended by SIGKILL"), "{joined:?}: {failure}");
+        assert!(failure.starts_with("host process cells was ended by SIGKILL"), "{joined:?}: {failure}");
         assert_eq!(failure.contains("before all of its instances had joined"), joined.is_empty());
         rig.wind_up_peer();
         let Some(Outcome::Failed(failure)) = rig.manager.outcome() else { panic!("it has failed") };
@@ -309,7 +309,10 @@ fn a_host_that_ends_well_without_all_of_its_instances_has_failed() {
     assert_eq!(rig.failure(), None, "the last words may still come");
     rig.done("micro");
     let failure = rig.failure().unwrap();
-    assert_eq!(failure, "host cells ended with exit code 0 before all of its instances had joined the run");
+    assert_eq!(
+        failure,
+        "host process cells ended with exit code 0 before all of its instances had joined the run"
+    );
     rig.wind_up_peer();
 
     let mut rig = hosted();
@@ -319,7 +322,10 @@ fn a_host_that_ends_well_without_all_of_its_instances_has_failed() {
     }
     rig.exit("macro", Exit::Code(3));
     let failure = rig.failure().unwrap();
-    assert_eq!(failure, "host cells ended with exit code 3 after its instances had finished their coupling");
+    assert_eq!(
+        failure,
+        "host process cells ended with exit code 3 after its instances had finished their coupling"
+    );
     rig.wind_up_peer();
 }
 
