@@ -49,6 +49,8 @@ pub(crate) struct Figure {
     pub(crate) bytes: u64,
     /// The median.
     pub(crate) seconds: f64,
+    /// By how much half of the times differ from it, as a part of it.
+    pub(crate) spread: f64,
     /// Round trips that it was taken from.
     pub(crate) trips: u64,
 }

@@ -14,8 +14,8 @@ use titin_runtime::{Instance, Options};
 use super::run::{ended, signals};
 use crate::draw;
 use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch, Speed};
-use crate::table::{Column, bytes, seconds, table};
-use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, complain, harmless, print, warn};
+use crate::table::{Column, bytes, percent, seconds, table};
+use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, count, harmless, print, warn};
 
 /// The exit code of a benchmark that the user ended.
 const INTERRUPTED: u8 = 130;
@@ -52,6 +52,9 @@ pub(crate) struct Echo {}
 struct Found {
     host: String,
     release: &'static str,
+    /// How many programs wanted to compute when it began, on average over a minute, and for how many there are cores.
+    load: f64,
+    cores: usize,
     media: Vec<Speed>,
 }
 
@@ -70,15 +73,16 @@ impl Bench {
                 Err(text) => return complain(&text),
             },
         };
-        let scratch = match Scratch::new() {
-            Ok(scratch) => scratch,
-            Err(text) => return complain(&text),
-        };
-        // Each run listens for itself; this is for what comes between two of them.
+        // Each run listens for itself; this is for what comes before them and between.
         let mut signals = match signals() {
             Ok(signals) => signals,
             Err(text) => return complain(&text),
         };
+        let scratch = match Scratch::new() {
+            Ok(scratch) => scratch,
+            Err(text) => return complain(&text),
+        };
+        let (load, cores) = (load(), std::thread::available_parallelism().map_or(1, usize::from));
         let bar = bar(peers.len() * SIZES.len());
         let mut media = Vec::new();
         let mut worst = ExitCode::SUCCESS;
@@ -111,7 +115,7 @@ impl Bench {
         if media.is_empty() {
             return worst;
         }
-        match self.tell(&Found { host, release: env!("CARGO_PKG_VERSION"), media }) {
+        match self.tell(&Found { host, release: env!("CARGO_PKG_VERSION"), load, cores, media }) {
             Ok(()) => worst,
             Err(code) => code,
         }
@@ -189,9 +193,12 @@ pub(crate) fn named(size: u64) -> String {
 }
 
 fn text(found: &Found, width: Option<usize>) -> String {
+    // Speed goes before spread where there is no room for both.
+    let spreads = width.is_none_or(|width| width >= 24 * (found.media.len() + 1));
     let mut columns = vec![Column::name("message")];
     for speed in &found.media {
         columns.push(Column::figure(speed.medium));
+        columns.extend(spreads.then(|| Column::spare("±")));
         columns.push(Column::spare("per second"));
     }
     let rows: Vec<Vec<String>> = SIZES
@@ -201,7 +208,8 @@ fn text(found: &Found, width: Option<usize>) -> String {
                 let figure = speed.sizes.iter().find(|figure| figure.bytes == *size);
                 let time = figure.map_or_else(String::new, |figure| seconds(figure.seconds));
                 let rate = figure.filter(|_| *size > 0).map(|figure| bytes(figure.bandwidth() as u64));
-                [time, rate.unwrap_or_default()]
+                let spread = figure.map_or_else(String::new, |figure| percent(figure.spread, 1.0));
+                [Some(time), spreads.then_some(spread), Some(rate.unwrap_or_default())].into_iter().flatten()
             });
             std::iter::once(named(*size)).chain(cells).collect()
         })
@@ -217,7 +225,20 @@ fn text(found: &Found, width: Option<usize>) -> String {
             between(speed.medium)
         );
     }
+    if found.load > found.cores as f64 {
+        let (load, cores) = (found.load, count(found.cores as u64, "core"));
+        out += &format!(
+            "\n{WARNING}This machine was busy: a load of {load:.1} on {cores} when it began. So the figures say little; \
+             measure again when it is quiet.{WARNING:#}\n"
+        );
+    }
     out
+}
+
+/// How many programs want to compute, on average over the last minute; 0 where the system does not tell.
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
 }
 
 /// Where a medium serves.
@@ -236,16 +257,20 @@ mod tests {
 
     #[test]
     fn a_medium_that_was_too_slow_for_large_messages_leaves_cells_empty() {
-        let figure = |bytes, seconds| Figure { bytes, seconds, trips: 3 };
+        let figure = |bytes, seconds| Figure { bytes, seconds, spread: 0.02, trips: 3 };
         let full = SIZES.iter().map(|size| figure(*size, 1e-6 + *size as f64 * 1e-9)).collect();
         let slow = vec![figure(0, 2e-3), figure(1 << 10, 0.25)];
         let speed = |medium, sizes: Vec<Figure>| Speed { medium, latency: 1e-6, bandwidth: 1e9, sizes };
         let media = vec![speed("inproc", full), speed("tcp", slow)];
-        let text = text(&Found { host: "h".into(), release: "0", media }, None);
-        let plain = anstream::adapter::strip_str(&text).to_string();
+        let mut found = Found { host: "h".into(), release: "0", load: 0.5, cores: 2, media };
+        let plain = |found: &Found| anstream::adapter::strip_str(&text(found, None)).to_string();
+        assert!(!plain(&found).contains("busy"));
+        found.load = 2.5;
+        assert!(plain(&found).contains("busy: a load of 2.5 on 2 cores"));
+        let plain = plain(&found);
         let row = |name: &str| plain.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-        assert!(row("1 KiB ").ends_with("250 ms     4.10 kB"), "{plain}");
-        assert_eq!(row("64 MiB").split_whitespace().count(), 6, "{plain}");
+        assert!(row("1 KiB ").ends_with("250 ms  2 %     4.10 kB"), "{plain}");
+        assert_eq!(row("64 MiB").split_whitespace().count(), 8, "{plain}");
         assert!(plain.contains("between instances in one process"), "{plain}");
     }
 }

@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn every_medium_has_a_line_within_the_picture() {
         let sizes = vec![
-            Figure { bytes: 0, seconds: 3e-6, trips: 1 },
-            Figure { bytes: 1 << 26, seconds: 7e-3, trips: 1 },
+            Figure { bytes: 0, seconds: 3e-6, spread: 0.0, trips: 1 },
+            Figure { bytes: 1 << 26, seconds: 7e-3, spread: 0.0, trips: 1 },
         ];
         let speed = |medium| Speed { medium, latency: 3e-6, bandwidth: 9e9, sizes: sizes.clone() };
         let text = draw("h<1>", &[speed("inproc"), speed("tcp")]);

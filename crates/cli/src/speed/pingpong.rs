@@ -100,9 +100,16 @@ fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<Figure> 
             break;
         }
     }
+    let (seconds, spread) = middle(&mut times);
+    Ok(Figure { bytes, seconds, spread, trips: times.len() as u64 * u64::from(at_once) })
+}
+
+/// The median, and how far the middle half of the times lies around it on average, as a part of it.
+fn middle(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
-    let trips = times.len() as u64 * u64::from(at_once);
-    Ok(Figure { bytes, seconds: times[times.len() / 2], trips })
+    let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
+    let median = times[times.len() / 2];
+    (median, (at(0.75) - at(0.25)) / 2.0 / median)
 }
 
 /// The other side: sends back as much as comes, until nothing does.
@@ -114,4 +121,18 @@ pub(crate) fn echo(instance: &Instance) -> Result<()> {
         side.rewrite(bytes);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_that_of_the_middle_half() {
+        let mut times = [1.0, 1.1, 0.9, 50.0, 1.2];
+        let (median, spread) = middle(&mut times);
+        assert_eq!(median, 1.1);
+        assert!((spread - 0.1 / 1.1).abs() < 1e-12, "{spread}");
+        assert_eq!(middle(&mut [2.0]), (2.0, 0.0));
+    }
 }

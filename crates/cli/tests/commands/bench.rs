@@ -86,7 +86,7 @@ fn two_hosts_are_measured_with_the_secret_that_is_printed() {
     let heading = table.lines().nth(2).unwrap_or_default();
     assert_eq!(
         heading.split_whitespace().collect::<Vec<_>>(),
-        ["message", "tcp", "per", "second"],
+        ["message", "tcp", "±", "per", "second"],
         "{table}"
     );
     assert!(table.contains("\n0 B ") && table.contains("\ntcp  "), "{table}");
