@@ -146,9 +146,9 @@ impl Inner {
             if tell {
                 self.flush_acknowledgements();
             }
-            if crowded && !self.threaded.swap(true, Ordering::Relaxed) {
+            if crowded {
                 // Any of several calls may go on, and what the manager heard was about one.
-                light.take_reports().into_iter().for_each(|wait| self.proceed(wait));
+                self.leave_search();
             }
             if report {
                 let reported = self.report(on());

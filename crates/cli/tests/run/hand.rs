@@ -102,9 +102,11 @@ fn one_of_them_is_started_by_hand_and_dies() {
     }
 }
 
+// Silence of 2 s: a busy machine may keep a manager from its programs for some tenths of a second, which then give up.
+
 #[test]
 fn a_silent_program_is_waited_for_while_its_process_is_seen_to_live() {
-    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 200 ms, grace: 100 ms}");
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 2 s, grace: 100 ms}");
     let run = stage.start(&["run", "--by-hand", "micro"]);
     stage.connection();
     let program = stage.by_hand("micro", "micro");
@@ -120,7 +122,7 @@ fn a_silent_program_is_waited_for_while_its_process_is_seen_to_live() {
 
 #[test]
 fn a_silent_program_that_cannot_be_seen_fails_the_run() {
-    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 200 ms, grace: 100 ms}");
+    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 2 s, grace: 100 ms}");
     // In a process namespace of its own, as in a container or on another host, its number tells nothing.
     let mut apart = Command::new("unshare");
     apart.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]);
