@@ -37,11 +37,15 @@ pub fn join(folder: &Path) -> io::Result<File> {
 /// Removes this user's folders in a place that were marked, and that nobody uses any more. Their names begin so.
 pub fn sweep(place: &Path, names: &str) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
-    for path in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(names)) {
-        let path = path.path();
-        if is_left_over(&path).unwrap_or(false) {
-            let _ = fs::remove_dir_all(&path);
-        }
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(names)) {
+        remove(&entry.path());
+    }
+}
+
+/// Removes a folder of this user's that was marked, if nobody uses it any more.
+pub fn remove(folder: &Path) {
+    if is_left_over(folder).unwrap_or(false) {
+        let _ = fs::remove_dir_all(folder);
     }
 }
 

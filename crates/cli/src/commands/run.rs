@@ -124,6 +124,7 @@ impl Common {
             titin,
             host,
             reach: None,
+            scratch: None,
         };
         // What comes while the run is opened waits until it can be ended in order.
         let signals = match signals() {

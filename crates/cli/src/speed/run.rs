@@ -142,6 +142,7 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         titin,
         host: Some(std::process::id()),
         reach,
+        scratch: folder.parent().map(Path::to_owned),
     };
     Session::open(setup).map_err(|error| Ended::Failed(error.to_string()))
 }
@@ -208,7 +209,8 @@ impl View for Silent {
 /// What names of such folders begin with.
 const SCRATCH: &str = "titin-bench-";
 
-/// A folder of one's own, which goes with this. One of a command that was killed goes with the next one's.
+/// A folder of one's own, which goes with this. If the command is killed the guard of its run removes it; if there is none at
+/// that moment, the next command does.
 pub(crate) struct Scratch {
     path: PathBuf,
     /// Locked as long as it is open.

@@ -157,19 +157,32 @@ fn a_medium_that_has_been_measured_answers_to_no_signals_any_more() {
 }
 
 #[test]
-fn what_one_that_was_killed_has_left_goes_with_the_next() {
+fn one_that_is_killed_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut first, ..) = listening(folder.path(), &[]);
-    let (mut second, ..) = listening(folder.path(), &[]);
-    first.0.kill().unwrap();
-    first.0.wait().unwrap();
+    let (mut running, ..) = listening(folder.path(), &[]);
     assert!(!is_empty(folder.path()));
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    // The guard of its run does that.
+    while !is_empty(folder.path()) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_one_has_left_goes_with_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("titin-bench-1-0");
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("lock"), "").unwrap();
+    let (mut running, ..) = listening(folder.path(), &[]);
+    assert!(!left.exists());
     let done = bench(folder.path(), &["--seconds", "0.05"]).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what is in use stays");
-    let pid = rustix::process::Pid::from_child(&second.0);
+    let pid = rustix::process::Pid::from_child(&running.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    second.0.wait().unwrap();
+    running.0.wait().unwrap();
     assert!(is_empty(folder.path()));
 }
 

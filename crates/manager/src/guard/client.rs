@@ -44,7 +44,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts a guard. `program` is this same binary; `log` gets what the guard has to say when the manager is gone.
+    /// Starts a guard. `program` is this same binary; `log` gets what the guard has to say when the manager is gone, and
+    /// `scratch` is removed then.
     /// A thread hands its news to `heard` until it has ended.
     ///
     /// # Errors
@@ -52,6 +53,7 @@ impl Guard {
     pub fn start(
         program: &OsStr,
         connection: &Path,
+        scratch: Option<&Path>,
         log: File,
         heard: impl FnMut(News) + Send + 'static,
     ) -> io::Result<Self> {
@@ -65,6 +67,7 @@ impl Guard {
         let child = guard
             .arg("guard")
             .arg(connection)
+            .args(scratch)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(log)

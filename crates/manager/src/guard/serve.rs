@@ -29,11 +29,12 @@ use crate::tree::{self, Look};
 /// From SIGTERM to SIGKILL for what is left at the end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs the guard until the manager says that it is enough, or is gone. `connection` is removed at the end.
+/// Runs the guard until the manager says that it is enough, or is gone. `connection` is removed at the end; so is
+/// `scratch`, a folder that the manager has claimed, if that has left it behind.
 ///
 /// # Errors
 /// If standard input is no socket, or the system refuses what a guard needs.
-pub fn serve(connection: &Path) -> io::Result<()> {
+pub fn serve(connection: &Path, scratch: Option<&Path>) -> io::Result<()> {
     let socket = inherited_socket()?;
     // Handled, not ignored: programs would inherit that they are ignored.
     let ignored = Arc::new(AtomicBool::new(false));
@@ -68,6 +69,7 @@ pub fn serve(connection: &Path) -> io::Result<()> {
     guard.run();
     let _ = fs::remove_file(connection);
     meeting_place.map(fs::remove_dir_all);
+    scratch.map(claim::remove);
     Ok(())
 }
 

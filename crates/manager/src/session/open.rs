@@ -42,6 +42,8 @@ pub struct Setup {
     pub host: Option<u32>,
     /// The address at which programs on other hosts reach this one, if some are to run there.
     pub reach: Option<IpAddr>,
+    /// A folder that this process has claimed, in which the run directory is, and which is removed if it is killed.
+    pub scratch: Option<PathBuf>,
 }
 
 /// Why a run could not begin.
@@ -67,7 +69,8 @@ impl Session {
     /// [`SetupError`] if the run cannot begin.
     pub fn open(setup: Setup) -> Result<Self, SetupError> {
         let begun = Instant::now();
-        let Setup { plan, configuration, folders, run_directory, titin, host: hosting, reach } = setup;
+        let Setup { plan, configuration, folders, run_directory, titin, host: hosting, reach, scratch } =
+            setup;
         let plan = Arc::new(plan);
         let directory = RunDirectory::create(run_directory.as_deref(), &plan.model, &stamp())?;
         directory.write_configuration(&configuration)?;
@@ -95,8 +98,14 @@ impl Session {
                 News::Left => Incoming::GuardLeft,
             });
         };
-        let guard = Guard::start(titin.as_os_str(), &directory.connection(), directory.open_log()?, heard)
-            .map_err(system("start the guard"))?;
+        let guard = Guard::start(
+            titin.as_os_str(),
+            &directory.connection(),
+            scratch.as_deref(),
+            directory.open_log()?,
+            heard,
+        )
+        .map_err(system("start the guard"))?;
         allow_many_files();
 
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
