@@ -61,7 +61,7 @@ struct Found {
 impl Bench {
     pub(crate) fn run(&self) -> ExitCode {
         if let Some(address) = &self.connect {
-            return join(Options::default().manager(format!("tcp:{address}")).instance("there"));
+            return connect(address);
         }
         if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
             return complain("--seconds is more than 0 and at most 3600");
@@ -137,20 +137,41 @@ impl Bench {
 
 impl Echo {
     pub(crate) fn run(&self) -> ExitCode {
-        join(Options::default())
+        join(Options::default()).map_or_else(|error| complain(&error.text), |()| ExitCode::SUCCESS)
     }
 }
 
 /// Is the other side, until the first one has enough.
-fn join(options: Options) -> ExitCode {
-    let side = || {
-        let instance = Instance::open(options.language("Rust").ports("o_i: out; s: in")?)?;
-        speed::echo(&instance)?;
-        instance.close()
-    };
-    match side() {
+fn join(options: Options) -> titin_runtime::Result<()> {
+    let instance = Instance::open(options.language("Rust").ports("o_i: out; s: in")?)?;
+    speed::echo(&instance)?;
+    instance.close()
+}
+
+/// Is the other host.
+fn connect(address: &str) -> ExitCode {
+    let lines = "paste both lines that `titin bench --listen` prints on the first host";
+    if !address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
+        return complain(&format!("--connect {address} is no HOST:PORT: {lines}"));
+    }
+    if std::env::var_os("TITIN_SECRET").is_none() {
+        return complain(&format!("TITIN_SECRET is not set, which lets this host in: {lines}"));
+    }
+    match join(Options::default().manager(format!("tcp:{address}")).instance("there")) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&error.text),
+        Err(error) => {
+            // What the runtime says of the environment is for programs of a run.
+            let why = match error.text.split_once("; the run may be over") {
+                _ if error.text.contains("does not know this run's secret") => {
+                    format!("TITIN_SECRET is not that of this measurement: {lines}")
+                }
+                Some((why, _)) => format!(
+                    "{why}; is `titin bench --listen` still waiting there, and does every firewall let one of the two through?"
+                ),
+                None => error.text,
+            };
+            complain(&format!("{address} cannot be measured: {why}"))
+        }
     }
 }
 

@@ -107,7 +107,19 @@ fn who_does_not_know_the_secret_is_not_let_in() {
         let done = command.output().unwrap();
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.status.code(), Some(2), "{text}");
-        assert!(text.contains("secret") || text.contains("SECRET"), "{text}");
+        assert!(text.contains("TITIN_SECRET is not"), "{text}");
+        assert!(!text.contains("MANAGER"), "{text}");
+    }
+    for (address, secret, wanted) in [
+        (&*address, "", "TITIN_SECRET: malformed secret: expected 64 hexadecimal digits"),
+        ("127.0.0.1", &*secret, "--connect 127.0.0.1 is no HOST:PORT: paste both lines"),
+        ("127.0.0.1:1", &*secret, "refused (os error 111); is `titin bench --listen` still waiting there"),
+    ] {
+        let done =
+            bench(folder.path(), &["--connect", address]).env("TITIN_SECRET", secret).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{text}");
+        assert!(text.contains(wanted) && !text.contains("MANAGER"), "{text}");
     }
     // It goes on waiting, until the user has enough.
     assert!(first.0.try_wait().unwrap().is_none());
