@@ -196,7 +196,7 @@ impl Described<'_> {
             return Ok(());
         }
         let (layout, elements) = message.array()?;
-        if layout.dtype != self.dtype || layout.shape[..] != *self.shape {
+        if layout.dtype != self.dtype || !layout.shape.iter().eq(self.shape) {
             let text = format!(
                 "expected an array of {}, the message carries one of {}",
                 shown(self.dtype, self.shape),

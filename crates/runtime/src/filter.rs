@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use half::f16;
 use titin_model::{Filter, FilterKind};
@@ -168,6 +169,9 @@ impl fmt::Debug for Chain {
     }
 }
 
+/// How many calls of such filters there are at the moment, in all threads.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     /// The filter of the user's that this thread is in.
     static INSIDE: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -181,13 +185,14 @@ pub(crate) fn inside() -> Option<String> {
 
 /// Whether there is one. Every call asks.
 pub(crate) fn is_inside() -> bool {
-    INSIDE.with_borrow(Option::is_some)
+    CALLS.load(Ordering::Relaxed) > 0 && INSIDE.with_borrow(Option::is_some)
 }
 
 struct Inside(Option<String>);
 
 /// Calls a filter of the user's.
 fn within<T>(name: &str, function: impl FnOnce() -> T) -> T {
+    CALLS.fetch_add(1, Ordering::Relaxed);
     let _inside = Inside(INSIDE.replace(Some(name.to_owned())));
     function()
 }
@@ -195,6 +200,7 @@ fn within<T>(name: &str, function: impl FnOnce() -> T) -> T {
 impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.set(self.0.take());
+        CALLS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -103,12 +103,17 @@ impl<'a> Payload<'a> {
         }
     }
 
+    /// Whether it is nothing.
+    pub(crate) fn is_nil(&self) -> bool {
+        matches!(self.what, What::Nil)
+    }
+
     /// Whether it is this.
     #[inline(always)]
     pub(crate) fn is(&self, content: &Content) -> bool {
-        match (self.what, content) {
+        match (&self.what, content) {
             (What::Nil, Content::Nil) | (What::Structure, Content::Structure) => true,
-            (What::Array(form), Content::Array(layout)) => form == layout.into(),
+            (What::Array(form), Content::Array(layout)) => form.is(layout),
             _ => false,
         }
     }

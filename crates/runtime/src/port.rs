@@ -105,12 +105,13 @@ impl OutletState {
     pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
         // A hundred thousand conduits may carry nothing but this.
         static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
-        if payload.is(&NIL.content) {
+        if payload.is_nil() {
             return &NIL;
         }
-        let known = self.plain.take().filter(|plain| payload.is(&plain.content));
-        self.plain
-            .insert(known.unwrap_or_else(|| Arc::new(Meta { content: payload.content(), ..Meta::default() })))
+        if !self.plain.as_ref().is_some_and(|plain| payload.is(&plain.content)) {
+            self.plain = Some(Arc::new(Meta { content: payload.content(), ..Meta::default() }));
+        }
+        self.plain.as_ref().expect("it was there, or was made")
     }
 }
 

@@ -148,8 +148,8 @@ impl Loop {
         if call.timestamp.is_nan() {
             return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
         }
-        if self.checked {
-            self.order(call)?;
+        if self.checked && !self.is_in_order(call.operator) {
+            return Err(self.out_of_order(call));
         }
         let stamp = stamp(&mut self.stamps, call.end);
         let last = *stamp;
@@ -177,31 +177,37 @@ impl Loop {
         Ok(())
     }
 
-    fn order(&self, call: &Call<'_>) -> Result<(), String> {
+    /// Whether a call is in its place: behind what comes before it, and before nothing that comes behind it.
+    fn is_in_order(&self, operator: Operator) -> bool {
+        let begun = match operator {
+            Operator::FInit => self.phase.is_none_or(|phase| phase == Operator::FInit),
+            Operator::OI | Operator::S => self.phase != Some(Operator::OF) && self.waiting.is_empty(),
+            Operator::OF => self.waiting.is_empty(),
+        };
+        self.used && begun
+    }
+
+    /// Why it is not.
+    #[cold]
+    fn out_of_order(&self, call: &Call<'_>) -> String {
         let Call { port, operator, .. } = call;
         let what = if operator.sends() { "send on" } else { "receive on" };
-        let wrong = |why: &str, todo: &str| Err(format!("{what} {operator} port '{port}' {why}; {todo}"));
+        let wrong = |why: &str, todo: &str| format!("{what} {operator} port '{port}' {why}; {todo}");
         if !self.used {
             return wrong(
                 "before the first reuse()",
                 "call reuse() at the beginning of every use, as in `while instance.reuse()`",
             );
         }
-        match (operator, self.phase) {
-            (Operator::FInit, Some(phase)) if phase != Operator::FInit => {
+        match (operator, self.phase, self.waiting.first()) {
+            (Operator::FInit, Some(phase), _) => {
                 wrong(&format!("after {phase}"), "F_INIT comes first: call reuse() to begin the next use")
             }
-            (Operator::OI | Operator::S, Some(Operator::OF)) => {
-                wrong("after O_F", "O_F ends a use: call reuse() to begin the next one")
-            }
-            (Operator::FInit, _) => Ok(()),
-            _ => match self.waiting.first() {
-                Some((_, missing)) => wrong(
-                    &format!("before F_INIT port '{missing}' was received"),
-                    "receive all connected F_INIT ports first",
-                ),
-                None => Ok(()),
-            },
+            (_, _, Some((_, missing))) if self.phase != Some(Operator::OF) => wrong(
+                &format!("before F_INIT port '{missing}' was received"),
+                "receive all connected F_INIT ports first",
+            ),
+            _ => wrong("after O_F", "O_F ends a use: call reuse() to begin the next one"),
         }
     }
 }

@@ -105,13 +105,15 @@ pub struct Outgoing<'a> {
     pub meta: &'a Arc<Meta>,
     /// Its payload, in pieces that follow each other.
     pub parts: &'a [IoSlice<'a>],
+    length: u64,
     shared: RefCell<Option<Arc<Buffer>>>,
 }
 
 impl<'a> Outgoing<'a> {
     /// A message of these parts.
     pub fn new(head: Head, meta: &'a Arc<Meta>, parts: &'a [IoSlice<'a>]) -> Self {
-        Outgoing { head, meta, parts, shared: RefCell::default() }
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        Outgoing { head, meta, parts, length, shared: RefCell::default() }
     }
 
     /// Hands over a copy of the payload that was made before, for another receiver; in place of another one, since it may
@@ -132,7 +134,7 @@ impl<'a> Outgoing<'a> {
 
     /// Bytes of payload.
     pub fn length(&self) -> u64 {
-        self.parts.iter().map(|part| part.len() as u64).sum()
+        self.length
     }
 
     /// A copy of the payload that any number of receivers may share, made once.

@@ -136,7 +136,7 @@ pub struct Layout {
 }
 
 /// What an array looks like, as it is handed in: its parts are somebody else's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Form<'a> {
     /// Element type.
     pub dtype: Dtype,
@@ -149,6 +149,14 @@ pub struct Form<'a> {
 }
 
 impl Form<'_> {
+    /// Whether it is that of this array.
+    #[inline(always)]
+    pub fn is(&self, layout: &Layout) -> bool {
+        // Shapes are short: to compare them here takes less than a call.
+        let shape = || self.shape.iter().eq(layout.shape.iter());
+        self.dtype == layout.dtype && self.order == layout.order && shape() && *self.names == layout.names
+    }
+
     /// Number of elements, or `None` if it passes 64 bits.
     #[inline(always)]
     pub fn elements(&self) -> Option<u64> {
