@@ -239,6 +239,31 @@ fn a_slot_is_looked_for_in_no_segment_that_had_its_place_before() {
 }
 
 #[test]
+fn what_comes_by_the_socket_holds_up_its_own_conduit_only() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let mut hand = Hand::enter(&host.listen_shm(), &secret);
+    hand.share();
+    let meta = meta();
+    let small = |conduit: u32, sequence: u64| {
+        let head = Head::new(ConduitId(conduit), sequence, 0.0, None);
+        entry(&Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 })
+    };
+    let large = header(&Frame::Elsewhere { conduit: ConduitId(1), sequence: 0 });
+    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 2 });
+    hand.put(&[&large[..], &small(1, 1), &end, &small(2, 0)].concat());
+    let side = Side::of(&host);
+    let [held, free] = [1, 2].map(|conduit| side.inlet(conduit, InboxOptions::default()));
+    assert_eq!(free.receive().head.sequence, 0);
+    assert_eq!((held.inbox.received(), held.inbox.ended()), (0, false));
+    let late = Frame::Data { head: head(0), meta: meta.len() as u32, body: 10, total: 10 };
+    hand.socket.write_all(&[&header(&late)[..], &meta, &[3; 10]].concat()).unwrap();
+    assert_eq!(held.receive().body[..], [3; 10]);
+    assert_eq!(held.receive().head.sequence, 1);
+    held.wait(|inbox| inbox.exhausted());
+}
+
+#[test]
 fn segments_are_let_go_when_they_are_withdrawn() {
     let secret = Secret::random();
     let host = Host::start(&secret);

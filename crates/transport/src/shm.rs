@@ -9,7 +9,8 @@
 //! peer has told that there is room. A caller that waits takes entries out, one thread at a time; where none does, since
 //! the program is busy with something else, the reactor is told to **look**: by a peer that would sleep until something
 //! is acted upon, and by one whose ring is full. A payload for which there is no slot goes by the socket, and an entry
-//! in the ring keeps its place. So the order of a conduit is that of its entries.
+//! in the ring keeps its place: what follows on its conduit is put aside until it has come. So the order of a conduit is
+//! that of its entries, and others do not wait for it.
 //!
 //! Nothing here has a name in the file system, and nothing is left when a process is killed. What it had finished can be
 //! read to the end, what it had not is never seen.
@@ -82,8 +83,6 @@ pub(crate) struct Channel {
     knocked: AtomicBool,
     /// How far their ring was read, for those that only look whether something waits there.
     shown: Arc<ring::Shown>,
-    /// Whether the next entry has to wait for what comes by the socket, and so for the reactor.
-    stalled: AtomicBool,
     /// The peer is no more.
     gone: AtomicBool,
     /// Nothing more can be taken in.
@@ -161,7 +160,6 @@ impl Channel {
             knocked: AtomicBool::new(false),
             theirs,
             capacity,
-            stalled: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             lost: Mutex::default(),
@@ -221,7 +219,6 @@ impl Channel {
             return;
         }
         let outcome = inbound.take_in(sink);
-        self.stalled.store(inbound.is_stalled(), Ordering::Relaxed);
         match outcome {
             Ok(false) => {}
             Ok(true) => self.tell_to_look(),
@@ -335,8 +332,8 @@ impl Carrier for Channel {
             return false;
         }
         self.urge();
-        // What waits now is either stalled, and the reactor is to go on with it, or came in this moment.
-        !self.waits() || self.stalled.load(Ordering::Relaxed)
+        // What waits now came in this moment.
+        !self.waits()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The receiving side of a channel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{ControlFlow, Deref};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -31,7 +31,10 @@ pub(super) struct Inbound {
     /// Numbers of the last messages that took the place of others. The sender has taken the entries of those out of what it
     /// kept, though the socket may still bring them.
     latest: FxHashMap<ConduitId, u64>,
-    stalled: bool,
+    /// What has to wait for the socket, and what follows it on its conduit. Other conduits go on meanwhile.
+    aside: FxHashMap<ConduitId, VecDeque<Item>>,
+    /// The socket has brought something since that was looked through.
+    arrived: bool,
 }
 
 /// Memory of several slots of the peer's.
@@ -50,14 +53,21 @@ pub(crate) struct View {
     returns: Arc<Returns>,
 }
 
-/// What became of the oldest entry.
-enum Next {
-    /// It says this, and takes so many bytes of the ring.
-    Entry(Received, usize),
-    /// It keeps the place of a message that will not come, since a later one takes its place.
-    Superseded(usize),
-    /// Something that comes by the socket has to be waited for.
-    Stalled,
+/// What an entry says.
+enum Item {
+    Whole(Received),
+    /// A message whose payload is in a slot of a segment that is still on the way.
+    Placed {
+        head: Head,
+        meta: Arc<Meta>,
+        slot: u64,
+        total: u64,
+    },
+    /// A message that comes by the socket.
+    Elsewhere {
+        conduit: ConduitId,
+        sequence: u64,
+    },
 }
 
 impl Inbound {
@@ -69,7 +79,8 @@ impl Inbound {
             segments: BTreeMap::new(),
             elsewhere: FxHashMap::default(),
             latest: FxHashMap::default(),
-            stalled: false,
+            aside: FxHashMap::default(),
+            arrived: false,
         }
     }
 
@@ -78,17 +89,13 @@ impl Inbound {
         self.ring.shown()
     }
 
-    /// Whether the next entry has to wait for what comes by the socket.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.stalled
-    }
-
     /// A message has come by the socket.
     pub(super) fn elsewhere(&mut self, message: Message) {
         let Head { conduit, sequence, .. } = message.head;
         if self.latest.get(&conduit).is_some_and(|latest| sequence < *latest) {
             return;
         }
+        self.arrived = true;
         self.elsewhere.insert((conduit, sequence), message);
     }
 
@@ -113,6 +120,7 @@ impl Inbound {
             .map_err(|why| Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")))?;
         // What had these places has been withdrawn, though it may still have to be told.
         self.segments.retain(|other, segment| other + segment.count <= first || first + count <= *other);
+        self.arrived = true;
         self.segments.insert(first, Segment { serial, region: Arc::new(region), size, count });
         Ok(())
     }
@@ -132,26 +140,94 @@ impl Inbound {
         mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
     ) -> Result<bool, Lost> {
         let mut room = false;
-        self.stalled = false;
+        if self.arrived {
+            self.arrived = false;
+            self.take_aside(&mut sink)?;
+        }
         while let Some(entry) = self.ring.peek() {
-            match self.read(&entry)? {
-                Next::Entry(received, size) => {
-                    room |= self.ring.pop(size)?;
-                    if let Received::Message(message) = &received {
-                        self.supersede(message);
-                    }
-                    if sink(received)?.is_break() {
-                        break;
-                    }
-                }
-                Next::Superseded(size) => room |= self.ring.pop(size)?,
-                Next::Stalled => {
-                    self.stalled = true;
-                    break;
-                }
+            let (item, size) = self.read(&entry)?;
+            room |= self.ring.pop(size)?;
+            let received = match item {
+                // Nearly all are so, and to look at them once more would show in the time of a message.
+                Item::Whole(received) if self.aside.is_empty() => received,
+                item => match self.in_order(item)? {
+                    Some(received) => received,
+                    None => continue,
+                },
+            };
+            if let Received::Message(message) = &received
+                && message.meta.supersedes.is_some()
+            {
+                self.supersede(message);
+            }
+            if sink(received)?.is_break() {
+                break;
             }
         }
         Ok(room)
+    }
+
+    /// Hands on what waits no more for the socket.
+    fn take_aside(
+        &mut self,
+        sink: &mut impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
+    ) -> Result<(), Lost> {
+        let conduits: Vec<ConduitId> = self.aside.keys().copied().collect();
+        for conduit in conduits {
+            let mut waiting = self.aside.remove(&conduit).unwrap_or_default();
+            // The one that still waits is the first there again, and what follows it is put behind it.
+            while let Some(item) = waiting.pop_front() {
+                if let Some(received) = self.settle(item)? {
+                    if let Received::Message(message) = &received {
+                        self.supersede(message);
+                    }
+                    // The reactor's sink, which never has enough.
+                    let _ = sink(received)?;
+                } else if let Some(first) = self.aside.get_mut(&conduit) {
+                    first.append(&mut waiting);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What has come, unless it has to wait, for the socket or behind others of its conduit.
+    fn in_order(&mut self, item: Item) -> Result<Option<Received>, Lost> {
+        let waiting = item.conduit().and_then(|conduit| self.aside.get_mut(&conduit));
+        let Some(waiting) = waiting else { return self.settle(item) };
+        if let Some(first) = item.supersedes() {
+            waiting.retain(|other| other.sequence().is_some_and(|sequence| sequence < first));
+        }
+        if !waiting.is_empty() {
+            waiting.push_back(item);
+            return Ok(None);
+        }
+        item.conduit().map(|conduit| self.aside.remove(&conduit));
+        self.settle(item)
+    }
+
+    /// What has come, if it is all there; otherwise it is put aside, or forgotten.
+    #[inline]
+    fn settle(&mut self, item: Item) -> Result<Option<Received>, Lost> {
+        Ok(match item {
+            Item::Whole(received) => Some(received),
+            Item::Placed { head, meta, slot, total } => match self.view(slot, total)? {
+                Some(view) => Some(placed(head, meta, view)),
+                None => self.put_aside(head.conduit, Item::Placed { head, meta, slot, total }),
+            },
+            Item::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
+                Some(message) => Some(Received::Message(message)),
+                // The socket keeps the order of a conduit: it has left this one out for a later one.
+                None if self.elsewhere.keys().any(|(of, later)| *of == conduit && *later > sequence) => None,
+                None => self.put_aside(conduit, Item::Elsewhere { conduit, sequence }),
+            },
+        })
+    }
+
+    #[cold]
+    fn put_aside(&mut self, conduit: ConduitId, item: Item) -> Option<Received> {
+        self.aside.entry(conduit).or_default().push_back(item);
+        None
     }
 
     /// Forgets what this message takes the place of.
@@ -163,7 +239,8 @@ impl Inbound {
     }
 
     #[inline(always)]
-    fn read(&mut self, entry: &Entry) -> Result<Next, Lost> {
+    /// What an entry says, and how many bytes of the ring it takes.
+    fn read(&mut self, entry: &Entry) -> Result<(Item, usize), Lost> {
         let header = Header::decode(&entry.header)?;
         let received = match header.frame()? {
             Frame::Data { head, meta, body, total } => {
@@ -181,35 +258,32 @@ impl Inbound {
                     Arc::new(filling.finish())
                 };
                 let message = Message { head, meta, body };
-                return Ok(Next::Entry(Received::Message(message), ring::size(meta_length, body_length)));
+                let size = ring::size(meta_length, body_length);
+                return Ok((Item::Whole(Received::Message(message)), size));
             }
             Frame::Placed { head, meta, slot, total } => {
-                let Some(view) = self.view(slot, total)? else { return Ok(Next::Stalled) };
                 let length = meta as usize;
                 if !fits(length) {
                     return Err(Malformed::new("ring", "metadata of a length that no entry has").into());
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
-                let message = Message { head, meta, body: Arc::new(Buffer::viewing(view)) };
-                return Ok(Next::Entry(Received::Message(message), ring::size(length, 0)));
+                let item = match self.view(slot, total)? {
+                    Some(view) => Item::Whole(placed(head, meta, view)),
+                    None => Item::Placed { head, meta, slot, total },
+                };
+                return Ok((item, ring::size(length, 0)));
             }
-            Frame::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
-                Some(message) => Received::Message(message),
-                // The socket keeps the order of a conduit: it has left this one out for a later one.
-                None if self.elsewhere.keys().any(|(of, later)| *of == conduit && *later > sequence) => {
-                    return Ok(Next::Superseded(ring::size(0, 0)));
-                }
-                None => return Ok(Next::Stalled),
-            },
+            Frame::Elsewhere { conduit, sequence } => {
+                return Ok((Item::Elsewhere { conduit, sequence }, ring::size(0, 0)));
+            }
             Frame::Acknowledge { conduit, ack } => Received::Acknowledged(conduit, ack),
             Frame::End { conduit, sequence } => Received::Ended(conduit, sequence),
             Frame::Ask { conduit, sequence } => Received::Asked(conduit, sequence),
             other => return Err(Malformed::new("ring", format!("{other:?} does not belong there")).into()),
         };
-        Ok(Next::Entry(received, ring::size(0, 0)))
+        Ok((Item::Whole(received), ring::size(0, 0)))
     }
 
-    #[inline(always)]
     fn meta(
         &mut self,
         entry: &Entry,
@@ -251,6 +325,44 @@ impl Inbound {
         let piece = Piece::new(&segment.region, start..start + total as usize);
         Ok(Some(View { piece, slot, returns: self.returns.clone() }))
     }
+}
+
+impl Item {
+    /// The conduit whose order it keeps. What tells the other end how far this one is has none.
+    fn conduit(&self) -> Option<ConduitId> {
+        match self {
+            Item::Whole(Received::Message(Message { head, .. })) | Item::Placed { head, .. } => {
+                Some(head.conduit)
+            }
+            Item::Elsewhere { conduit, .. } | Item::Whole(Received::Ended(conduit, _)) => Some(*conduit),
+            Item::Whole(_) => None,
+        }
+    }
+
+    /// Its number, if it is a message.
+    fn sequence(&self) -> Option<u64> {
+        match self {
+            Item::Whole(Received::Message(Message { head, .. })) | Item::Placed { head, .. } => {
+                Some(head.sequence)
+            }
+            Item::Elsewhere { sequence, .. } => Some(*sequence),
+            Item::Whole(_) => None,
+        }
+    }
+
+    /// From which message on it takes the place of those before it, as far as that is known yet.
+    fn supersedes(&self) -> Option<u64> {
+        match self {
+            Item::Whole(Received::Message(Message { meta, .. })) | Item::Placed { meta, .. } => {
+                meta.supersedes
+            }
+            _ => None,
+        }
+    }
+}
+
+fn placed(head: Head, meta: Arc<Meta>, view: View) -> Received {
+    Received::Message(Message { head, meta, body: Arc::new(Buffer::viewing(view)) })
 }
 
 /// Whether metadata of an entry may be so long: they fill whole lines.
