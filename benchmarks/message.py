@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import native
 from benchmarks.harness import KIB, MIB, RESULTS, Figures, Record, compare, named, scratch, sweep
-from benchmarks.pairs import Task, Times, mpis, other, raw_socket, titin, zeromq
+from benchmarks.pairs import Task, Times, mpis, other, raw_socket, titin, window, zeromq
 from benchmarks.picture import curves
 
 SIZES = [0] + [KIB << power for power in range(17)]
@@ -26,6 +26,7 @@ def main(quick: bool) -> list[Record]:
     rounds, share = (2, 8) if quick else (15, 1)
     unread, read, singly = Task(share=share), Task(share=share, reads=True), Task("singly", share=share)
     both = mpis()
+    windows = {"loan": "MPI window, in place", "into": "MPI window, copied in and out"}
     others = both | {"ZeroMQ ipc": zeromq("ipc"), "ZeroMQ tcp": zeromq("tcp"), "raw socket": raw_socket()}
     figures = sweep(
         rounds,
@@ -39,13 +40,14 @@ def main(quick: bool) -> list[Record]:
             "send and view by tcp": titin(unread, medium="tcp"),
             "send and view by inproc": titin(unread, medium="inproc"),
             **{name: other(unread, command) for name, command in others.items()},
+            **{name: other(unread, window(way)) for way, name in windows.items()},
             **{f"{name}, read": other(read, command) for name, command in both.items()},
             "file copy": file_copy(share),
         },
     )
     found = records(UNREAD, "send and view", figures, [*both, "ZeroMQ ipc", "ZeroMQ tcp", "file copy"])
-    found += records(UNREAD, "send and receive_into", figures, list(both))
-    found += records(UNREAD, "loan and view", figures, list(both))
+    found += records(UNREAD, "send and receive_into", figures, [*both, windows["into"]])
+    found += records(UNREAD, "loan and view", figures, [*both, windows["loan"]])
     for way in ("send and view, read", "loan and view, read"):
         found += records(READ, way, figures, [f"{name}, read" for name in both])
     found += records(TCP, "send and view by tcp", figures, ["raw socket", "ZeroMQ tcp"])

@@ -74,6 +74,11 @@ def mpis() -> dict[str, Sequence[object]]:
     }
 
 
+def window(way: str) -> Sequence[object]:
+    """Memory that two processes share by MPI, with flags; ``way`` as in ``programs/pair_window.c``."""
+    return [*native.OPEN_MPI, "-np", 2, native.rival("pair_window", "openmpi"), way]
+
+
 def zeromq(transport: str) -> Sequence[object]:
     """ZeroMQ over ``ipc`` or ``tcp``."""
     address = {"ipc": "ipc://{folder}/socket", "tcp": "tcp://127.0.0.1:*"}[transport]

@@ -1,6 +1,7 @@
 """The benchmarks count right, say what they measured, and their programs still run."""
 
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -47,6 +48,17 @@ def test_the_models_that_are_made_up_are_right(conduits, tmp_path):
     model.write_text(stepping([("/bin/true", [number, "a b"]) for number in range(3)], conduits))
     done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("way", ["loan", "into"])
+def test_a_window_of_mpi_moves_what_it_should(way, tmp_path, monkeypatch):
+    if not shutil.which("mpicc.openmpi"):
+        pytest.skip("there is no Open MPI to build against")
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    native.rival.cache_clear()
+    found = pairs.other(pairs.Task(reads=True, share=500, largest=16 * KIB), pairs.window(way))()
+    native.rival.cache_clear()
+    assert list(found) == [0, KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB]
 
 
 @pytest.mark.parametrize("way", ["view", "into", "loan"])
