@@ -4,10 +4,11 @@ use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use memmap2::MmapMut;
+use memmap2::{Advice, MmapMut};
 use titin_wire::ALIGNMENT;
 
 use crate::forks::{self, Born};
+use crate::host;
 use crate::shm::{Placed, Pool, View};
 
 /// Smaller buffers are left to the allocator, which recycles them itself.
@@ -16,11 +17,16 @@ const POOLED: usize = 64 << 10;
 /// Larger ones are pages of their own. The system grants a process some ten thousands of such pieces.
 const MAPPED: usize = 1 << 20;
 
-/// What the pool keeps at most, in bytes and in buffers.
+/// What the pool keeps, in bytes and in buffers. More bytes where larger buffers are in use: two of those, each at most
+/// this part of the memory that the process may use.
 const POOL_BYTES: usize = 256 << 20;
 const POOL_BUFFERS: usize = 32;
+const POOL_PART: u64 = 16;
 
-static POOL: Mutex<Recycled> = Mutex::new(Recycled { free: Vec::new(), bytes: 0 });
+static POOL: Mutex<Recycled> = Mutex::new(Recycled { free: Vec::new(), bytes: 0, largest: 0 });
+
+static LARGEST: LazyLock<usize> =
+    LazyLock::new(|| usize::try_from(host::memory() / POOL_PART).unwrap_or(usize::MAX).max(POOL_BYTES));
 
 /// Where the bytes of payloads lie. Zeroed when it is fresh.
 #[derive(Debug)]
@@ -99,7 +105,7 @@ impl Drop for Buffer {
             // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
             for _ in 0..100 {
                 if let Ok(mut pool) = POOL.try_lock() {
-                    let gone = pool.give(std::mem::take(&mut self.memory));
+                    let gone = pool.give(std::mem::take(&mut self.memory), *LARGEST);
                     drop(pool);
                     return drop(gone);
                 }
@@ -196,7 +202,10 @@ impl Memory {
     /// So many bytes, or an error where `vec!` would abort.
     fn fresh(length: usize) -> Option<Self> {
         if length >= MAPPED {
-            return MmapMut::map_anon(length).ok().map(Memory::Mapped);
+            let pages = MmapMut::map_anon(length).ok()?;
+            // Large ones if the system has them for those who ask: faults cost more than copies.
+            let _ = pages.advise(Advice::HugePage);
+            return Some(Memory::Mapped(pages));
         }
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).ok()?;
@@ -233,6 +242,8 @@ impl DerefMut for Memory {
 struct Recycled {
     free: Vec<Memory>,
     bytes: usize,
+    /// The largest one that has come back, less a little for each other one since.
+    largest: usize,
 }
 
 impl Recycled {
@@ -245,16 +256,18 @@ impl Recycled {
         Some(memory)
     }
 
-    /// Takes a buffer in, in place of those that nobody has asked for the longest. Gives back what goes, for who does not
-    /// hold the lock to let go of.
-    fn give(&mut self, memory: Memory) -> Vec<Memory> {
-        if memory.len() > POOL_BYTES {
+    /// Takes a buffer of at most so many bytes in, in place of those that nobody has asked for the longest. Gives back what
+    /// goes, for who does not hold the lock to let go of.
+    fn give(&mut self, memory: Memory, most: usize) -> Vec<Memory> {
+        if memory.len() > most {
             return vec![memory];
         }
+        self.largest = memory.len().max(self.largest - self.largest / 16);
+        let limit = POOL_BYTES.max(2 * self.largest);
         self.bytes += memory.len();
         self.free.push(memory);
         let (mut bytes, mut gone) = (self.bytes, 0);
-        while bytes > POOL_BYTES || self.free.len() - gone > POOL_BUFFERS {
+        while bytes > limit || self.free.len() - gone > POOL_BUFFERS {
             bytes -= self.free[gone].len();
             gone += 1;
         }
@@ -288,11 +301,15 @@ mod tests {
         assert!(error.to_string().contains("1152921504606846976"), "{error}");
     }
 
+    fn recycled() -> Recycled {
+        Recycled { free: Vec::new(), bytes: 0, largest: 0 }
+    }
+
     #[test]
     fn memory_is_used_again() {
-        let mut pool = Recycled { free: Vec::new(), bytes: 0 };
-        pool.give(Memory::fresh(1000).unwrap());
-        pool.give(Memory::fresh(1500).unwrap());
+        let mut pool = recycled();
+        pool.give(Memory::fresh(1000).unwrap(), POOL_BYTES);
+        pool.give(Memory::fresh(1500).unwrap(), POOL_BYTES);
         assert_eq!(pool.take(900).unwrap().len(), 1000);
         assert!(pool.take(100).is_none(), "far too large a buffer is not wasted on a small message");
         assert_eq!(pool.take(1500).unwrap().len(), 1500);
@@ -301,18 +318,32 @@ mod tests {
 
     #[test]
     fn sizes_that_nobody_asks_for_any_more_give_way() {
-        let mut pool = Recycled { free: Vec::new(), bytes: 0 };
+        let mut pool = recycled();
         for size in 0..POOL_BUFFERS {
-            assert!(pool.give(Memory::fresh(POOLED + size).unwrap()).is_empty());
+            assert!(pool.give(Memory::fresh(POOLED + size).unwrap(), POOL_BYTES).is_empty());
         }
         for _ in 0..3 {
-            let gone = pool.give(Memory::fresh(64 << 20).unwrap());
+            let gone = pool.give(Memory::fresh(64 << 20).unwrap(), POOL_BYTES);
             assert!(gone.iter().all(|memory| memory.len() < 2 * POOLED), "what has come last stays");
             assert_eq!(pool.take(64 << 20).unwrap().len(), 64 << 20);
         }
-        let whole = Memory::fresh(POOL_BYTES).unwrap();
-        assert_eq!(pool.give(whole).len(), POOL_BUFFERS - 1, "no more bytes than may be kept");
-        assert_eq!(pool.give(Memory::fresh(POOL_BYTES + 1).unwrap()).len(), 1);
-        assert_eq!((pool.free.len(), pool.bytes), (1, POOL_BYTES));
+        assert_eq!(pool.give(Memory::fresh(POOL_BYTES + 1).unwrap(), POOL_BYTES).len(), 1);
+    }
+
+    #[test]
+    fn as_much_is_kept_as_is_in_use() {
+        const LARGE: usize = 1 << 30;
+        let mut pool = recycled();
+        let give = |pool: &mut Recycled, size| pool.give(Memory::fresh(size).unwrap(), LARGE).len();
+        assert_eq!(
+            (0..3).map(|_| give(&mut pool, LARGE)).collect::<Vec<_>>(),
+            [0, 0, 1],
+            "two of the largest"
+        );
+        assert_eq!(give(&mut pool, LARGE + 1), 1, "it is more than one may have");
+        // Smaller ones are in use from now on.
+        let gone: usize = (0..POOL_BUFFERS).map(|_| give(&mut pool, POOLED)).sum();
+        assert_eq!(gone, 2, "the large ones went first");
+        assert!(pool.bytes <= POOL_BYTES);
     }
 }
