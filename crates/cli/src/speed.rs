@@ -15,6 +15,9 @@ pub(crate) use run::{Ended, Scratch, measure};
 pub(crate) const SIZES: [u64; 10] =
     [0, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26];
 
+/// Messages up to this size are small: many are timed at once, since a clock takes as long as they do.
+pub(crate) const SMALL: u64 = 1 << 12;
+
 /// Who is at the other end, and how messages get there.
 pub(crate) enum Peer {
     /// A thread of this process, or a process that is started for it.
@@ -36,7 +39,7 @@ impl Peer {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Speed {
     pub(crate) medium: &'static str,
-    /// Of the smallest message, in seconds.
+    /// Of the fastest of small messages, in seconds.
     pub(crate) latency: f64,
     /// Of the largest message, in bytes per second.
     pub(crate) bandwidth: f64,
@@ -63,7 +66,8 @@ impl Figure {
 
 impl Speed {
     fn new(medium: Medium, sizes: Vec<Figure>) -> Speed {
-        let latency = sizes.iter().map(|figure| figure.seconds).fold(f64::INFINITY, f64::min);
+        let small = sizes.iter().filter(|figure| figure.bytes <= SMALL);
+        let latency = small.map(|figure| figure.seconds).fold(f64::INFINITY, f64::min);
         let bandwidth = sizes.last().map_or(0.0, Figure::bandwidth);
         Speed { medium: medium.key(), latency, bandwidth, sizes }
     }

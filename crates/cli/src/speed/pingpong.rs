@@ -6,11 +6,9 @@ use std::time::Instant;
 
 use titin_runtime::{Content, Dtype, Instance, Layout, Order, Patience, Payload, PortId, Result};
 
-use super::{Effort, Figure, SIZES};
+use super::{Effort, Figure, SIZES, SMALL};
 
-/// Messages this small are timed many at once, since a clock takes as long as they do.
-const SMALL: u64 = 1 << 12;
-/// How many at once.
+/// How many small messages are timed at once.
 const AT_ONCE: u32 = 50;
 /// The least number of times that are taken of a size.
 const LEAST: usize = 3;
