@@ -39,9 +39,9 @@ impl Message {
     }
 
     pub(crate) fn received(message: titin_runtime::Message, port: Arc<Text>) -> Self {
-        let body = message.buffer();
-        let new = Message::new(message.timestamp, message.next_timestamp, message.meta(), body);
-        Message { port: Some(port), overlay: message.settings, ..new }
+        let (timestamp, next) = (message.timestamp, message.next_timestamp);
+        let (meta, body, overlay) = message.into_parts();
+        Message { port: Some(port), overlay, ..Message::new(timestamp, next, meta, body) }
     }
 
     /// What a filter looks at.

@@ -173,11 +173,6 @@ impl Message {
         &self.meta.content
     }
 
-    /// Shared ownership of what says that.
-    pub fn meta(&self) -> Arc<Meta> {
-        self.meta.clone()
-    }
-
     /// The array and its elements.
     ///
     /// # Errors
@@ -209,6 +204,11 @@ impl Message {
     /// The payload, aligned to 64 bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.body
+    }
+
+    /// What says what the data are, the payload and the settings overlay, to whoever keeps them in another way.
+    pub fn into_parts(self) -> (Arc<Meta>, Arc<Buffer>, Option<Arc<Overlay>>) {
+        (self.meta, self.body, self.settings)
     }
 
     /// Shared ownership of the payload, for views that outlive the message.
