@@ -30,6 +30,10 @@ fn superseded_in_the_ring() {
     (0..100_000).for_each(send);
     let more = resident().saturating_sub(before);
     assert!(more < 64 << 20, "{} MiB are held", more >> 20);
+    let before = resident();
+    (0..100_000).for_each(send);
+    let more = resident().saturating_sub(before);
+    assert!(more < 2 << 20, "{} KiB more are held", more >> 10);
     drop(stall);
-    inlet.wait(|inbox| inbox.received() == 101_000);
+    inlet.wait(|inbox| inbox.received() == 201_000);
 }

@@ -137,6 +137,41 @@ fn entries_that_do_not_belong_in_a_ring() {
     assert_verdict("unknown kind 77", |hand| hand.put(&[77; LINE]));
 }
 
+/// Acknowledgements of a conduit that nobody knows, all round the ring, so that it never ends; but for the last.
+fn all_round(last: &[u8]) -> Vec<u8> {
+    let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
+    let one = header(&Frame::Acknowledge { conduit: ConduitId(9), ack });
+    let mut bytes = one.repeat(RING / LINE);
+    bytes.truncate(RING - last.len());
+    bytes.extend_from_slice(last);
+    bytes
+}
+
+#[test]
+fn a_ring_that_has_no_end_does_not_keep_anybody() {
+    // What says that the rest is empty stands where there is no rest.
+    assert_verdict("unknown kind 255", |hand| hand.put(&[255, 0, 0, 0, 0, 0, 0, 0]));
+    assert_verdict("unknown kind 77", |hand| {
+        let bytes = all_round(&[]);
+        hand.put(&bytes);
+        hand.put(&bytes);
+        hand.put(&[77; LINE]);
+    });
+}
+
+#[test]
+fn frames_that_do_not_come_by_the_socket() {
+    let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
+    let conduit = ConduitId(1);
+    for frame in [
+        Frame::Acknowledge { conduit, ack },
+        Frame::End { conduit, sequence: 0 },
+        Frame::Ask { conduit, sequence: 0 },
+    ] {
+        assert_verdict("belongs in the ring", |hand| hand.send(&frame, &[]));
+    }
+}
+
 #[test]
 fn lengths_that_no_ring_has() {
     let meta = meta().len() as u32;
@@ -146,14 +181,7 @@ fn lengths_that_no_ring_has() {
     assert_verdict("lengths that no entry has", |hand| hand.put(&data(1 << 20, 1, 1)));
     assert_verdict("lengths that no entry has", |hand| hand.put(&data(meta, 1, 1 << 50)));
     assert_verdict("lengths that no entry has", |hand| hand.put(&data(1, 0, 0)));
-    let behind = |last: &[u8]| {
-        let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
-        let one = header(&Frame::Acknowledge { conduit: ConduitId(9), ack });
-        let mut bytes = one.repeat(RING / LINE);
-        bytes[RING - LINE..].copy_from_slice(&last[..LINE]);
-        bytes
-    };
-    assert_verdict("beyond its end", |hand| hand.put(&behind(&data(meta, 2000, 2000))));
+    assert_verdict("beyond its end", |hand| hand.put(&all_round(&data(meta, 2000, 2000)[..LINE])));
 }
 
 #[test]

@@ -225,6 +225,7 @@ impl Doorbell {
             if let Some(message) = carrier.attend_one(inbox, &mut patience) {
                 return Ok(message);
             }
+            carrier.attend(&mut patience);
             rung = self.stay(patience, &[carrier]);
         }
         Err(if rung { Wake::Rung } else { self.sleep(seen, limit, &[carrier]) })

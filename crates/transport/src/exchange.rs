@@ -8,7 +8,7 @@ use titin_wire::ConduitId;
 use crate::shm::Pool;
 use crate::{Filling, Inbox, Window};
 
-/// Conduits are numbered by the manager, so nobody can choose numbers that meet in the table.
+/// Conduits are numbered by the manager: who could choose numbers that meet in the table is a program of the run.
 type ByConduit<T> = FxHashMap<ConduitId, Arc<T>>;
 
 /// All inboxes and windows of a process: where carriers find them.

@@ -113,6 +113,8 @@ impl Inbox {
     /// # Errors
     /// [`Malformed`] if its number is not the next one. Only numbers of those that it supersedes may be left out.
     pub fn deliver(&self, message: Message) -> Result<(), Malformed> {
+        // Let go of behind the lock: to give memory back takes its time.
+        let mut dropped = Vec::new();
         let mut state = self.lock();
         let (number, expected) = (message.head.sequence, state.ack.received);
         let first = message.meta.supersedes.unwrap_or(number);
@@ -128,14 +130,14 @@ impl Inbox {
         })?;
         state.asked = state.asked.filter(|waiting| number < *waiting);
         if message.meta.supersedes.is_some() {
-            state.supersede(first);
+            dropped = state.supersede(first);
         }
         if state.queue.capacity() == 0 {
             state.queue.reserve_exact(1);
         }
         state.queue.push_back(message);
         if state.discards {
-            state.supersede(0);
+            dropped.append(&mut state.supersede(0));
         }
         self.stirred.store(!state.queue.is_empty(), Ordering::Release);
         state.enlist();
@@ -258,9 +260,10 @@ impl Inbox {
     pub fn discard(&self) {
         let mut state = self.lock();
         state.discards = true;
-        state.supersede(0);
+        let dropped = state.supersede(0);
         let answer = state.answer(true);
         drop(state);
+        drop(dropped);
         self.tell(answer);
     }
 
@@ -348,15 +351,18 @@ impl State {
         }
     }
 
-    /// Drops what waits of the messages from this number on. Nothing counts as consumed while earlier ones wait.
-    fn supersede(&mut self, first: u64) {
+    /// Takes out what waits of the messages from this number on. Nothing counts as consumed while earlier ones wait.
+    #[must_use = "they are to be dropped behind the lock"]
+    fn supersede(&mut self, first: u64) -> Vec<Message> {
         let kept = self.queue.partition_point(|message| message.head.sequence < first);
-        for message in self.queue.drain(kept..) {
+        let out = self.queue.split_off(kept);
+        for message in &out {
             self.ack.bytes += message.body.len() as u64;
             if kept == 0 {
                 self.ack.consumed = message.head.sequence + 1;
             }
         }
+        out.into()
     }
 
     /// The acknowledgement that is due, if one is: always after an end, else at a quarter of the buffer, and for

@@ -2,7 +2,9 @@
 //!
 //! To take it costs one locked instruction, to let go of it none, since nobody is to be woken: that is half the price of a
 //! lock that threads sleep at, and a small message passes several. Whoever finds it taken offers the core to others and
-//! looks again, so what is done under it must be short, or others must only try. A panic lets go of it.
+//! looks again, so what is done under it must be short, or others must only try. (A thread of a real-time class that looks for
+//! one that a thread of a lower class has may keep that from its core: titin's own thread wants the class of its callers.) A
+//! panic lets go of it; what is behind may be half changed then, and its users fail the run.
 
 /// Something that one thread at a time may use.
 pub type Latch<T> = spin::mutex::SpinMutex<T, spin::Yield>;

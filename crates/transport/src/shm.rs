@@ -29,8 +29,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use titin_wire::ConduitId;
 use titin_wire::frame::{Ack, Frame};
+use titin_wire::{ConduitId, Malformed};
 
 pub(crate) use bells::Place;
 pub(crate) use pool::{Placed, Pool, Segment};
@@ -191,7 +191,11 @@ impl Channel {
             Received::Message(message) => inbound.elsewhere(message),
             Received::Segment { first, size, count } => inbound.map(first, size, count, file)?,
             Received::Withdrawn(first) => inbound.unmap(first),
-            _ => {}
+            Received::Look => {}
+            other => {
+                let why = format!("{other:?} came by the socket, and belongs in the ring");
+                return Err(Malformed::new("frame", why).into());
+            }
         }
         self.take_in(&mut inbound);
         drop(inbound);

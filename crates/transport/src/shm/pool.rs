@@ -2,9 +2,9 @@
 //!
 //! A **segment** is a region of slots of one size, which its owner writes and others only read. A **slot** is given to
 //! one message at a time. It may be told to any number of peers, and to each any number of times (a multicast to several
-//! instances there); each time counts as given. A peer counts what it has done with in words that only it changes
-//! ([`Returns`]): the slot is free once every peer whose process has not ended has returned it as often as it was
-//! given. So nobody waits for anybody, and whoever dies gives back all that it had.
+//! instances there); each time counts as given. A peer counts what it has done with in words of its own ([`Returns`];
+//! for what it never got to see the owner does): the slot is free once every peer whose process has not ended has returned it
+//! as often as it was given. So nobody waits for anybody, and whoever dies gives back all that it had.
 //!
 //! Where there is no room for another slot, segments of other sizes whose slots are all free are **withdrawn**: their memory
 //! goes back to the system, and the places of their slots serve others. A slot's number says which segment it is of, so
@@ -184,7 +184,7 @@ impl Pool {
         let plan = match state.plan(size, ceiling) {
             Some(plan) => plan,
             None => {
-                if let Some(slot) = state.take_larger(size, ROOMY) {
+                if let Some(slot) = state.take_larger(size, ROOMY).or_else(|| state.take_returned(size)) {
                     return Some(slot);
                 }
                 withdrawn = state.withdraw(size, ceiling);
@@ -224,6 +224,13 @@ impl State {
     fn take_larger(&mut self, size: usize, times: usize) -> Option<Slot> {
         let larger = size + 1..=size.saturating_mul(times);
         self.sizes.range_mut(larger).find_map(|(_, slots)| slots.take())
+    }
+
+    /// A slot of this size that has come back, wherever it stands among those that peers hold.
+    fn take_returned(&mut self, size: usize) -> Option<Slot> {
+        let out = &mut self.sizes.get_mut(&size).filter(|_| self.rest == 0)?.out;
+        let place = out.iter().position(Slot::is_free)?;
+        out.remove(place)
     }
 
     /// Sets room aside for another segment of slots of this size; `None` if there is not that much.
@@ -468,7 +475,7 @@ pub(crate) fn split(number: u64) -> (u32, usize) {
 /// The size of a slot for so many bytes: one of four between a power of two and the next, so that payloads that grow
 /// slowly find their slots again.
 fn rounded(length: usize) -> Option<usize> {
-    let step = (length / 4).next_power_of_two().max(PAGE);
+    let step = (length / 8).next_power_of_two().max(PAGE);
     length.max(1).checked_next_multiple_of(step)
 }
 
@@ -627,8 +634,24 @@ mod tests {
     fn sizes_waste_little() {
         for length in [1, 4096, 5000, 70_000, 1 << 20, (64 << 20) + 1] {
             let size = rounded(length).unwrap();
-            assert!(size >= length && size < length + (length / 2).max(PAGE), "{length}: {size}");
+            assert!(size >= length && size < length + (length / 4).max(PAGE), "{length}: {size}");
         }
         assert_eq!(rounded(64 << 20), Some(64 << 20));
+        let octave: std::collections::BTreeSet<_> =
+            (16 << 20..32 << 20).step_by(1 << 16).map(rounded).collect();
+        assert_eq!(octave.len(), 5, "four between a power of two and the next, and that");
+    }
+
+    #[test]
+    fn one_that_has_come_back_is_found_among_those_that_have_not() {
+        let (pool, peer) = (Pool::new(11 << 20), peer());
+        let slots: Vec<Placed> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
+        slots.iter().for_each(|slot| slot.give(&peer));
+        let tenth = slots[9].number();
+        slots.into_iter().for_each(drop);
+        peer.add(split(tenth).1);
+        assert_eq!(pool.take(1 << 20).unwrap().number(), tenth);
+        assert!(pool.take(1 << 20).is_some(), "it has come back, since nobody was given it");
+        assert!(!pool.ran_out());
     }
 }

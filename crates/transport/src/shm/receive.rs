@@ -116,8 +116,10 @@ impl Inbound {
             .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
         let length = length.filter(|_| first < SLOTS && count <= SLOTS - first).ok_or_else(wrong)?;
         let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
-        let region = Region::open(&file, length, Writers::Maker)
-            .map_err(|why| Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")))?;
+        let region = Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
+            std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
+            _ => Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")),
+        })?;
         // What had these places has been withdrawn, though it may still have to be told.
         self.segments.retain(|other, segment| other + segment.count <= first || first + count <= *other);
         self.arrived = true;
@@ -134,7 +136,7 @@ impl Inbound {
     }
 
     /// Hands on what the ring holds, all of it or until `sink` says that it is enough. True if the peer is to be told that
-    /// there is room.
+    /// there is room. It comes to an end though the peer puts in as fast as this takes out.
     pub(super) fn take_in(
         &mut self,
         mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
@@ -144,7 +146,10 @@ impl Inbound {
             self.arrived = false;
             self.take_aside(&mut sink)?;
         }
-        while let Some(entry) = self.ring.peek() {
+        let end = self.ring.head() + self.ring.capacity();
+        while self.ring.head() < end
+            && let Some(entry) = self.ring.peek()
+        {
             let (item, size) = self.read(&entry)?;
             room |= self.ring.pop(size)?;
             let received = match item {

@@ -86,7 +86,8 @@ impl<M: Memory> Producer<M> {
 
     /// Bytes that the consumer has read since the beginning, as far as it is to be believed.
     pub(crate) fn read(&mut self) -> u64 {
-        let head = self.region.word(HEAD).load(Ordering::Acquire);
+        // Behind a wish for room this is to see what a consumer that did not see the wish has shown.
+        let head = self.region.word(HEAD).load(Ordering::SeqCst);
         if head <= self.tail && head >= self.head {
             self.head = head;
         }
@@ -154,6 +155,16 @@ impl<M: Memory> Consumer<M> {
         Consumer { region, capacity: capacity as u64, head: 0, shown: Arc::default(), looked: 0 }
     }
 
+    /// How many bytes it has gone on.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The most bytes that the ring holds.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// How far it has come, for [`waits`].
     pub(crate) fn shown(&self) -> &Arc<Shown> {
         &self.shown
@@ -174,9 +185,8 @@ impl<M: Memory> Consumer<M> {
             let place = ENTRIES + at as usize;
             match self.region.word(place).load(Ordering::Acquire) {
                 0 => return None,
-                FILLER => {
-                    self.go_on(self.capacity - at);
-                }
+                // It ends where the entries begin: there is none at the beginning.
+                FILLER if at > 0 => self.go_on(self.capacity - at),
                 first => {
                     let mut header = [0; LINE];
                     header[..8].copy_from_slice(&first.to_le_bytes());

@@ -31,6 +31,10 @@ pub(super) struct Outbound {
     stuck: bool,
     /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
     urgent: u64,
+    /// An entry of this kind was kept, and has gone in: whoever put it may sleep already, and cannot see to it.
+    overdue: bool,
+    /// Up to where in the ring the peer was told to look, since entries there take the place of others.
+    told: u64,
 }
 
 /// An entry in memory of our own.
@@ -51,6 +55,8 @@ impl Outbound {
             lasts: FxHashMap::default(),
             stuck: false,
             urgent: 0,
+            overdue: false,
+            told: 0,
         }
     }
 
@@ -84,7 +90,7 @@ impl Outbound {
                 return false;
             }
             if kept.urgent {
-                self.urgent = self.ring.tail();
+                (self.urgent, self.overdue) = (self.ring.tail(), true);
             }
             self.kept.pop_front();
         }
@@ -126,11 +132,16 @@ impl Outbound {
         stuck && !std::mem::replace(&mut self.stuck, stuck)
     }
 
-    /// A message that takes the place of others has gone in; true if the one before it has not been read yet. The peer is
-    /// to look then: what nobody reads keeps its slot.
+    /// A message that takes the place of others has gone in; true if the peer is to be told to look, since the one before has
+    /// not been read yet: what nobody reads keeps its slot. Told once: it then takes in all that is there.
     fn supersedes_unread(&mut self, conduit: ConduitId) -> bool {
         let (read, tail) = (self.ring.read(), self.ring.tail());
-        self.lasts.insert(conduit, tail).is_some_and(|last| read < last)
+        let unread = self.lasts.insert(conduit, tail).is_some_and(|last| read < last);
+        let tell = unread && read >= self.told;
+        if tell {
+            self.told = tail;
+        }
+        tell
     }
 }
 
@@ -140,12 +151,15 @@ impl Channel {
     pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
         let length = message.length() as usize;
         let mut sent = Sent::default();
+        if message.meta.supersedes.is_some() {
+            // What it takes the place of may have the memory that it needs.
+            self.supersede(&mut self.outbound.lock(), message);
+        }
         let placed = if length > INLINE { self.place(message, &mut sent)? } else { None };
         if length > INLINE && placed.is_none() {
             return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
         }
         let mut outbound = self.outbound.lock();
-        self.supersede(&mut outbound, message);
         let last = outbound.metas.get(&message.head.conduit);
         let same = last == Some(message.meta);
         let mut meta = Vec::new();
@@ -159,13 +173,14 @@ impl Channel {
         }
         let (total, head) = (length as u64, message.head);
         let length = meta.len() as u32;
+        let mut unknown = None;
         let frame = match &placed {
             None => Frame::Data { head, meta: length, body: total, total },
             Some(body) => {
                 let slot = body.placed().expect("it was placed");
                 let segment = slot.segment();
                 if outbound.handed.insert(segment.first, segment.serial) != Some(segment.serial) {
-                    self.hand_over(segment);
+                    unknown = Some(segment);
                 }
                 slot.give(&self.returned);
                 Frame::Placed { head, meta: length, slot: slot.number(), total }
@@ -177,6 +192,10 @@ impl Channel {
         sent.copied += outbound.push(header, &meta, parts, false);
         let unread = message.meta.supersedes.is_some() && outbound.supersedes_unread(head.conduit);
         self.wake(outbound);
+        if let Some(segment) = unknown {
+            // The entry is put aside until it has come.
+            self.hand_over(segment);
+        }
         if unread {
             self.tell_to_look();
         }
@@ -196,14 +215,8 @@ impl Channel {
         if !outbound.kept.is_empty() {
             // The peer has looked, and is to be told again of what has still no room.
             outbound.stuck = false;
-            let urgent = outbound.urgent;
             outbound.flush();
-            // Whoever put this in may sleep already, and cannot see to it that the peer acts upon it.
-            let urgent = outbound.urgent != urgent;
             self.wake(outbound);
-            if urgent {
-                self.tell_to_look();
-            }
         }
     }
 
@@ -220,16 +233,16 @@ impl Channel {
         }
     }
 
-    /// Wakes those who sleep at the other end, and has its reactor look if the ring is full.
+    /// Wakes those who sleep at the other end, and has its reactor look if it has to.
     #[inline(always)]
     fn wake(&self, mut outbound: Latched<'_, Outbound>) {
-        let stuck = outbound.is_stuck();
+        let look = outbound.is_stuck() | std::mem::take(&mut outbound.overdue);
         let sleepers = outbound.ring.sleepers();
         drop(outbound);
         if sleepers != 0 {
             self.bells.ring(sleepers);
         }
-        if stuck || sleepers & (1 << REACTOR) != 0 {
+        if look || sleepers & (1 << REACTOR) != 0 {
             self.tell_to_look();
         }
     }
@@ -254,7 +267,6 @@ impl Channel {
         let mut sent = link.send_by_socket(message)?;
         // Both ends of the socket hold it for a while.
         sent.copied += message.length();
-        self.supersede(&mut self.outbound.lock(), message);
         self.put_frame(&Frame::Elsewhere { conduit, sequence }, false);
         Ok(sent)
     }
