@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,11 @@ class Run:
         (folder / "pair.ymmsl").write_text(MODEL.format(python=sys.executable, program=program))
         run = folder / "run"
         command = [TITIN, "run", "pair.ymmsl", "--run-dir", run]
-        self.manager = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        log = folder / "titin.log"
+        with log.open("w") as output:
+            self.manager = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
         while len(list(run.glob("instances/*/workdir/*.going"))) < 2:
-            assert self.manager.poll() is None, self.manager.communicate()
+            assert self.manager.poll() is None, log.read_text()
             time.sleep(0.01)
         secret = json.loads((run / "connection.json").read_text())["secret"]
         digest = hashlib.sha256(b"titin meeting place" + bytes.fromhex(secret)).hexdigest()
@@ -75,14 +78,33 @@ class Run:
 
     def wait(self) -> None:
         """Until no program is left."""
-        self.manager.communicate()
+        self.manager.wait()
         while any(Path(f"/proc/{pid}").exists() for pid in self.programs.values()):
             time.sleep(0.01)
 
 
+Start = Callable[[str], Run]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts runs in folders of their own, and ends them with the test."""
+    runs: list[Run] = []
+
+    def started(name: str) -> Run:
+        (tmp_path / name).mkdir()
+        runs.append(Run(tmp_path / name))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        run.manager.terminate()
+        run.wait()
+
+
 @pytest.mark.parametrize("victim", ["sender", "receiver", "manager", "guard"])
-def test_nothing_is_left_when_somebody_is_killed(tmp_path: Path, victim: str) -> None:
-    run = Run(tmp_path)
+def test_nothing_is_left_when_somebody_is_killed(start: Start, victim: str) -> None:
+    run = start("run")
     os.kill({"manager": run.manager.pid, "guard": run.guard, **run.programs}[victim], signal.SIGKILL)
     # Who is left ends by itself, with nobody to wait for it.
     run.wait()
@@ -90,22 +112,17 @@ def test_nothing_is_left_when_somebody_is_killed(tmp_path: Path, victim: str) ->
         time.sleep(0.01)
 
 
-def test_what_manager_and_guard_leave_goes_with_the_next_run(tmp_path: Path) -> None:
-    for name in ["killed", "going", "next"]:
-        (tmp_path / name).mkdir()
-    killed, going = Run(tmp_path / "killed"), Run(tmp_path / "going")
+def test_what_manager_and_guard_leave_goes_with_the_next_run(start: Start) -> None:
+    killed, going = start("killed"), start("going")
     # Neither sees the other one go.
     for number in [signal.SIGSTOP, signal.SIGKILL]:
         for pid in [killed.manager.pid, killed.guard]:
             os.kill(pid, number)
     killed.wait()
     # It is there still, unless the run of another test has begun meanwhile.
-    subsequent = Run(tmp_path / "next")
+    start("next")
     assert not killed.place.exists()
     assert going.place.exists(), "a living run keeps its own"
-    for run in [subsequent, going]:
-        run.manager.send_signal(signal.SIGTERM)
-        run.wait()
 
 
 FULL = """
