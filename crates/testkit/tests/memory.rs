@@ -8,11 +8,11 @@ fn the_latest_message_does_so_while_the_receiver_is_stalled_on_every_medium() {
     let _watchdog = Watchdog::start();
     case(Pair::inproc);
     case(Pair::tcp);
-    case(without_slots);
+    case(without_blocks);
     superseded_in_the_ring();
 }
 
-fn without_slots() -> Pair {
+fn without_blocks() -> Pair {
     Pair::shm_with_ceiling(0)
 }
 

@@ -11,8 +11,8 @@ use titin_wire::meta::{Content, Meta};
 
 conformance!(Pair::shm);
 
-/// The same where no payload finds a slot: all that is larger than fits the ring goes by the socket, in its turn.
-mod without_slots {
+/// The same where no payload finds a block: all that is larger than fits the ring goes by the socket, in its turn.
+mod without_blocks {
     use titin_testkit::{Pair, conformance};
 
     fn pair() -> Pair {
@@ -23,7 +23,7 @@ mod without_slots {
 }
 
 /// And where some do.
-mod with_few_slots {
+mod with_few_blocks {
     use titin_testkit::{Pair, conformance};
 
     fn pair() -> Pair {
@@ -33,7 +33,7 @@ mod with_few_slots {
     conformance!(pair);
 }
 
-/// A length of each kind: in the ring, in a slot, in a large one.
+/// A length of each kind: in the ring, in a block, in a large one.
 fn length(step: u64) -> usize {
     [100, 3_000, 70_000, 0, 300_000][step as usize % 5]
 }
@@ -119,7 +119,7 @@ fn sizes_that_come_later_find_room_where_others_were() {
 }
 
 #[test]
-fn slots_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
+fn blocks_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
     let pair = Pair::shm();
     let (outlet, inlet) = pair.superseding(1);
     let stall = pair.stall();
@@ -127,7 +127,7 @@ fn slots_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
         // Now and then in the ring, and then with metadata of another length.
         outlet.send(&pattern(step, if step % 3 == 0 { 100 } else { 3_000 }));
     }
-    assert!(!pair.left.exchange.ran_out(), "they are more than there are slots");
+    assert!(!pair.left.exchange.ran_out(), "they are more than there are blocks");
     drop(stall);
     outlet.send(&pattern(30_000, 5_000));
     inlet.wait(|inbox| inbox.received() == 30_001);
@@ -223,7 +223,7 @@ fn a_copy_that_no_peer_can_read_is_made_once_where_all_can() {
 }
 
 #[test]
-fn a_slot_is_used_again_once_all_receivers_have_let_it_go() {
+fn a_block_is_used_again_once_all_receivers_have_let_it_go() {
     let fan = Fan::new();
     let lend = |number: u64| {
         let mut loan = fan.sender.exchange.loan(100_000).unwrap();

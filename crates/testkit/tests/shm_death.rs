@@ -9,7 +9,7 @@ use titin_testkit::{Host, Side, Watchdog, pattern};
 use titin_transport::InboxOptions;
 use titin_wire::{Address, EndpointId, Secret};
 
-/// Lengths of all kinds: in the ring, in slots, in large ones.
+/// Lengths of all kinds: in the ring, in blocks, in large ones.
 const LENGTHS: [usize; 6] = [0, 100, 2_000, 5_000, 100_000, 700_000];
 
 fn bytes(step: u64) -> Vec<u8> {

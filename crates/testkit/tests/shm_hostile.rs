@@ -18,9 +18,9 @@ use titin_wire::{Address, ConduitId, Secret};
 const LINE: usize = 64;
 const ENTRIES: usize = 64 * LINE;
 const RING: usize = 256 << 10;
-const SLOTS: usize = 1 << 14;
-const REGION: usize = ENTRIES + RING + 4 * SLOTS;
-const BELLS: usize = SLOTS * 64;
+const BLOCKS: usize = 1 << 14;
+const REGION: usize = ENTRIES + RING + 4 * BLOCKS;
+const BELLS: usize = BLOCKS * 64;
 
 /// A peer by hand, behind its handshake.
 struct Hand {
@@ -79,7 +79,7 @@ impl Hand {
     /// Shares memory as a friend would.
     fn share(&mut self) {
         let files = [self.ring.try_clone().unwrap().into(), sealed(BELLS)];
-        self.send(&Frame::Share { ring: RING as u64, slots: SLOTS as u64 }, &files);
+        self.send(&Frame::Share { ring: RING as u64, blocks: BLOCKS as u64 }, &files);
         self.send(&Frame::Shared, &[]);
         let mut answer = [0; 2 * LINE];
         self.socket.read_exact(&mut answer).unwrap();
@@ -126,8 +126,8 @@ fn entry(frame: &Frame) -> Vec<u8> {
     [&Header::from(frame).encode()[..], &meta()].concat()
 }
 
-fn placed(slot: u64, total: u64) -> Vec<u8> {
-    entry(&Frame::Placed { head: head(0), meta: meta().len() as u32, slot, total })
+fn placed(block: u64, total: u64) -> Vec<u8> {
+    entry(&Frame::Placed { head: head(0), meta: meta().len() as u32, block, total })
 }
 
 #[test]
@@ -197,25 +197,25 @@ fn metadata_that_nobody_has_sent() {
 }
 
 #[test]
-fn payloads_that_are_larger_than_their_slot() {
-    assert_verdict("bytes in a slot of 4096", |hand| {
+fn payloads_that_are_larger_than_their_block() {
+    assert_verdict("bytes in a block of 4096", |hand| {
         hand.send(&Frame::Segment { first: 0, size: 4096, count: 4 }, &[sealed(4 * 4096)]);
         hand.put(&placed(2, 4097));
     });
 }
 
 #[test]
-fn slots_that_do_not_exist_are_waited_for_and_harm_nobody() {
+fn blocks_that_do_not_exist_are_waited_for_and_harm_nobody() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let address = host.listen_shm();
-    let hands: Vec<Hand> = [3, 4, SLOTS as u64, u64::MAX]
+    let hands: Vec<Hand> = [3, 4, BLOCKS as u64, u64::MAX]
         .into_iter()
-        .map(|slot| {
+        .map(|block| {
             let mut hand = Hand::enter(&address, &secret);
             hand.share();
             hand.send(&Frame::Segment { first: 0, size: 4096, count: 3 }, &[sealed(3 * 4096)]);
-            hand.put(&placed(slot, 10));
+            hand.put(&placed(block, 10));
             hand
         })
         .collect();
@@ -236,9 +236,9 @@ fn segments_that_are_not_what_they_are_said_to_be() {
         (segment(0, 4096, 4), vec![std::fs::File::open("/dev/null").unwrap().into()], "cannot be mapped"),
         (segment(0, 4096, 4), vec![UnixStream::pair().unwrap().0.into()], "cannot be mapped"),
         (segment(0, 4096, 4), vec![], "descriptor"),
-        (segment(0, 0, 4), vec![sealed(4096)], "4 slots of 0 bytes"),
-        (segment(0, 1 << 63, 4), vec![sealed(4096)], "slots of"),
-        (segment(SLOTS as u64, 4096, 1), vec![sealed(4096)], "from number"),
+        (segment(0, 0, 4), vec![sealed(4096)], "4 blocks of 0 bytes"),
+        (segment(0, 1 << 63, 4), vec![sealed(4096)], "blocks of"),
+        (segment(BLOCKS as u64, 4096, 1), vec![sealed(4096)], "from number"),
     ];
     for (frame, files, expected) in cases {
         assert_verdict(expected, |hand| hand.send(&frame, &files));
@@ -253,7 +253,7 @@ fn filled(byte: u8) -> OwnedFd {
 }
 
 #[test]
-fn a_slot_is_looked_for_in_no_segment_that_had_its_place_before() {
+fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let mut hand = Hand::enter(&host.listen_shm(), &secret);
@@ -313,7 +313,7 @@ fn segments_are_let_go_when_they_are_withdrawn() {
     let message = inlet.receive();
     hand.send(&Frame::Withdrawn { first: 0 }, &[]);
     hand.send(&Frame::Segment { first: 5, size: 4096, count: 1 }, &copy(1));
-    let next = Frame::Placed { head: head(1), meta: meta().len() as u32, slot: 5, total: 10 };
+    let next = Frame::Placed { head: head(1), meta: meta().len() as u32, block: 5, total: 10 };
     hand.ring.write_all_at(&entry(&next), (ENTRIES + 2 * LINE) as u64).unwrap();
     hand.send(&Frame::Look, &[]);
     assert_eq!(inlet.receive().body[..], [2; 10]);
@@ -328,18 +328,18 @@ fn offers_that_are_none_leave_no_link() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let address = host.listen_shm();
-    let share = |ring: usize, slots| Frame::Share { ring: ring as u64, slots };
-    let slots = SLOTS as u64;
+    let share = |ring: usize, blocks| Frame::Share { ring: ring as u64, blocks };
+    let blocks = BLOCKS as u64;
     let unsealed = || memory(REGION, SealFlags::empty());
     let cases: [(Frame, Vec<OwnedFd>); 8] = [
-        (share(RING, slots), vec![]),
-        (share(RING, slots), vec![sealed(REGION)]),
-        (share(RING, slots), vec![unsealed(), sealed(BELLS)]),
-        (share(RING, slots), vec![sealed(LINE), sealed(BELLS)]),
-        (share(RING, slots), vec![sealed(REGION), sealed(LINE)]),
+        (share(RING, blocks), vec![]),
+        (share(RING, blocks), vec![sealed(REGION)]),
+        (share(RING, blocks), vec![unsealed(), sealed(BELLS)]),
+        (share(RING, blocks), vec![sealed(LINE), sealed(BELLS)]),
+        (share(RING, blocks), vec![sealed(REGION), sealed(LINE)]),
         (share(RING, 1), vec![sealed(REGION), sealed(BELLS)]),
-        (share(0, slots), vec![sealed(REGION), sealed(BELLS)]),
-        (share(usize::MAX, slots), vec![sealed(REGION), sealed(BELLS)]),
+        (share(0, blocks), vec![sealed(REGION), sealed(BELLS)]),
+        (share(usize::MAX, blocks), vec![sealed(REGION), sealed(BELLS)]),
     ];
     for (frame, files) in cases {
         let mut hand = Hand::enter(&address, &secret);

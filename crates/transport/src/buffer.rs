@@ -34,9 +34,9 @@ pub(crate) enum Memory {
     Heap(Vec<u8>),
     /// Pages straight from the system, which come only as they are written.
     Mapped(MmapMut),
-    /// A slot of ours that peers on this host can read.
+    /// A block of ours that peers on this host can read.
     Placed(Placed),
-    /// A slot of a peer's.
+    /// A block of a peer's.
     Viewed(View),
 }
 
@@ -65,7 +65,7 @@ impl Buffer {
         Ok(Filling::new(parts.iter().map(|part| part.len() as u64).sum())?.with(parts))
     }
 
-    /// A copy of the parts in a slot of this pool; `None` if it has none.
+    /// A copy of the parts in a block of this pool; `None` if it has none.
     pub(crate) fn gather_in(pool: &Arc<Pool>, parts: &[IoSlice<'_>]) -> Option<Self> {
         Some(Filling::placed(pool, parts.iter().map(|part| part.len()).sum())?.with(parts))
     }
@@ -76,13 +76,13 @@ impl Buffer {
         EMPTY.clone()
     }
 
-    /// The payload that lies in a peer's slot.
+    /// The payload that lies in a peer's block.
     pub(crate) fn viewing(view: View) -> Self {
         let length = view.len();
         Buffer { memory: Memory::Viewed(view), start: 0, length, born: Born::now() }
     }
 
-    /// The slot of ours that it lies in, if it does.
+    /// The block of ours that it lies in, if it does.
     pub(crate) fn placed(&self) -> Option<&Placed> {
         if let Memory::Placed(placed) = &self.memory { Some(placed) } else { None }
     }
@@ -140,7 +140,7 @@ impl Filling {
         Ok(Filling { buffer: Buffer { memory, start, length, born: Born::default() }, filled: 0 })
     }
 
-    /// Room for `length` bytes in a slot of this pool; `None` if it has none.
+    /// Room for `length` bytes in a block of this pool; `None` if it has none.
     pub(crate) fn placed(pool: &Arc<Pool>, length: usize) -> Option<Self> {
         let memory = Memory::Placed(pool.take(length)?);
         Some(Filling { buffer: Buffer { memory, start: 0, length, born: Born::now() }, filled: 0 })
@@ -221,8 +221,8 @@ impl Deref for Memory {
         match self {
             Memory::Heap(bytes) => bytes,
             Memory::Mapped(pages) => pages,
-            Memory::Placed(slot) => slot,
-            Memory::Viewed(slot) => slot,
+            Memory::Placed(block) => block,
+            Memory::Viewed(block) => block,
         }
     }
 }
@@ -232,8 +232,8 @@ impl DerefMut for Memory {
         match self {
             Memory::Heap(bytes) => bytes,
             Memory::Mapped(pages) => pages,
-            Memory::Placed(slot) => slot,
-            Memory::Viewed(_) => unreachable!("a peer's slot is never filled here"),
+            Memory::Placed(block) => block,
+            Memory::Viewed(_) => unreachable!("a peer's block is never filled here"),
         }
     }
 }

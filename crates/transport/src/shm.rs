@@ -1,14 +1,14 @@
-//! Shared memory: between two processes of one host, one ring of entries each way, and slots for what is larger.
+//! Shared memory: between two processes of one host, one ring of entries each way, and blocks for what is larger.
 //!
 //! Both processes hold a [`Channel`] beside the Unix socket by which they have proved themselves to each other and
 //! handed the memory over; that they could is the proof that they share a host. What is small travels in the ring itself
-//! ([`ring`]), what is larger in a slot that the receiver reads in place ([`pool`]).
+//! ([`ring`]), what is larger in a block that the receiver reads in place ([`pool`]).
 //!
 //! **Who owns what.** Whoever sends, tells, ends or asks puts entries in, one thread at a time; nobody waits for room:
 //! what the ring does not take is kept, counted as copied, and put in by whoever comes next, or by the reactor once the
 //! peer has told that there is room. A caller that waits takes entries out, one thread at a time; where none does, since
 //! the program is busy with something else, the reactor is told to **look**: by a peer that would sleep until something
-//! is acted upon, and by one whose ring is full. A payload for which there is no slot goes by the socket, and an entry
+//! is acted upon, and by one whose ring is full. A payload for which there is no block goes by the socket, and an entry
 //! in the ring keeps its place: what follows on its conduit is put aside until it has come. So the order of a conduit is
 //! that of its entries, and others do not wait for it.
 //!
@@ -38,7 +38,7 @@ pub(crate) use receive::View;
 
 use bells::PeerBells;
 use memory::{Region, Writers};
-use pool::SLOTS;
+use pool::BLOCKS;
 use receive::Inbound;
 use returns::Returns;
 use send::Outbound;
@@ -51,7 +51,7 @@ use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Patience,
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
 const RING: usize = 256 << 10;
 
-/// Larger payloads are placed in slots.
+/// Larger payloads are placed in blocks.
 const INLINE: usize = 2 << 10;
 
 /// What one process has made for its channel to another: the ring that it sends by, and the peer's counts of returns.
@@ -74,7 +74,7 @@ pub(crate) struct Channel {
     pool: Arc<Pool>,
     bells: PeerBells,
     outbound: Latch<Outbound>,
-    /// What the peer has returned of our slots.
+    /// What the peer has returned of our blocks.
     returned: Arc<Returns>,
     inbound: Mutex<Inbound>,
     theirs: Arc<Region>,
@@ -107,7 +107,7 @@ impl Offer {
     /// If this process has no bells.
     pub(crate) fn announcement(&self) -> io::Result<(Frame, [&OwnedFd; 2])> {
         let bells = bells::file().ok_or_else(|| io::Error::other("no memory for the bells"))?;
-        Ok((Frame::Share { ring: RING as u64, slots: SLOTS as u64 }, [&self.file, bells]))
+        Ok((Frame::Share { ring: RING as u64, blocks: BLOCKS as u64 }, [&self.file, bells]))
     }
 }
 
@@ -116,14 +116,14 @@ impl Taken {
     ///
     /// # Errors
     /// If it is not what it says, or the system does not map it.
-    pub(crate) fn open(ring: u64, slots: u64, files: &[OwnedFd]) -> io::Result<Self> {
+    pub(crate) fn open(ring: u64, blocks: u64, files: &[OwnedFd]) -> io::Result<Self> {
         let [file, bells] = files else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a ring without its descriptors"));
         };
         let capacity = usize::try_from(ring).unwrap_or(0);
         let fits = capacity.is_power_of_two() && (4 * INLINE..=1 << 30).contains(&capacity);
-        if !fits || slots != SLOTS as u64 {
-            let text = format!("a ring of {ring} bytes with {slots} slots: not one of this release");
+        if !fits || blocks != BLOCKS as u64 {
+            let text = format!("a ring of {ring} bytes with {blocks} blocks: not one of this release");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let region = Arc::new(Region::open(file, length(capacity), Writers::All)?);
@@ -133,7 +133,7 @@ impl Taken {
 
 /// Bytes of the region of a ring of this capacity, with the counts of returns behind it.
 fn length(capacity: usize) -> usize {
-    ring::length(capacity) + SLOTS * size_of::<u32>()
+    ring::length(capacity) + BLOCKS * size_of::<u32>()
 }
 
 impl Channel {

@@ -24,18 +24,18 @@
 //!
 //! Between processes that share memory (see `titin_transport::shm`) there are more, and flag 2 is used only there:
 //!
-//! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)       | share (11)    | shared (12) | withdrawn (16)     |
-//! | ------ | ---------------- | --------------- | -------- | ------------------ | ------------- | ----------- | ------------------ |
-//! | 8      | as data          | conduit         | 0        | 0                  | 0             | 0           | 0                  |
-//! | 24     | sequence number  | sequence number | 0        | number of 1st slot | bytes of ring | 0           | number of 1st slot |
-//! | 32     | number of slot   | 0               | 0        | bytes of a slot    | slots at most | 0           | 0                  |
-//! | 40     | bytes of payload | 0               | 0        | slots              | 0             | 0           | 0                  |
+//! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)        | share (11)     | shared (12) | withdrawn (16)      |
+//! | ------ | ---------------- | --------------- | -------- | ------------------- | -------------- | ----------- | ------------------- |
+//! | 8      | as data          | conduit         | 0        | 0                   | 0              | 0           | 0                   |
+//! | 24     | sequence number  | sequence number | 0        | number of 1st block | bytes of ring  | 0           | number of 1st block |
+//! | 32     | number of block  | 0               | 0        | bytes of a block    | blocks at most | 0           | 0                   |
+//! | 40     | bytes of payload | 0               | 0        | blocks              | 0              | 0           | 0                   |
 //!
-//! **Placed** is a message whose payload lies in a slot of a segment. **Elsewhere** stands in a ring for a message that
-//! comes by the socket, since there is no slot for it. **Look** asks the other end to take in what its ring holds, and
-//! to put into ours what it could not before. **Segment** hands a segment of slots over (one descriptor), **share** the
+//! **Placed** is a message whose payload lies in a block of a segment. **Elsewhere** stands in a ring for a message that
+//! comes by the socket, since there is no block for it. **Look** asks the other end to take in what its ring holds, and
+//! to put into ours what it could not before. **Segment** hands a segment of blocks over (one descriptor), **share** the
 //! sender's ring and bells (two descriptors), which the other end answers by **shared**. **Withdrawn** is a segment that
-//! holds nothing any more, so that its memory can be used otherwise. The lower 32 bits of a slot's number say which count
+//! holds nothing any more, so that its memory can be used otherwise. The lower 32 bits of a block's number say which count
 //! of returns is its own, and serve again when its segment was withdrawn; the upper ones are the serial number of the segment.
 //!
 //! A link of several streams (see `titin_transport::Link`) has further ones:
@@ -177,14 +177,14 @@ pub enum Frame {
         /// How many messages were sent; the number of the one that waits.
         sequence: u64,
     },
-    /// A message whose payload lies in a slot of shared memory; `meta` bytes of metadata follow.
+    /// A message whose payload lies in a block of shared memory; `meta` bytes of metadata follow.
     Placed {
         /// What travels with the message.
         head: Head,
         /// Length of the metadata that follows the header.
         meta: u32,
-        /// Number of the slot.
-        slot: u64,
+        /// Number of the block.
+        block: u64,
         /// Bytes of payload.
         total: u64,
     },
@@ -197,9 +197,9 @@ pub enum Frame {
     },
     /// Take in what the ring holds.
     Look,
-    /// A segment of slots, whose descriptor comes with this.
+    /// A segment of blocks, whose descriptor comes with this.
     Segment {
-        /// Number of its first slot.
+        /// Number of its first block.
         first: u64,
         /// Bytes of each.
         size: u64,
@@ -208,15 +208,15 @@ pub enum Frame {
     },
     /// A segment is used no more; nothing lies in it.
     Withdrawn {
-        /// Number of its first slot.
+        /// Number of its first block.
         first: u64,
     },
     /// A ring and the bells of its sender, whose descriptors come with this.
     Share {
         /// Bytes of the ring's data.
         ring: u64,
-        /// How many slots the sender may ever have.
-        slots: u64,
+        /// How many blocks the sender may ever have.
+        blocks: u64,
     },
     /// What was shared is in use.
     Shared,
@@ -384,11 +384,13 @@ impl Header {
             7 if self.meta > MAX_META => {
                 wrong(format!("{} bytes of metadata, at most {MAX_META}", self.meta))
             }
-            7 => Ok(Frame::Placed { head: self.head(), meta: self.meta, slot: self.body, total: self.total }),
+            7 => {
+                Ok(Frame::Placed { head: self.head(), meta: self.meta, block: self.body, total: self.total })
+            }
             8 => Ok(Frame::Elsewhere { conduit, sequence: self.sequence }),
             9 => Ok(Frame::Look),
             10 => Ok(Frame::Segment { first: self.sequence, size: self.body, count: self.total }),
-            11 => Ok(Frame::Share { ring: self.sequence, slots: self.body }),
+            11 => Ok(Frame::Share { ring: self.sequence, blocks: self.body }),
             12 => Ok(Frame::Shared),
             13 if self.body > MAX_STREAMS => wrong(format!("{} streams, at most {MAX_STREAMS}", self.body)),
             13 => Ok(Frame::Streams {
@@ -434,7 +436,7 @@ impl From<&Frame> for Header {
         };
         match *frame {
             Frame::Data { head, meta, body, total } => Header::of_message(1, &head, meta, body, total),
-            Frame::Placed { head, meta, slot, total } => Header::of_message(7, &head, meta, slot, total),
+            Frame::Placed { head, meta, block, total } => Header::of_message(7, &head, meta, block, total),
             Frame::More { conduit, sequence, body, offset } => {
                 Header { kind: 2, conduit: conduit.0, sequence, body, total: offset, ..empty }
             }
@@ -458,7 +460,7 @@ impl From<&Frame> for Header {
                 Header { kind: 10, sequence: first, body: size, total: count, ..empty }
             }
             Frame::Withdrawn { first } => Header { kind: 16, sequence: first, ..empty },
-            Frame::Share { ring, slots } => Header { kind: 11, sequence: ring, body: slots, ..empty },
+            Frame::Share { ring, blocks } => Header { kind: 11, sequence: ring, body: blocks, ..empty },
             Frame::Shared => Header { kind: 12, ..empty },
             Frame::Streams { key, count, pacing, send_buffer, receive_buffer } => Header {
                 kind: 13,
@@ -526,12 +528,12 @@ mod tests {
             Frame::End { conduit, sequence: 5 },
             Frame::Control { body: 6 },
             Frame::Ask { conduit, sequence: 7 },
-            Frame::Placed { head, meta: 64, slot: 3, total: 1 << 40 },
+            Frame::Placed { head, meta: 64, block: 3, total: 1 << 40 },
             Frame::Elsewhere { conduit, sequence: 8 },
             Frame::Look,
             Frame::Segment { first: 1, size: 2, count: 3 },
             Frame::Withdrawn { first: 1 << 32 },
-            Frame::Share { ring: 4, slots: 5 },
+            Frame::Share { ring: 4, blocks: 5 },
             Frame::Shared,
             Frame::Streams { key: 1, count: 2, pacing: 3, send_buffer: 4, receive_buffer: 5 },
             Frame::Join { key: 1, number: 256 },

@@ -399,9 +399,9 @@ impl Sharing {
     fn advance(&mut self, socket: &Held, ahead: &mut Vec<u8>) -> Result<Step, Lost> {
         while let Some(header) = ahead.first_chunk::<HEADER>() {
             match Header::decode(header)?.frame()? {
-                Frame::Share { ring, slots } if self.taken.is_none() => {
+                Frame::Share { ring, blocks } if self.taken.is_none() => {
                     let files: Vec<OwnedFd> = self.files.drain(..).collect();
-                    self.taken = Some(Taken::open(ring, slots, &files)?);
+                    self.taken = Some(Taken::open(ring, blocks, &files)?);
                     write_whole(socket, &Header::from(&Frame::Shared).encode())?;
                 }
                 Frame::Shared if self.taken.is_some() => {

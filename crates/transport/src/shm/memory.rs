@@ -225,7 +225,7 @@ fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// A part of a region. Whoever makes one sees to it that nobody writes there meanwhile, or, for changing it, that
-/// nobody else has one: the slots of a segment are given out so (see [`super::pool`]).
+/// nobody else has one: the blocks of a segment are given out so (see [`super::pool`]).
 #[derive(Debug)]
 pub(crate) struct Piece {
     region: Arc<Region>,
@@ -259,7 +259,7 @@ impl DerefMut for Piece {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
         assert!(self.region.writable);
-        // SAFETY: as above; the slot that this is was given to nobody else.
+        // SAFETY: as above; the block that this is was given to nobody else.
         unsafe { std::slice::from_raw_parts_mut(self.region.map.as_mut_ptr().add(self.start), self.length) }
     }
 }

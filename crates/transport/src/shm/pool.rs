@@ -1,14 +1,16 @@
-//! The slots of this process: payload memory that peers on this host can map.
+//! The blocks of this process: payload memory that peers on this host can map.
 //!
-//! A **segment** is a region of slots of one size, which its owner writes and others only read. A **slot** is given to
-//! one message at a time. It may be told to any number of peers, and to each any number of times (a multicast to several
-//! instances there); each time counts as given. A peer counts what it has done with in words of its own ([`Returns`];
-//! for what it never got to see the owner does): the slot is free once every peer whose process has not ended has returned it
-//! as often as it was given. So nobody waits for anybody, and whoever dies gives back all that it had.
+//! A **segment** is a region of blocks of one size, which its owner writes and others only read. A **block** is given
+//! to one message at a time. It may be told to any number of peers, and to each any number of times (a multicast to
+//! several instances there); each time counts as given. A peer counts what it has done with in words of its own
+//! ([`Returns`]; for what it never got to see the owner does): the block is free once every peer whose process has not
+//! ended has returned it as often as it was given. So nobody waits for anybody, and whoever dies gives back all that it
+//! had.
 //!
-//! Where there is no room for another slot, segments of other sizes whose slots are all free are **withdrawn**: their memory
-//! goes back to the system, and the places of their slots serve others. A slot's number says which segment it is of, so
-//! that a peer that was told of a slot before it was handed the new segment does not look for it in the old one.
+//! Where there is no room for another block, segments of other sizes whose blocks are all free are **withdrawn**: their
+//! memory goes back to the system, once the peers have let go of it too, and the places of their blocks serve others. A
+//! block's number says which segment it is of, so that a peer that was told of a block before it was handed the new
+//! segment does not look for it in the old one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -25,37 +27,37 @@ use crate::descriptors::Held;
 use crate::host;
 use crate::tcp::Link;
 
-/// Slots that a process may have at once; so many counts of returns are there for each peer.
-pub(crate) const SLOTS: usize = 1 << 14;
+/// Blocks that a process may have at once; so many counts of returns are there for each peer.
+pub(crate) const BLOCKS: usize = 1 << 14;
 
 /// Payloads are rounded up to pages.
 const PAGE: usize = 4096;
 
-/// What a segment begins with: so many slots, or so many bytes if that is less.
-const FIRST_SLOTS: usize = 64;
+/// What a segment begins with: so many blocks, or so many bytes if that is less.
+const FIRST_BLOCKS: usize = 64;
 const FIRST_BYTES: usize = 1 << 20;
 
-/// Largest segment of more than one slot.
+/// Largest segment of more than one block.
 const LARGEST: usize = 64 << 20;
 
-/// Slots that are looked at for one that has come back, before another is made.
+/// Blocks that are looked at for one that has come back, before another is made.
 const LOOKS: usize = 8;
 
-/// A slot may be this many times larger than it has to be, before segments are withdrawn for one that fits.
+/// A block may be this many times larger than it has to be, before segments are withdrawn for one that fits.
 const ROOMY: usize = 4;
 
-/// A search for segments to be withdrawn that was in vain is made again once a slot was missing as often as it has looked
-/// at so many.
+/// A search for segments to be withdrawn that was in vain is made again once blocks were missing for every so many that
+/// it has looked at.
 const SEARCHED: usize = 256;
 
-/// All slots of a process.
+/// All blocks of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
     /// Somebody has made a segment, or could not.
     grown: Condvar,
     ceiling: OnceLock<usize>,
-    /// There was no slot for somebody.
+    /// There was no block for somebody.
     short: AtomicBool,
 }
 
@@ -70,16 +72,16 @@ struct State {
     /// How many segments were ever made.
     serial: u32,
     bytes: usize,
-    /// How often a slot may be missing before segments to be withdrawn are looked for again.
+    /// How often a block may be missing before segments to be withdrawn are looked for again.
     rest: usize,
 }
 
-/// The slots of one size that no message of ours has.
+/// The blocks of one size that no message of ours has.
 #[derive(Debug, Default)]
 struct Size {
-    free: Vec<Slot>,
+    free: Vec<Block>,
     /// Those that peers may still hold; the last ones given are at the end.
-    out: VecDeque<Slot>,
+    out: VecDeque<Block>,
     bytes: usize,
     /// Whether somebody is making a segment.
     growing: bool,
@@ -89,22 +91,22 @@ struct Size {
 #[derive(Debug)]
 struct Plan {
     serial: u32,
-    /// Place of its first slot, and what each of its places was given before.
+    /// Place of its first block, and what each of its places was given before.
     first: usize,
     given: Vec<Vec<Given>>,
     size: usize,
 }
 
-/// Memory of several slots.
+/// Memory of several blocks.
 #[derive(Debug)]
 pub(crate) struct Segment {
     region: Arc<Region>,
     file: Held,
     /// Tells it from those that had these places before.
     pub(crate) serial: u32,
-    /// Place of its first slot.
+    /// Place of its first block.
     pub(crate) first: usize,
-    /// Bytes of a slot.
+    /// Bytes of a block.
     pub(crate) size: usize,
     pub(crate) count: usize,
     /// By these links it was handed over.
@@ -113,24 +115,24 @@ pub(crate) struct Segment {
 
 /// Room for one payload.
 #[derive(Debug)]
-struct Slot {
+struct Block {
     /// Which count of returns is its own.
     place: usize,
     segment: Arc<Segment>,
     given: Vec<Given>,
 }
 
-/// How often a slot was given to one peer, ever.
+/// How often a block was given to one peer, ever.
 #[derive(Debug)]
 struct Given {
     returns: Arc<Returns>,
     times: u32,
 }
 
-/// A slot that has a message of ours, and its bytes. It goes back to the pool with this.
+/// A block that has a message of ours, and its bytes. It goes back to the pool with this.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    slot: Mutex<Option<Slot>>,
+    block: Mutex<Option<Block>>,
     place: usize,
     segment: Arc<Segment>,
     piece: Piece,
@@ -148,32 +150,32 @@ impl Pool {
         *self.ceiling.get_or_init(|| usize::try_from(host::memory() / 4).unwrap_or(usize::MAX))
     }
 
-    /// Whether there was no slot for somebody, since this was last asked.
+    /// Whether there was no block for somebody, since this was last asked.
     pub(crate) fn ran_out(&self) -> bool {
         self.short.load(Ordering::Relaxed) && self.short.swap(false, Ordering::Relaxed)
     }
 
-    /// A slot for so many bytes; `None` if there is none, and the ceiling or the system allows no more.
+    /// A block for so many bytes; `None` if there is none, and the ceiling or the system allows no more.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<Placed> {
-        let Some(slot) = self.find(rounded(length)?) else {
+        let Some(block) = self.find(rounded(length)?) else {
             // Who is not to share anything has nothing to run out of.
             self.short.store(self.ceiling() > 0, Ordering::Relaxed);
             return None;
         };
-        let start = (slot.place - slot.segment.first) * slot.segment.size;
-        let piece = Piece::new(&slot.segment.region, start..start + length);
-        let (place, segment) = (slot.place, slot.segment.clone());
-        Some(Placed { slot: Mutex::new(Some(slot)), place, segment, piece, pool: Arc::downgrade(self) })
+        let start = (block.place - block.segment.first) * block.segment.size;
+        let piece = Piece::new(&block.segment.region, start..start + length);
+        let (place, segment) = (block.place, block.segment.clone());
+        Some(Placed { block: Mutex::new(Some(block)), place, segment, piece, pool: Arc::downgrade(self) })
     }
 
-    /// A slot of this size, or a larger one where there can be none.
-    fn find(&self, size: usize) -> Option<Slot> {
+    /// A block of this size, or a larger one where there can be none.
+    fn find(&self, size: usize) -> Option<Block> {
         let ceiling = self.ceiling();
         let mut state = self.lock();
         loop {
             let sizes = state.sizes.entry(size).or_default();
-            if let Some(slot) = sizes.take() {
-                return Some(slot);
+            if let Some(block) = sizes.take() {
+                return Some(block);
             }
             if !sizes.growing {
                 break;
@@ -184,8 +186,8 @@ impl Pool {
         let plan = match state.plan(size, ceiling) {
             Some(plan) => plan,
             None => {
-                if let Some(slot) = state.take_larger(size, ROOMY).or_else(|| state.take_returned(size)) {
-                    return Some(slot);
+                if let Some(block) = state.take_larger(size, ROOMY).or_else(|| state.take_returned(size)) {
+                    return Some(block);
                 }
                 withdrawn = state.withdraw(size, ceiling);
                 match state.plan(size, ceiling) {
@@ -194,24 +196,24 @@ impl Pool {
                 }
             }
         };
-        // The system takes its time for the pages; whoever needs slots of another size is not to wait for them.
+        // The system takes its time for the pages; whoever needs blocks of another size is not to wait for them.
         drop(state);
         withdrawn.drain(..).for_each(|segment| segment.tell_withdrawn());
         let made = Segment::make(&plan);
         let mut state = self.lock();
-        let slot = state.settle(plan, made);
+        let block = state.settle(plan, made);
         self.grown.notify_all();
-        slot.or_else(|| state.take_larger(size, usize::MAX))
+        block.or_else(|| state.take_larger(size, usize::MAX))
     }
 
-    fn give_back(&self, slot: Slot) {
-        // In a forked child whoever held the lock may not exist any more, and the slot is the parent's.
+    fn give_back(&self, block: Block) {
+        // In a forked child whoever held the lock may not exist any more, and the block is the parent's.
         if crate::descriptors::forked() {
             return;
         }
         let mut state = self.lock();
-        let size = state.sizes.entry(slot.segment.size).or_default();
-        if slot.given.is_empty() { size.free.push(slot) } else { size.out.push_back(slot) }
+        let size = state.sizes.entry(block.segment.size).or_default();
+        if block.given.is_empty() { size.free.push(block) } else { size.out.push_back(block) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -220,25 +222,25 @@ impl Pool {
 }
 
 impl State {
-    /// A slot of more bytes than are needed, up to so many times.
-    fn take_larger(&mut self, size: usize, times: usize) -> Option<Slot> {
+    /// A block of more bytes than are needed, up to so many times.
+    fn take_larger(&mut self, size: usize, times: usize) -> Option<Block> {
         let larger = size + 1..=size.saturating_mul(times);
-        self.sizes.range_mut(larger).find_map(|(_, slots)| slots.take())
+        self.sizes.range_mut(larger).find_map(|(_, blocks)| blocks.take())
     }
 
-    /// A slot of this size that has come back, wherever it stands among those that peers hold.
-    fn take_returned(&mut self, size: usize) -> Option<Slot> {
+    /// A block of this size that has come back, wherever it stands among those that peers hold.
+    fn take_returned(&mut self, size: usize) -> Option<Block> {
         let out = &mut self.sizes.get_mut(&size).filter(|_| self.rest == 0)?.out;
-        let place = out.iter().position(Slot::is_free)?;
+        let place = out.iter().position(Block::is_free)?;
         out.remove(place)
     }
 
-    /// Sets room aside for another segment of slots of this size; `None` if there is not that much.
+    /// Sets room aside for another segment of blocks of this size; `None` if there is not that much.
     fn plan(&mut self, size: usize, ceiling: usize) -> Option<Plan> {
         let room = ceiling.saturating_sub(self.bytes);
         let bytes = self.sizes.get(&size).map_or(0, |sizes| sizes.bytes);
         // As many bytes as there are of this size: the number of segments stays small, whatever a program keeps.
-        let wanted = bytes.clamp(size.saturating_mul(FIRST_SLOTS).min(FIRST_BYTES), LARGEST);
+        let wanted = bytes.clamp(size.saturating_mul(FIRST_BLOCKS).min(FIRST_BYTES), LARGEST);
         let places = self.free_places((wanted.min(room) / size).max(1));
         if places.is_empty() || size.saturating_mul(places.len()) > room {
             return None;
@@ -257,8 +259,8 @@ impl State {
 
     /// Up to so many places in a row that no segment has.
     fn free_places(&self, count: usize) -> Range<usize> {
-        if self.places < SLOTS {
-            return self.places..self.places + count.min(SLOTS - self.places);
+        if self.places < BLOCKS {
+            return self.places..self.places + count.min(BLOCKS - self.places);
         }
         let (mut longest, mut run) = (0..0, 0..0);
         for place in self.spare.keys().copied() {
@@ -273,8 +275,8 @@ impl State {
         longest
     }
 
-    /// Adds a segment that was planned, and takes its first slot. If it could not be made its room is free again.
-    fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Option<Slot> {
+    /// Adds a segment that was planned, and takes its first block. If it could not be made its room is free again.
+    fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Option<Block> {
         let sizes = self.sizes.get_mut(&plan.size).expect("planned for");
         sizes.growing = false;
         let bytes = plan.bytes();
@@ -285,13 +287,15 @@ impl State {
             self.spare.extend(places);
             return None;
         };
-        sizes.free.extend(places.map(|(place, given)| Slot { place, segment: segment.clone(), given }).rev());
+        sizes
+            .free
+            .extend(places.map(|(place, given)| Block { place, segment: segment.clone(), given }).rev());
         self.segments.push(segment);
         sizes.free.pop()
     }
 
-    /// Takes segments out all of whose slots are free, the smallest first, until there is room for a slot of this size; none
-    /// if there are not enough.
+    /// Takes segments out all of whose blocks are free, the smallest first, until there is room for a block of this size;
+    /// none if there are not enough.
     fn withdraw(&mut self, size: usize, ceiling: usize) -> Vec<Arc<Segment>> {
         if self.rest > 0 {
             self.rest -= 1;
@@ -300,8 +304,8 @@ impl State {
         let mut free = HashMap::new();
         let mut looked = 0;
         for sizes in self.sizes.values() {
-            for slot in sizes.free.iter().chain(sizes.out.iter().filter(|slot| slot.is_free())) {
-                *free.entry(slot.segment.serial).or_insert(0) += 1;
+            for block in sizes.free.iter().chain(sizes.out.iter().filter(|block| block.is_free())) {
+                *free.entry(block.segment.serial).or_insert(0) += 1;
             }
             looked += sizes.free.len() + sizes.out.len();
         }
@@ -309,7 +313,7 @@ impl State {
         let mut whole: Vec<_> = self.segments.iter().filter(whole).cloned().collect();
         whole.sort_by_key(|segment| segment.bytes());
         let mut room = ceiling.saturating_sub(self.bytes);
-        let mut places = SLOTS - self.places + self.spare.len();
+        let mut places = BLOCKS - self.places + self.spare.len();
         let mut chosen = HashMap::new();
         for segment in whole {
             if room >= size && places > 0 {
@@ -325,11 +329,11 @@ impl State {
         }
         for segment in chosen.values() {
             self.bytes -= segment.bytes();
-            self.sizes.get_mut(&segment.size).expect("it has slots there").bytes -= segment.bytes();
+            self.sizes.get_mut(&segment.size).expect("it has blocks there").bytes -= segment.bytes();
         }
         for sizes in self.sizes.values_mut() {
-            let gone = sizes.take_all(|slot| chosen.contains_key(&slot.segment.serial));
-            self.spare.extend(gone.map(|slot| (slot.place, slot.given)));
+            let gone = sizes.take_all(|block| chosen.contains_key(&block.segment.serial));
+            self.spare.extend(gone.map(|block| (block.place, block.given)));
         }
         self.segments.retain(|segment| !chosen.contains_key(&segment.serial));
         chosen.into_values().collect()
@@ -337,34 +341,34 @@ impl State {
 }
 
 impl Size {
-    /// A slot that nobody has: the one used last, whose memory is warm, or of those that were out for longest.
-    fn take(&mut self) -> Option<Slot> {
-        if self.out.back().is_some_and(Slot::is_free) {
+    /// A block that nobody has: the one used last, whose memory is warm, or of those that were out for longest.
+    fn take(&mut self) -> Option<Block> {
+        if self.out.back().is_some_and(Block::is_free) {
             return self.out.pop_back();
         }
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
+        if let Some(block) = self.free.pop() {
+            return Some(block);
         }
         for _ in 0..self.out.len().min(LOOKS) {
-            let slot = self.out.pop_front()?;
-            if slot.is_free() {
-                return Some(slot);
+            let block = self.out.pop_front()?;
+            if block.is_free() {
+                return Some(block);
             }
-            self.out.push_back(slot);
+            self.out.push_back(block);
         }
         None
     }
 
-    /// Takes out all slots that are such.
-    fn take_all(&mut self, such: impl Fn(&Slot) -> bool) -> impl Iterator<Item = Slot> {
-        let free: Vec<Slot> = self.free.extract_if(.., |slot| such(slot)).collect();
-        let (out, kept): (Vec<Slot>, Vec<Slot>) = std::mem::take(&mut self.out).into_iter().partition(such);
+    /// Takes out all blocks that are such.
+    fn take_all(&mut self, such: impl Fn(&Block) -> bool) -> impl Iterator<Item = Block> {
+        let free: Vec<Block> = self.free.extract_if(.., |block| such(block)).collect();
+        let (out, kept): (Vec<Block>, Vec<Block>) = std::mem::take(&mut self.out).into_iter().partition(such);
         self.out = kept.into();
         free.into_iter().chain(out)
     }
 }
 
-impl Slot {
+impl Block {
     fn is_free(&self) -> bool {
         self.given.iter().all(|given| given.returns.has(self.place, given.times))
     }
@@ -377,10 +381,10 @@ impl Plan {
 }
 
 impl Placed {
-    /// Counts the slot as given to a peer once more.
+    /// Counts the block as given to a peer once more.
     pub(crate) fn give(&self, returns: &Arc<Returns>) {
-        let mut slot = self.slot.lock().expect("never poisoned");
-        let given = &mut slot.as_mut().expect("there until dropped").given;
+        let mut block = self.block.lock().expect("never poisoned");
+        let given = &mut block.as_mut().expect("there until dropped").given;
         given.retain(|given| !given.returns.is_dead());
         match given.iter_mut().find(|given| Arc::ptr_eq(&given.returns, returns)) {
             Some(given) => given.times = given.times.wrapping_add(1),
@@ -388,7 +392,7 @@ impl Placed {
         }
     }
 
-    /// Tells its slot from all others that there ever are.
+    /// Tells its block from all others that there ever are.
     pub(crate) fn number(&self) -> u64 {
         number(self.segment.serial, self.place)
     }
@@ -415,7 +419,7 @@ impl Segment {
         self.size * self.count
     }
 
-    /// Number of its first slot.
+    /// Number of its first block.
     pub(crate) fn number(&self) -> u64 {
         number(self.serial, self.first)
     }
@@ -455,25 +459,25 @@ impl DerefMut for Placed {
 
 impl Drop for Placed {
     fn drop(&mut self) {
-        let slot = self.slot.get_mut().expect("never poisoned").take();
-        if let (Some(slot), Some(pool)) = (slot, self.pool.upgrade()) {
-            pool.give_back(slot);
+        let block = self.block.get_mut().expect("never poisoned").take();
+        if let (Some(block), Some(pool)) = (block, self.pool.upgrade()) {
+            pool.give_back(block);
         }
     }
 }
 
-/// The number of a slot: its place, and above that which segment it is of.
+/// The number of a block: its place, and above that which segment it is of.
 fn number(serial: u32, place: usize) -> u64 {
     u64::from(serial) << 32 | place as u64
 }
 
-/// The segment's serial number, and the place, of a slot of this number.
+/// The segment's serial number, and the place, of a block of this number.
 pub(crate) fn split(number: u64) -> (u32, usize) {
     ((number >> 32) as u32, number as u32 as usize)
 }
 
-/// The size of a slot for so many bytes: one of four between a power of two and the next, so that payloads that grow
-/// slowly find their slots again.
+/// The size of a block for so many bytes: one of four between a power of two and the next, so that payloads that grow
+/// slowly find their blocks again.
 fn rounded(length: usize) -> Option<usize> {
     let step = (length / 8).next_power_of_two().max(PAGE);
     length.max(1).checked_next_multiple_of(step)
@@ -486,18 +490,18 @@ mod tests {
     use super::*;
 
     fn peer() -> Arc<Returns> {
-        Returns::here(SLOTS, None)
+        Returns::here(BLOCKS, None)
     }
 
     #[test]
-    fn a_slot_comes_back_when_all_have_returned_it() {
+    fn a_block_comes_back_when_all_have_returned_it() {
         let (pool, peers) = (Pool::new(1 << 30), [peer(), peer()]);
-        let slot = pool.take(100_000).unwrap();
-        let number = slot.number();
-        slot.give(&peers[0]);
-        slot.give(&peers[1]);
-        slot.give(&peers[1]);
-        drop(slot);
+        let block = pool.take(100_000).unwrap();
+        let number = block.number();
+        block.give(&peers[0]);
+        block.give(&peers[1]);
+        block.give(&peers[1]);
+        drop(block);
         let next = || pool.take(100_000).unwrap().number();
         assert_ne!(next(), number);
         peers[0].add(split(number).1);
@@ -506,9 +510,9 @@ mod tests {
         peers[1].add(split(number).1);
         assert_eq!(next(), number);
         // And again: counts go on.
-        let slot = pool.take(100_000).unwrap();
-        slot.give(&peers[0]);
-        drop(slot);
+        let block = pool.take(100_000).unwrap();
+        block.give(&peers[0]);
+        drop(block);
         assert_ne!(next(), number);
     }
 
@@ -518,11 +522,11 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
-        let (pool, peer) = (Pool::new(1 << 30), Returns::here(SLOTS, Some(process.into())));
-        let slot = pool.take(1 << 20).unwrap();
-        let number = slot.number();
-        slot.give(&peer);
-        drop(slot);
+        let (pool, peer) = (Pool::new(1 << 30), Returns::here(BLOCKS, Some(process.into())));
+        let block = pool.take(1 << 20).unwrap();
+        let number = block.number();
+        block.give(&peer);
+        drop(block);
         peer.leave();
         assert_ne!(pool.take(1 << 20).unwrap().number(), number, "it may still view what it was given");
         drop(child.stdin.take());
@@ -531,35 +535,35 @@ mod tests {
     }
 
     #[test]
-    fn slots_have_memory_of_their_own() {
+    fn blocks_have_memory_of_their_own() {
         let pool = Pool::new(1 << 30);
-        let mut slots: Vec<_> = (0..200).map(|_| pool.take(5000).unwrap()).collect();
-        slots.iter_mut().zip(0..).for_each(|(slot, number)| slot.fill(number));
-        assert!(slots.iter().zip(0..).all(|(slot, number)| slot.iter().all(|byte| *byte == number)));
-        assert!(slots.iter().all(|slot| slot.as_ptr().align_offset(titin_wire::ALIGNMENT) == 0));
+        let mut blocks: Vec<_> = (0..200).map(|_| pool.take(5000).unwrap()).collect();
+        blocks.iter_mut().zip(0..).for_each(|(block, number)| block.fill(number));
+        assert!(blocks.iter().zip(0..).all(|(block, number)| block.iter().all(|byte| *byte == number)));
+        assert!(blocks.iter().all(|block| block.as_ptr().align_offset(titin_wire::ALIGNMENT) == 0));
         assert!(pool.lock().segments.len() < 6, "segments grow with what is used");
     }
 
     #[test]
     fn the_ceiling_holds() {
         let pool = Pool::new(10 << 20);
-        let slots: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
-        assert_eq!(slots.len(), 10);
-        drop(slots);
+        let blocks: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
+        assert_eq!(blocks.len(), 10);
+        drop(blocks);
         assert!(pool.take(1 << 20).is_some());
         assert!(pool.take(11 << 20).is_none() && pool.take(usize::MAX).is_none());
     }
 
     #[test]
-    fn what_is_smaller_finds_room_in_larger_slots() {
+    fn what_is_smaller_finds_room_in_larger_blocks() {
         let pool = Pool::new(10 << 20);
         let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
         assert!(pool.take(300_000).is_none());
         drop(large);
         let mut small: Vec<_> = std::iter::from_fn(|| pool.take(300_000)).collect();
         assert_eq!(small.len(), 10);
-        small.iter_mut().zip(0..).for_each(|(slot, number)| slot.fill(number));
-        assert!(small.iter().zip(0..).all(|(slot, number)| slot[..] == [number; 300_000]));
+        small.iter_mut().zip(0..).for_each(|(block, number)| block.fill(number));
+        assert!(small.iter().zip(0..).all(|(block, number)| block[..] == [number; 300_000]));
         drop(small);
         assert!(pool.take(1 << 20).is_some(), "they are what they were");
     }
@@ -574,35 +578,35 @@ mod tests {
         let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
         assert!((1..10).contains(&large.len()), "{} beside one that is held", large.len());
         drop((held, large));
-        let whole = (0..SLOTS / SEARCHED).find_map(|_| pool.take(8 << 20));
+        let whole = (0..BLOCKS / SEARCHED).find_map(|_| pool.take(8 << 20));
         assert!(whole.is_some(), "all was free");
         assert_eq!(pool.lock().bytes, 8 << 20);
         assert!(pool.take(4 << 20).is_none());
         drop(whole);
         let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
         assert_eq!(small.len(), (10 << 20) / 8192);
-        small.iter_mut().zip((0..=255).cycle()).for_each(|(slot, number)| slot.fill(number));
-        assert!(small.iter().zip((0..=255).cycle()).all(|(slot, number)| slot[..] == [number; 5000]));
+        small.iter_mut().zip((0..=255).cycle()).for_each(|(block, number)| block.fill(number));
+        assert!(small.iter().zip((0..=255).cycle()).all(|(block, number)| block[..] == [number; 5000]));
     }
 
     #[test]
     fn places_serve_again_and_their_counts_go_on() {
         let (pool, peer) = (Pool::new(1 << 30), peer());
         let small: Vec<_> = std::iter::from_fn(|| pool.take(4096)).collect();
-        assert_eq!(small.len(), SLOTS);
-        small.iter().for_each(|slot| slot.give(&peer));
+        assert_eq!(small.len(), BLOCKS);
+        small.iter().for_each(|block| block.give(&peer));
         drop(small);
         assert!(pool.take(20_000).is_none(), "the peer has them all");
-        (0..SLOTS).for_each(|place| peer.add(place));
-        let missing = (0..SLOTS).take_while(|_| pool.take(20_000).is_none()).count();
-        assert_eq!(missing, SLOTS / SEARCHED, "it is not looked for every time");
-        let slot = pool.take(20_000).unwrap();
-        let number = slot.number();
-        slot.give(&peer);
-        drop(slot);
+        (0..BLOCKS).for_each(|place| peer.add(place));
+        let missing = (0..BLOCKS).take_while(|_| pool.take(20_000).is_none()).count();
+        assert_eq!(missing, BLOCKS / SEARCHED, "it is not looked for every time");
+        let block = pool.take(20_000).unwrap();
+        let number = block.number();
+        block.give(&peer);
+        drop(block);
         let numbers = |count| {
-            let slots: Vec<_> = (0..count).map(|_| pool.take(20_000).unwrap()).collect();
-            slots.iter().map(Placed::number).collect::<Vec<_>>()
+            let blocks: Vec<_> = (0..count).map(|_| pool.take(20_000).unwrap()).collect();
+            blocks.iter().map(Placed::number).collect::<Vec<_>>()
         };
         assert!(!numbers(200).contains(&number), "it was not returned");
         peer.add(split(number).1);
@@ -616,7 +620,7 @@ mod tests {
         assert!(pool.take(5000).is_some(), "one of another size");
         let waiting = std::thread::spawn({
             let pool = pool.clone();
-            move || pool.take(1 << 20).map(|slot| slot.number())
+            move || pool.take(1 << 20).map(|block| block.number())
         });
         let made = Segment::make(&plan);
         let first = pool.lock().settle(plan, made).unwrap();
@@ -645,10 +649,10 @@ mod tests {
     #[test]
     fn one_that_has_come_back_is_found_among_those_that_have_not() {
         let (pool, peer) = (Pool::new(11 << 20), peer());
-        let slots: Vec<Placed> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
-        slots.iter().for_each(|slot| slot.give(&peer));
-        let tenth = slots[9].number();
-        slots.into_iter().for_each(drop);
+        let blocks: Vec<Placed> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
+        blocks.iter().for_each(|block| block.give(&peer));
+        let tenth = blocks[9].number();
+        blocks.into_iter().for_each(drop);
         peer.add(split(tenth).1);
         assert_eq!(pool.take(1 << 20).unwrap().number(), tenth);
         assert!(pool.take(1 << 20).is_some(), "it has come back, since nobody was given it");

@@ -12,7 +12,7 @@ use titin_wire::{ConduitId, Malformed};
 
 use super::INLINE;
 use super::memory::{Piece, Region, Writers};
-use super::pool::{self, SLOTS};
+use super::pool::{self, BLOCKS};
 use super::returns::Returns;
 use super::ring::{self, Consumer, Entry, LINE, Shown};
 use crate::tcp::Received;
@@ -24,7 +24,7 @@ pub(super) struct Inbound {
     returns: Arc<Returns>,
     /// The metadata that came last on each conduit, and the length of the payload that came with them.
     metas: FxHashMap<ConduitId, (Arc<Meta>, u64)>,
-    /// The peer's segments, by the places of their first slots.
+    /// The peer's segments, by the places of their first blocks.
     segments: BTreeMap<usize, Segment>,
     /// What came by the socket, and whose turn in the ring is still to come.
     elsewhere: FxHashMap<(ConduitId, u64), Message>,
@@ -37,7 +37,7 @@ pub(super) struct Inbound {
     arrived: bool,
 }
 
-/// Memory of several slots of the peer's.
+/// Memory of several blocks of the peer's.
 struct Segment {
     serial: u32,
     region: Arc<Region>,
@@ -45,22 +45,22 @@ struct Segment {
     count: usize,
 }
 
-/// A payload that lies in a slot of the peer's, which gets it back when this goes.
+/// A payload that lies in a block of the peer's, which gets it back when this goes.
 #[derive(Debug)]
 pub(crate) struct View {
     piece: Piece,
-    slot: usize,
+    block: usize,
     returns: Arc<Returns>,
 }
 
 /// What an entry says.
 enum Item {
     Whole(Received),
-    /// A message whose payload is in a slot of a segment that is still on the way.
+    /// A message whose payload is in a block of a segment that is still on the way.
     Placed {
         head: Head,
         meta: Arc<Meta>,
-        slot: u64,
+        block: u64,
         total: u64,
     },
     /// A message that comes by the socket.
@@ -108,13 +108,13 @@ impl Inbound {
         file: Option<OwnedFd>,
     ) -> Result<(), Lost> {
         let wrong =
-            || Malformed::new("segment", format!("{count} slots of {size} bytes from number {first}"));
+            || Malformed::new("segment", format!("{count} blocks of {size} bytes from number {first}"));
         let (serial, first) = pool::split(first);
         let (size, count) = (size as usize, count as usize);
         let length = size
             .checked_mul(count)
             .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
-        let length = length.filter(|_| first < SLOTS && count <= SLOTS - first).ok_or_else(wrong)?;
+        let length = length.filter(|_| first < BLOCKS && count <= BLOCKS - first).ok_or_else(wrong)?;
         let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
         let region = Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
             std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
@@ -216,9 +216,9 @@ impl Inbound {
     fn settle(&mut self, item: Item) -> Result<Option<Received>, Lost> {
         Ok(match item {
             Item::Whole(received) => Some(received),
-            Item::Placed { head, meta, slot, total } => match self.view(slot, total)? {
+            Item::Placed { head, meta, block, total } => match self.view(block, total)? {
                 Some(view) => Some(placed(head, meta, view)),
-                None => self.put_aside(head.conduit, Item::Placed { head, meta, slot, total }),
+                None => self.put_aside(head.conduit, Item::Placed { head, meta, block, total }),
             },
             Item::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
                 Some(message) => Some(Received::Message(message)),
@@ -266,15 +266,15 @@ impl Inbound {
                 let size = ring::size(meta_length, body_length);
                 return Ok((Item::Whole(Received::Message(message)), size));
             }
-            Frame::Placed { head, meta, slot, total } => {
+            Frame::Placed { head, meta, block, total } => {
                 let length = meta as usize;
                 if !fits(length) {
                     return Err(Malformed::new("ring", "metadata of a length that no entry has").into());
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
-                let item = match self.view(slot, total)? {
+                let item = match self.view(block, total)? {
                     Some(view) => Item::Whole(placed(head, meta, view)),
-                    None => Item::Placed { head, meta, slot, total },
+                    None => Item::Placed { head, meta, block, total },
                 };
                 return Ok((item, ring::size(length, 0)));
             }
@@ -314,21 +314,21 @@ impl Inbound {
         Ok(meta)
     }
 
-    /// What lies in a slot; `None` if its segment is still on the way.
-    fn view(&self, slot: u64, total: u64) -> Result<Option<View>, Lost> {
-        let (serial, slot) = pool::split(slot);
-        let Some((first, segment)) = self.segments.range(..=slot).next_back() else { return Ok(None) };
-        let index = slot - first;
+    /// What lies in a block; `None` if its segment is still on the way.
+    fn view(&self, block: u64, total: u64) -> Result<Option<View>, Lost> {
+        let (serial, block) = pool::split(block);
+        let Some((first, segment)) = self.segments.range(..=block).next_back() else { return Ok(None) };
+        let index = block - first;
         if index >= segment.count || segment.serial != serial {
             return Ok(None);
         }
         if total > segment.size as u64 {
-            let why = format!("{total} bytes in a slot of {}", segment.size);
+            let why = format!("{total} bytes in a block of {}", segment.size);
             return Err(Malformed::new("placed message", why).into());
         }
         let start = index * segment.size;
         let piece = Piece::new(&segment.region, start..start + total as usize);
-        Ok(Some(View { piece, slot, returns: self.returns.clone() }))
+        Ok(Some(View { piece, block, returns: self.returns.clone() }))
     }
 }
 
@@ -385,6 +385,6 @@ impl Deref for View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        self.returns.add(self.slot);
+        self.returns.add(self.block);
     }
 }

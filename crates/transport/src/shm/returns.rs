@@ -1,4 +1,4 @@
-//! What peers have returned of the slots that they were given ([`super::pool`]).
+//! What peers have returned of the blocks that they were given ([`super::pool`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use crate::descriptors::Held;
 #[cfg(test)]
 use crate::sync::AtomicU32 as Count;
 
-/// What one peer has returned: a count for each slot.
+/// What one peer has returned: a count for each block.
 #[derive(Debug)]
 pub(crate) struct Returns {
     counts: Counts,
@@ -39,10 +39,10 @@ impl Returns {
         Arc::new(Returns::of(Counts::Shared { region, start }, process))
     }
 
-    /// Counts of so many slots in this process.
+    /// Counts of so many blocks in this process.
     #[cfg(test)]
-    pub(super) fn here(slots: usize, process: Option<Held>) -> Arc<Self> {
-        let counts = Counts::Here((0..slots).map(|_| Count::new(0)).collect());
+    pub(super) fn here(blocks: usize, process: Option<Held>) -> Arc<Self> {
+        let counts = Counts::Here((0..blocks).map(|_| Count::new(0)).collect());
         Arc::new(Returns::of(counts, process))
     }
 
@@ -56,15 +56,15 @@ impl Returns {
     }
 
     /// Counts a return, for the peer.
-    pub(crate) fn add(&self, slot: usize) {
+    pub(crate) fn add(&self, block: usize) {
         if !crate::descriptors::forked() {
-            self.counts.add(slot);
+            self.counts.add(block);
         }
     }
 
-    /// Whether the peer has returned a slot so many times, or is no more.
-    pub(super) fn has(&self, slot: usize, times: u32) -> bool {
-        self.counts.load(slot) == times || self.is_dead()
+    /// Whether the peer has returned a block so many times, or is no more.
+    pub(super) fn has(&self, block: usize, times: u32) -> bool {
+        self.counts.load(block) == times || self.is_dead()
     }
 
     /// Whether the peer's process has ended.
@@ -81,23 +81,23 @@ impl Returns {
 }
 
 impl Counts {
-    fn add(&self, slot: usize) {
+    fn add(&self, block: usize) {
         match self {
             Counts::Shared { region, start } => {
-                region.at::<AtomicU32>(start + slot * size_of::<u32>()).fetch_add(1, Ordering::Release)
+                region.at::<AtomicU32>(start + block * size_of::<u32>()).fetch_add(1, Ordering::Release)
             }
             #[cfg(test)]
-            Counts::Here(words) => words[slot].fetch_add(1, Ordering::Release),
+            Counts::Here(words) => words[block].fetch_add(1, Ordering::Release),
         };
     }
 
-    fn load(&self, slot: usize) -> u32 {
+    fn load(&self, block: usize) -> u32 {
         match self {
             Counts::Shared { region, start } => {
-                region.at::<AtomicU32>(start + slot * size_of::<u32>()).load(Ordering::Acquire)
+                region.at::<AtomicU32>(start + block * size_of::<u32>()).load(Ordering::Acquire)
             }
             #[cfg(test)]
-            Counts::Here(words) => words[slot].load(Ordering::Acquire),
+            Counts::Here(words) => words[block].load(Ordering::Acquire),
         }
     }
 }
@@ -108,10 +108,10 @@ mod loom_tests {
     use loom::sync::atomic::AtomicU64;
     use loom::thread;
 
-    /// Two receivers of one slot read it and return it; its owner writes to it again once it is free. Neither sees what
+    /// Two receivers of one block read it and return it; its owner writes to it again once it is free. Neither sees what
     /// is written then.
     #[test]
-    fn loom_a_slot_is_not_written_while_it_is_read() {
+    fn loom_a_block_is_not_written_while_it_is_read() {
         crate::sync::check(|| {
             let memory = Arc::new(AtomicU64::new(1));
             let peers: Vec<_> = (0..2).map(|_| Returns::here(1, None)).collect();

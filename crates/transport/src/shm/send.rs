@@ -23,7 +23,7 @@ pub(super) struct Outbound {
     kept: VecDeque<Kept>,
     /// The metadata that were last sent on each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
-    /// The segments that the peer was handed: serial numbers, by the places of their first slots.
+    /// The segments that the peer was handed: serial numbers, by the places of their first blocks.
     handed: FxHashMap<usize, u32>,
     /// Where in the ring the last message of a conduit ends whose messages take the place of those before them.
     lasts: FxHashMap<ConduitId, u64>,
@@ -107,9 +107,9 @@ impl Outbound {
         self.kept.retain(|kept| match Header::decode(&kept.header).and_then(|header| header.frame()) {
             Ok(Frame::Data { head, .. }) => head.conduit != conduit || head.sequence < first,
             Ok(Frame::Elsewhere { conduit: of, sequence }) => of != conduit || sequence < first,
-            Ok(Frame::Placed { head, slot, .. }) if head.conduit == conduit && head.sequence >= first => {
+            Ok(Frame::Placed { head, block, .. }) if head.conduit == conduit && head.sequence >= first => {
                 // The peer never learns that it was given.
-                returned.add(pool::split(slot).1);
+                returned.add(pool::split(block).1);
                 false
             }
             _ => true,
@@ -133,7 +133,7 @@ impl Outbound {
     }
 
     /// A message that takes the place of others has gone in; true if the peer is to be told to look, since the one before has
-    /// not been read yet: what nobody reads keeps its slot. Told once: it then takes in all that is there.
+    /// not been read yet: what nobody reads keeps its block. Told once: it then takes in all that is there.
     fn supersedes_unread(&mut self, conduit: ConduitId) -> bool {
         let (read, tail) = (self.ring.read(), self.ring.tail());
         let unread = self.lasts.insert(conduit, tail).is_some_and(|last| read < last);
@@ -177,13 +177,13 @@ impl Channel {
         let frame = match &placed {
             None => Frame::Data { head, meta: length, body: total, total },
             Some(body) => {
-                let slot = body.placed().expect("it was placed");
-                let segment = slot.segment();
+                let block = body.placed().expect("it was placed");
+                let segment = block.segment();
                 if outbound.handed.insert(segment.first, segment.serial) != Some(segment.serial) {
                     unknown = Some(segment);
                 }
-                slot.give(&self.returned);
-                Frame::Placed { head, meta: length, slot: slot.number(), total }
+                block.give(&self.returned);
+                Frame::Placed { head, meta: length, block: block.number(), total }
             }
         };
         let header = Header::from(&frame);
@@ -247,9 +247,9 @@ impl Channel {
         }
     }
 
-    /// The message's payload in a slot: the one where it lies, or a copy. `None` if there is none to be had.
+    /// The message's payload in a block: the one where it lies, or a copy. `None` if there is none to be had.
     fn place(&self, message: &Outgoing<'_>, sent: &mut Sent) -> Result<Option<Arc<crate::Buffer>>, Lost> {
-        let ours = |body: &crate::Buffer| body.placed().is_some_and(|slot| slot.is_of(&self.pool));
+        let ours = |body: &crate::Buffer| body.placed().is_some_and(|block| block.is_of(&self.pool));
         if let Some(body) = message.copied().filter(|body| ours(body)) {
             return Ok(Some(body));
         }

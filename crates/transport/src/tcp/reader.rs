@@ -32,14 +32,14 @@ pub enum Received {
     Control(Vec<u8>),
     /// Between processes that share memory: a segment, whose descriptor has come as well.
     Segment {
-        /// Number of its first slot.
+        /// Number of its first block.
         first: u64,
-        /// Bytes of a slot.
+        /// Bytes of a block.
         size: u64,
-        /// How many slots.
+        /// How many blocks.
         count: u64,
     },
-    /// The segment with this first slot is used no more.
+    /// The segment with this first block is used no more.
     Withdrawn(u64),
     /// Between processes that share memory: something waits there.
     Look,
