@@ -206,7 +206,7 @@ impl Inner {
                 "receive on {} port '{}': {} sends; receive on F_INIT and S ports",
                 port.operator, port.name, port.operator
             );
-            return Err(Error::new(Kind::CallOrder, text));
+            return Err(Error::new(Kind::Usage, text));
         }
         let (place, slot) = port.find(slot)?;
         let source = self.end_of(number, place).ok_or_else(|| {

@@ -51,7 +51,7 @@ impl Instance {
                 "send on {} port '{}': {} receives; send on O_I and O_F ports",
                 port.operator, port.name, port.operator
             );
-            return Err(Error::new(Kind::CallOrder, text));
+            return Err(Error::new(Kind::Usage, text));
         }
         let mut state = port.enter()?;
         let (place, slot) = port.find(slot)?;

@@ -3,4 +3,5 @@
 mod endings;
 mod exchange;
 mod light;
+mod refusals;
 mod stage;
