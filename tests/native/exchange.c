@@ -24,6 +24,10 @@ static void lend(void) {
         for (int j = 0; j < 200; ++j) data[200 * i + j] = 1000 * i + j;
     CHECK(titin_loan_find(data, 160000) == loan && titin_loan_find(data, 8) == NULL && titin_loan_find(&loan, 8) == NULL);
     again = titin_loan_retain(loan);
+    /* Refused, it is the caller's still, and does not change any more. */
+    CHECK(titin_send_loan(out, 3, &loan, 8.5, TITIN_NO_NEXT, NULL) == TITIN_ERROR_USAGE && loan == again);
+    CHECK(titin_recover(instance) == 0 && titin_loan_data(loan) == NULL);
+    CHECK(strstr(titin_error(), "was handed to a send"));
     CHECK(titin_send_loan(out, TITIN_NO_SLOT, &loan, 8.5, TITIN_NO_NEXT, NULL) == 0 && loan == NULL);
     CHECK(titin_loan_data(loan) == NULL && titin_loan_data(again) == NULL);
     CHECK(titin_send_loan(out, TITIN_NO_SLOT, &again, 8.75, TITIN_NO_NEXT, NULL) == 0 && again == NULL);

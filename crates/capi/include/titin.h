@@ -399,7 +399,7 @@ int titin_send_value(titin_port *port, int slot, const titin_value *value, doubl
  * for none. Does not wait. Send it with titin_send_loan, or free it with titin_loan_free, after titin_close if you like. */
 int titin_loan_new(titin_port *port, int slot, int dtype, int rank, const int64_t *extents, int order,
                    const char *const *names, titin_loan **loan);
-/* Where to write the elements; an error once it was sent. */
+/* Where to write the elements; an error once it was handed to titin_send_loan, whatever came of that. */
 void *titin_loan_data(titin_loan *loan);
 /* Sends it on this or any other port; `settings` as above. It is gone then, and `*loan` NULL, so that using it again is an
  * error; after an error it is still the caller's, to send again or to free. From the call on its data must not change. */

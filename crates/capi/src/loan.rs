@@ -23,7 +23,7 @@ pub(crate) struct Lending {
 enum State {
     /// The program writes to it.
     Filling(Loan),
-    /// It was sent, and does not change any more.
+    /// It was handed to a send, and does not change any more.
     Frozen(Lent),
     /// On the way from the one to the other.
     Between,
@@ -122,7 +122,9 @@ unsafe extern "C" fn titin_loan_data(handle: *mut Lending) -> *mut c_void {
         // SAFETY: as the caller promises.
         match &mut *unsafe { loan(handle) }?.state() {
             State::Filling(loan) => Ok(loan.bytes_mut().as_mut_ptr().cast()),
-            _ => Err(usage("this loan was sent, so its data do not change any more; ask for another one")),
+            _ => Err(usage(
+                "this loan was handed to a send, so its data do not change any more: send it, or ask for another one",
+            )),
         }
     })
 }
