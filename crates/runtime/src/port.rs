@@ -55,8 +55,8 @@ pub(crate) struct Port {
 /// What a port keeps from one call to the next, which one call at a time may look at.
 #[derive(Default)]
 pub(crate) struct PortState {
-    /// The send of a light instance that is pending.
-    pub(crate) sending: Option<Box<Sending>>,
+    /// The sends of a light instance that are pending, each on a slot of its own.
+    pub(crate) sending: Vec<Sending>,
     /// Of all its outlets, by their numbers.
     pub(crate) outlets: Vec<OutletState>,
     /// Of its inlets, by their places.

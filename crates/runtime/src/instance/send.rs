@@ -61,9 +61,10 @@ impl Instance {
                 format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        if let Some(mut halfway) = state.sending.take_if(|sending| sending.slot == slot) {
+        if let Some(index) = state.sending.iter().position(|sending| sending.slot == slot) {
+            let mut halfway = state.sending.swap_remove(index);
             let sent = inner.send_along_all(port, &port.outlets[place], &mut state, payload, &mut halfway);
-            state.sending = Some(halfway).filter(|_| is_pending(&sent));
+            state.keep(halfway, &sent);
             return sent;
         }
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
@@ -101,15 +102,21 @@ impl Instance {
             lost: false,
         };
         let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
-        if is_pending(&sent) {
-            state.sending = Some(Box::new(sending));
-        }
+        state.keep(sending, &sent);
         sent
     }
 }
 
-fn is_pending(outcome: &Result<()>) -> bool {
-    outcome.as_ref().is_err_and(Error::is_pending)
+impl PortState {
+    /// Keeps a send if it came to nothing yet, for when it is made again.
+    #[inline(always)]
+    fn keep(&mut self, sending: Sending, outcome: &Result<()>) {
+        if outcome.as_ref().is_err_and(Error::is_pending) {
+            // Most often it is the only one, and there may be a hundred thousand ports.
+            self.sending.reserve_exact(1);
+            self.sending.push(sending);
+        }
+    }
 }
 
 impl Instance {

@@ -121,6 +121,85 @@ fn what_does_not_fit_is_sent_later_to_each_once() {
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }
 
+/// A pending call keeps what it has done, whatever other calls on its port are pending.
+#[test]
+fn sends_on_two_slots_may_be_pending_at_once() {
+    let stage = Stage::open(
+        &[("a", "o_i: out[] go; s: ready"), ("b", "s: in; o_i: ready"), ("c", "s: go in"), ("d", "s: go in")],
+        &["a.out[0] b.in", "a.out[0] c.in", "a.out[1] d.in", "b.ready a.ready", "a.go c.go", "a.go d.go"],
+    );
+    let number = |instance: &Instance, slot: u32, value: f64| {
+        let (layout, bytes) = doubles(&[value]);
+        let payload = Payload::array(&layout, &bytes);
+        instance.send(instance.port("out")?, Some(slot), &payload, value, None, None)
+    };
+    let sends: Step = {
+        let (mut at, mut sent) = (Once::default(), [false; 2]);
+        Box::new(move |instance| {
+            if at.0 == 0 {
+                at.done(0, instance.reuse().map(drop))?;
+            }
+            while at.0 < 9 {
+                let turn = at.0 as u32 - 1;
+                at.done(at.0, number(instance, turn % 2, f64::from(turn / 2)))?;
+            }
+            if at.0 == 9 {
+                at.done(9, instance.receive(instance.port("ready")?, None, Patience::Forever).map(drop))?;
+            }
+            // `b` has room, `c` and `d` have none.
+            let mut pending = Ok(());
+            for slot in 0..2 {
+                if !sent[slot as usize] {
+                    match number(instance, slot, 4.0) {
+                        Err(error) if error.is_pending() => pending = Err(error),
+                        outcome => sent[slot as usize] = outcome.is_ok_and(|()| true),
+                    }
+                }
+            }
+            if at.0 == 10 {
+                assert_eq!(sent, [false; 2], "both are pending");
+                at.done(10, instance.send(instance.port("go")?, None, &Payload::nil(), 4.0, None, None))?;
+            }
+            pending
+        })
+    };
+    let takes = |before: Option<&'static str>, ready: bool| -> Step {
+        let (mut at, mut next) = (Once::default(), 0.0);
+        Box::new(move |instance| {
+            if at.0 == 0 {
+                at.done(0, instance.reuse().map(drop))?;
+            }
+            if at.0 == 1 {
+                let wait = |port| instance.receive(instance.port(port)?, None, Patience::Forever).map(drop);
+                at.done(1, before.map_or(Ok(()), wait))?;
+            }
+            while next < 5.0 {
+                if ready && next == 4.0 && at.0 == 2 {
+                    let ready = instance.port("ready")?;
+                    at.done(2, instance.send(ready, None, &Payload::nil(), 0.0, None, None))?;
+                }
+                let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
+                assert_eq!(first(&message), next);
+                next += 1.0;
+            }
+            let over = instance.receive(instance.port("in")?, None, Patience::Forever).unwrap_err();
+            if over.is_pending() {
+                return Err(over);
+            }
+            assert_eq!(over.kind, Kind::PortClosed, "{over}");
+            Ok(())
+        })
+    };
+    let steps = [
+        ("a", sends),
+        ("b", takes(None, true)),
+        ("c", takes(Some("go"), false)),
+        ("d", takes(Some("go"), false)),
+    ];
+    let outcomes = play(&stage, steps.into_iter().map(|(name, step)| (name.to_owned(), step)).collect());
+    assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Ok(())]);
+}
+
 #[test]
 fn a_ring_of_hundreds_on_one_thread() {
     const COUNT: usize = 300;
