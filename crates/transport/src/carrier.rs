@@ -145,6 +145,9 @@ impl<'a> Outgoing<'a> {
         if let Some(buffer) = self.copied() {
             return Ok(buffer);
         }
+        if self.length == 0 {
+            return Ok(Buffer::empty());
+        }
         let buffer = Arc::new(Buffer::gather(self.parts)?);
         self.share(buffer.clone());
         Ok(buffer)

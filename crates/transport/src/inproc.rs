@@ -5,7 +5,7 @@ use std::sync::Arc;
 use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
-use crate::{Carrier, Exchange, Lost, Medium, Message, Outgoing, Sent};
+use crate::{Carrier, Exchange, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
 
 /// Carries messages between instances of one process. Receivers of a multicast share one read-only copy.
 pub struct Inproc {
@@ -30,6 +30,23 @@ impl Carrier for Inproc {
         let delivered = Message { head: message.head, meta: message.meta.clone(), body };
         self.exchange.inbox(message.head.conduit).deliver(delivered)?;
         Ok(Sent { copied, ..Sent::default() })
+    }
+
+    fn attend_one(&self, inbox: &Inbox, patience: &mut dyn Patience) -> Option<Message> {
+        loop {
+            if let Some(message) = inbox.take() {
+                return Some(message);
+            }
+            if patience.enough(0) {
+                return None;
+            }
+            for _ in 0..patience.looks() {
+                if !inbox.is_still() {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
