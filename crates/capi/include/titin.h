@@ -252,8 +252,8 @@ titin_region *titin_region_begin(titin_instance *instance, const char *name);
 int titin_region_end(titin_region *region);
 
 /* While a call waits, `interrupted` is asked whenever a signal came and at least ten times a second, in the thread
- * that waits; once it returns nonzero the call returns TITIN_ERROR_INTERRUPTED. Can be set once. `data` must live until
- * titin_close. */
+ * that waits; once it returns nonzero the call returns TITIN_ERROR_INTERRUPTED. A send that is made again goes on where it
+ * was. Can be set once. `data` must live until titin_close. */
 int titin_on_interrupt(titin_instance *instance, int (*interrupted)(void *data), void *data);
 
 /* Several instances in one process: opens an instance for each name, runs entry[i](instance, data[i]) in a thread of

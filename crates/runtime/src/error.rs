@@ -68,6 +68,11 @@ impl Error {
         self.kind == Kind::Pending
     }
 
+    /// Whether the call can be made again, and goes on then.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        matches!(self.kind, Kind::Pending | Kind::Interrupted)
+    }
+
     /// Whether it is only the consequence of a failure elsewhere.
     pub fn is_echo(&self) -> bool {
         matches!(self.kind, Kind::PeerLost | Kind::Deadlock)

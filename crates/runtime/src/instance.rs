@@ -319,7 +319,7 @@ impl Instance {
         match &outcome {
             Ok(()) => inner.leave(),
             // One that was interrupted, or does not wait, goes on when it is called again.
-            Err(error) if matches!(error.kind, Kind::Interrupted | Kind::Pending) => {}
+            Err(error) if error.is_unfinished() => {}
             Err(error) => inner.fail(error),
         }
         outcome

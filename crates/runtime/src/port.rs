@@ -55,7 +55,8 @@ pub(crate) struct Port {
 /// What a port keeps from one call to the next, which one call at a time may look at.
 #[derive(Default)]
 pub(crate) struct PortState {
-    /// The sends of a light instance that are pending, each on a slot of its own.
+    /// The sends that are to be made again, each on a slot of its own: those of a light instance that are pending, and
+    /// those that were interrupted.
     pub(crate) sending: Vec<Sending>,
     /// Of all its outlets, by their numbers.
     pub(crate) outlets: Vec<OutletState>,

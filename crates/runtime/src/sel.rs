@@ -112,9 +112,13 @@ impl Loop {
         stamp(&mut self.stamps, (port, slot))
     }
 
-    fn next_step(&self, operator: Operator, timeline: usize, (port, slot): End) -> Step {
-        let last = self.stamps.get(port).and_then(|slots| slots.get(slot as usize).copied().flatten());
-        Step::next(self.steps.get(timeline).copied().flatten(), operator, last)
+    fn next_step(&self, operator: Operator, timeline: usize, end: End) -> Step {
+        Step::next(self.steps.get(timeline).copied().flatten(), operator, self.last(end))
+    }
+
+    /// When this end was last used.
+    fn last(&self, (port, slot): End) -> Option<Stamp> {
+        self.stamps.get(port)?.get(slot as usize).copied().flatten()
     }
 
     /// A new use begins, within this step of others: `f_init` are the connected F_INIT ends.
@@ -134,6 +138,11 @@ impl Loop {
         self.used && !std::mem::replace(&mut self.stepped, true)
     }
 
+    /// Takes that back.
+    pub(crate) fn go_on(&mut self) {
+        self.stepped = false;
+    }
+
     /// F_INIT ends whose message was not taken in the use that ends now.
     pub(crate) fn untaken(&self) -> Option<String> {
         let (_, port) = self.waiting.first().filter(|_| self.checked && self.used)?;
@@ -142,8 +151,9 @@ impl Loop {
         ))
     }
 
-    /// A message is about to be sent or was just taken.
-    pub(crate) fn call(&mut self, call: &Call<'_>) -> Result<(), String> {
+    /// Whether [`Loop::call`] would refuse a call. It is not noted.
+    #[inline(always)]
+    pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), String> {
         // In any order: nothing that looks at time can go on from it.
         if call.timestamp.is_nan() {
             return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
@@ -151,11 +161,18 @@ impl Loop {
         if self.checked && !self.is_in_order(call.operator) {
             return Err(self.out_of_order(call));
         }
-        let stamp = stamp(&mut self.stamps, call.end);
-        let last = *stamp;
+        let last = self.last(call.end);
         if self.checked && last.is_some_and(|last| call.timestamp < last.time) {
             return Err(backwards(call, last));
         }
+        Ok(())
+    }
+
+    /// A message is about to be sent or was just taken.
+    pub(crate) fn call(&mut self, call: &Call<'_>) -> Result<(), String> {
+        self.check(call)?;
+        let stamp = stamp(&mut self.stamps, call.end);
+        let last = *stamp;
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
         }

@@ -126,9 +126,12 @@ impl Inner {
         if !self.counts_steps || !self.cycle().end_steps() {
             return Ok(());
         }
+        let ports = || self.ports.iter().filter(|port| port.operator == Operator::OI);
+        // All are told, or none, and then the call that is made again tells them.
+        let held: Result<Vec<_>> = ports().map(Port::enter).collect();
+        let _held = held.inspect_err(|_| self.cycle().go_on())?;
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
-        for port in self.ports.iter().filter(|port| port.operator == Operator::OI) {
-            let _held = port.enter()?;
+        for port in ports() {
             for outlet in port.outlets.iter().flatten() {
                 // Behind two of `last` only the steps around this use matter.
                 if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {

@@ -63,33 +63,40 @@ impl Instance {
         }
         if let Some(index) = state.sending.iter().position(|sending| sending.slot == slot) {
             let mut halfway = state.sending.swap_remove(index);
-            let sent = inner.send_along_all(port, &port.outlets[place], &mut state, payload, &mut halfway);
-            state.keep(halfway, &sent);
-            return sent;
+            // After an interruption a program need not go on with what it was at.
+            let same = (halfway.timestamp, halfway.next_timestamp) == (timestamp, next_timestamp);
+            if same || inner.light.is_some() {
+                let outlets = &port.outlets[place];
+                let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut halfway);
+                state.keep(halfway, &sent);
+                return sent;
+            }
         }
-        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        if operator == Operator::OI {
-            inner.pass_steps(operator, timeline, end)?;
-        }
-        let mut cycle = inner.cycle();
-        let counted = inner.counts_steps;
-        let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
-        cycle
-            .call(&Call { port: &port.name, end, operator, timeline, timestamp })
-            .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)))?;
-        drop(cycle);
-        if operator == Operator::OF {
-            inner.end_steps()?;
-        }
-        inner.at(timestamp);
-
-        let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
         let overlay = match settings {
             None if !inner.overlaid.load(Ordering::Acquire) => None,
             None => Some(inner.overlay.lock().expect("never poisoned").clone()),
             Some(overlay) => Some(inner.number(overlay.clone())?),
         };
         let overlay = overlay.filter(|(number, _)| *number != 0);
+        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
+        let call = Call { port: &port.name, end, operator, timeline, timestamp };
+        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name));
+        let counted = inner.counts_steps;
+        if counted {
+            // A call that is refused ends no steps.
+            inner.cycle().check(&call).map_err(refused)?;
+            match operator {
+                Operator::OI => inner.pass_steps(operator, timeline, end)?,
+                _ => inner.end_steps()?,
+            }
+        }
+        let mut cycle = inner.cycle();
+        let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
+        cycle.call(&call).map_err(refused)?;
+        drop(cycle);
+        inner.at(timestamp);
+
+        let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
         let mut sending = Sending {
             slot,
             timestamp,
@@ -108,10 +115,10 @@ impl Instance {
 }
 
 impl PortState {
-    /// Keeps a send if it came to nothing yet, for when it is made again.
+    /// Keeps a send that is to be made again.
     #[inline(always)]
     fn keep(&mut self, sending: Sending, outcome: &Result<()>) {
-        if outcome.as_ref().is_err_and(Error::is_pending) {
+        if outcome.as_ref().is_err_and(Error::is_unfinished) {
             // Most often it is the only one, and there may be a hundred thousand ports.
             self.sending.reserve_exact(1);
             self.sending.push(sending);
@@ -161,7 +168,7 @@ pub(crate) struct Sending {
     copy: Option<Arc<Buffer>>,
     /// How many of the conduits have had it.
     done: usize,
-    /// What the filters before the wire have made of it for the next conduit, if the call was pending there.
+    /// What the filters before the wire have made of it for the next conduit, if the call came back from there.
     mapped: Option<Box<(Arc<Buffer>, Meta, Stamps)>>,
     /// The link of that conduit is gone, and the reason is not known yet.
     lost: bool,
@@ -333,7 +340,7 @@ impl Inner {
             // It takes another one's place, which had to be there.
             Some(_) => outlet.window.claim_place(),
             None => self.claim(outlet, length).inspect_err(|error| {
-                if let Some(body) = mapped.clone().filter(|_| error.is_pending()) {
+                if let Some(body) = mapped.clone().filter(|_| error.is_unfinished()) {
                     message.mapped = Some(Box::new((body, meta.clone(), stamps)));
                 }
             })?,

@@ -1,8 +1,20 @@
 //! What is refused, and that it leaves nothing behind.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
 use titin_runtime::*;
 
-use crate::stage::{Role, Stage};
+use crate::stage::{Role, Stage, doubles, first};
+
+fn send(instance: &Instance, port: &str, time: f64) -> Result<()> {
+    let (layout, bytes) = doubles(&[time]);
+    instance.send(instance.port(port)?, None, &Payload::array(&layout, &bytes), time, None, None)
+}
+
+fn receive(instance: &Instance, port: &str) -> Result<Message> {
+    instance.receive(instance.port(port)?, None, Patience::Forever)
+}
 
 #[test]
 fn a_port_of_the_other_direction_is_a_mistake_of_the_call_itself() {
@@ -27,4 +39,135 @@ fn a_port_of_the_other_direction_is_a_mistake_of_the_call_itself() {
         })
     };
     assert_eq!(stage.play(vec![("a", role()), ("b", role())]), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_refused_send_is_no_step() {
+    let stage = Stage::open(
+        &[("a", "o_i: out aside"), ("b", "s: out aside")],
+        &["a.out pad b.out", "a.aside pad b.aside"],
+    );
+    let sender: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let (layout, bytes) = doubles(&[0.0]);
+        let long = Overlay::from([("k".into(), Setting::Str("k".repeat(1 << 24)))]);
+        let out = instance.port("out")?;
+        let too_long = instance.send(out, None, &Payload::array(&layout, &bytes), 0.0, None, Some(&long));
+        assert_eq!(too_long.unwrap_err().kind, Kind::Usage);
+        send(instance, "out", 0.0)?;
+        // A step further, it would end the one that the other port is still to be used in.
+        assert_eq!(send(instance, "out", -1.0).unwrap_err().kind, Kind::CallOrder);
+        send(instance, "aside", 0.0)?;
+        send(instance, "out", 1.0)?;
+        send(instance, "aside", 1.0)
+    });
+    let receiver: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        for time in [0.0, 1.0] {
+            for port in ["out", "aside"] {
+                let message = receive(instance, port)?;
+                assert!(*message.content() != Content::Nil, "'{port}' has none in step {time}");
+                assert_eq!(first(&message), time);
+            }
+        }
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn an_end_of_steps_that_is_refused_is_told_later() {
+    let stage = Stage::open(
+        &[("a", "o_i: busy aside; o_f: end"), ("b", "s: aside"), ("c", "s: busy")],
+        &["a.busy c.busy", "a.aside repeat b.aside"],
+    );
+    let (told, tells) = channel();
+    let (go, goes) = channel();
+    let (tells, goes) = (std::sync::Mutex::new(tells), std::sync::Mutex::new(goes));
+    let sender: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        send(instance, "aside", 0.0)?;
+        std::thread::scope(|scope| {
+            let busy = scope.spawn(|| {
+                (0..5).try_for_each(|time| {
+                    loop {
+                        match send(instance, "busy", time.into()) {
+                            // Until this one waits the other may be at its port.
+                            Err(error) if error.kind == Kind::Usage => std::thread::yield_now(),
+                            outcome => return outcome,
+                        }
+                    }
+                })
+            });
+            // No room for the fifth: it waits.
+            let port = instance.port("busy")?;
+            let mut stays = 0;
+            while stays < 1000 {
+                let other = instance.send(port, Some(9), &Payload::nil(), 0.0, None, None).unwrap_err();
+                stays = if other.text.contains("two calls at once") { stays + 1 } else { 0 };
+                std::thread::yield_now();
+            }
+            let error = send(instance, "end", 9.0).unwrap_err();
+            assert!(error.text.contains("two calls at once on port 'busy'"), "{error}");
+            go.send(()).unwrap();
+            busy.join().unwrap()
+        })?;
+        send(instance, "end", 9.0)?;
+        // Before this one's end, by which it would hear of it too.
+        tells.lock().unwrap().recv().unwrap();
+        Ok(())
+    });
+    let repeats: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        for _ in 0..3 {
+            assert_eq!(first(&receive(instance, "aside")?), 0.0);
+        }
+        told.send(()).unwrap();
+        Ok(())
+    });
+    let slow: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        goes.lock().unwrap().recv().unwrap();
+        (0..5).try_for_each(|_| receive(instance, "busy").map(drop))
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", repeats), ("c", slow)]), [Ok(()), Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_send_that_was_interrupted_goes_on_when_it_is_made_again() {
+    let stage = Stage::open(
+        &[("a", "o_i: out go; s: ready"), ("b", "s: in; o_i: ready"), ("c", "s: go in")],
+        &["a.out b.in", "a.out c.in", "b.ready a.ready", "a.go c.go"],
+    );
+    static SIGNAL: AtomicBool = AtomicBool::new(false);
+    let sender: Role = Box::new(|instance| {
+        instance.on_interrupt(|| SIGNAL.swap(false, Ordering::Relaxed))?;
+        assert!(instance.reuse()?);
+        (0..4).try_for_each(|time| send(instance, "out", time.into()))?;
+        receive(instance, "ready")?;
+        // The one receiver has room, the other one has none.
+        SIGNAL.store(true, Ordering::Relaxed);
+        assert_eq!(send(instance, "out", 4.0).unwrap_err().kind, Kind::Interrupted);
+        send(instance, "go", 4.0)?;
+        send(instance, "out", 4.0)?;
+        send(instance, "out", 5.0)
+    });
+    let counts = |instance: &Instance, times: std::ops::Range<i32>| {
+        times.into_iter().try_for_each(|time| {
+            assert_eq!(first(&receive(instance, "in")?), f64::from(time));
+            Ok(())
+        })
+    };
+    let quick: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        counts(instance, 0..4)?;
+        send(instance, "ready", 0.0)?;
+        counts(instance, 4..6)
+    });
+    let slow: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        receive(instance, "go")?;
+        counts(instance, 0..6)
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", quick), ("c", slow)]), [Ok(()), Ok(()), Ok(())]);
 }
