@@ -320,7 +320,8 @@ impl Inner {
         let Source { port, inlet, slot, .. } = *source;
         let carrier = inlet.end.carrier.get().map(AsRef::as_ref);
         // What needs no choice, no filter and no slot of its own need not wait in the inbox.
-        let direct = (!port.resizable && inlet.end.chain.is_empty()).then_some(&*inlet.inbox);
+        let plain = !port.resizable && inlet.end.chain.is_empty() && !inlet.end.chain.chooses();
+        let direct = plain.then_some(&*inlet.inbox);
         if self.light.is_none() {
             if let (Some(carrier), Some(inbox)) = (carrier, direct)
                 && inbox.is_still()
