@@ -99,6 +99,37 @@ fn what_is_lent_is_not_copied() {
     assert_eq!(results, [Ok(()), Ok(())]);
 }
 
+/// Whether the receiver waits already or comes later.
+#[test]
+fn last_gives_the_last_to_who_waits_for_it() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out last b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    let (out, into) = (a.port("out").unwrap(), b.port("in").unwrap());
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            loop {
+                match b.receive(into, None, Patience::Forever) {
+                    // Of two calls at once, either may be the one that is refused.
+                    Err(error) if error.kind == Kind::Usage => {}
+                    outcome => return outcome,
+                }
+            }
+        });
+        // Until it is in its call, the port is free.
+        while b.try_receive(into, None).is_ok() {
+            std::thread::yield_now();
+        }
+        for step in 0..3 {
+            let time = f64::from(step);
+            a.send(out, None, &Payload::nil(), time, Some(time + 1.0), None).unwrap();
+        }
+        a.close().unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap().timestamp, 2.0);
+    });
+    b.close().unwrap();
+}
+
 #[test]
 fn last_repeat_and_pad_follow_steps() {
     let stage = Stage::open(
