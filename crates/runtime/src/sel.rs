@@ -151,6 +151,16 @@ impl Loop {
         ))
     }
 
+    /// Whether a call on this port is in its place, whatever its time.
+    #[inline(always)]
+    pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), String> {
+        if !self.checked || self.is_in_order(operator) {
+            Ok(())
+        } else {
+            Err(self.out_of_order(port, operator))
+        }
+    }
+
     /// Whether [`Loop::call`] would refuse a call. It is not noted.
     #[inline(always)]
     pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), String> {
@@ -158,9 +168,7 @@ impl Loop {
         if call.timestamp.is_nan() {
             return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
         }
-        if self.checked && !self.is_in_order(call.operator) {
-            return Err(self.out_of_order(call));
-        }
+        self.place(call.port, call.operator)?;
         let last = self.last(call.end);
         if self.checked && last.is_some_and(|last| call.timestamp < last.time) {
             return Err(backwards(call, last));
@@ -206,8 +214,7 @@ impl Loop {
 
     /// Why it is not.
     #[cold]
-    fn out_of_order(&self, call: &Call<'_>) -> String {
-        let Call { port, operator, .. } = call;
+    fn out_of_order(&self, port: &str, operator: Operator) -> String {
         let what = if operator.sends() { "send on" } else { "receive on" };
         let wrong = |why: &str, todo: &str| format!("{what} {operator} port '{port}' {why}; {todo}");
         if !self.used {

@@ -235,11 +235,14 @@ impl Inner {
         self.tell(&ToManager::Proceed { instance: self.name.clone(), wait });
     }
 
-    /// Tells the manager of a wait; its number. `None` if that would tell nothing: the instance is called by several
-    /// threads or tasks, one of which may act while the others wait.
+    /// Whether several threads or tasks call the instance, one of which may act while the others wait.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.threaded.load(Ordering::Relaxed) || self.unwatched.load(Ordering::Relaxed)
+    }
+
+    /// Tells the manager of a wait; its number. `None` if that would tell nothing.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
-        let several = self.threaded.load(Ordering::Relaxed) || self.unwatched.load(Ordering::Relaxed);
-        if several || on.is_empty() {
+        if self.is_shared() || on.is_empty() {
             return None;
         }
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;

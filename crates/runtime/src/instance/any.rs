@@ -210,7 +210,8 @@ impl Inner {
                 open.try_for_each(|inlet| self.reachable(&inlet.end))?;
                 *asked = given_up;
             }
-            Ok(None)
+            // All are of the same operator.
+            self.place(&[self.end_at(ends[0])]).map(|()| None)
         };
         if self.light.is_none()
             && let Some((source, message)) = poll()?
@@ -260,7 +261,7 @@ impl Inner {
                 }
             }
             if open {
-                return Ok(None);
+                return self.place(&sources).map(|()| None);
             }
             Err(all_closed(ends()))
         };

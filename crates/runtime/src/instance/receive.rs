@@ -92,7 +92,8 @@ impl Instance {
         }
         for source in &following {
             let state = source.state(&mut held);
-            let (slot, message) = inner.await_message(source, state, Patience::Forever, &begins)?;
+            let (slot, message) =
+                inner.await_message(source, state, Patience::Forever, &begins, || Ok(()))?;
             state.put_back(slot, message);
         }
         let sources: Vec<_> = following.into_iter().chain(leading).collect();
@@ -122,8 +123,9 @@ impl Instance {
         let mut port = inner.enter_for(&source)?;
         inner.before(&[source], patience)?;
         let here = inner.here(&source);
+        let state = &mut port.inlets[source.place];
         let (slot, message) =
-            inner.await_message(&source, &mut port.inlets[source.place], patience, &here)?;
+            inner.await_message(&source, state, patience, &here, || inner.place(&[source]))?;
         inner.took(&source, slot, &message)?;
         Ok(message)
     }
@@ -139,7 +141,7 @@ impl Instance {
         let mut port = inner.enter_for(&source)?;
         let here = inner.here(&source);
         let found = inner.poll(&source, &mut port.inlets[source.place], &here)?;
-        let Some((slot, message)) = found else { return Ok(None) };
+        let Some((slot, message)) = found else { return inner.place(&[source]).map(|()| None) };
         inner.took(&source, slot, &message)?;
         Ok(Some(message))
     }
@@ -228,10 +230,22 @@ impl Inner {
         Ok(port)
     }
 
+    /// Fails if a call that finds no message on any of these ends is out of order: what it waits for may never come. Not
+    /// where several threads or tasks call: another one may bring it into its place.
+    pub(super) fn place(&self, sources: &[Source<'_>]) -> Result<()> {
+        let cycle = self.cycle();
+        let mut places = sources.iter().map(|source| cycle.place(&source.port.name, source.port.operator));
+        let Some(Err(text)) = places.next() else { return Ok(()) };
+        if places.any(|place| place.is_ok()) || self.is_shared() {
+            return Ok(());
+        }
+        Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))
+    }
+
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.
     pub(super) fn before(&self, sources: &[Source<'_>], patience: Patience) -> Result<()> {
         let all_steps = || sources.iter().all(|source| source.port.operator == Operator::S);
-        if self.counts_steps && patience == Patience::Forever && all_steps() {
+        if self.counts_steps && patience == Patience::Forever && all_steps() && self.place(sources).is_ok() {
             for source in sources {
                 let end = (source.number, source.slot.unwrap_or(0));
                 self.pass_steps(Operator::S, source.port.timeline, end)?;
@@ -249,7 +263,7 @@ impl Inner {
         while let Some(&source) = sources.get(next) {
             next += 1;
             let state = source.state(held);
-            match self.await_message(&source, state, Patience::Forever, &Here::default()) {
+            match self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(())) {
                 Ok((slot, message)) => {
                     here.include(&message);
                     if slot == 0 {
@@ -310,12 +324,14 @@ impl Inner {
         Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
     }
 
+    /// Waits for a message. While there is none, `may_wait` says why there is no use in that.
     fn await_message(
         &self,
         source: &Source<'_>,
         state: &mut InletState,
         patience: Patience,
         here: &Here,
+        may_wait: impl Fn() -> Result<()>,
     ) -> Result<(u32, Message)> {
         let Source { port, inlet, slot, .. } = *source;
         let carrier = inlet.end.carrier.get().map(AsRef::as_ref);
@@ -341,7 +357,10 @@ impl Inner {
             carrier,
             direct,
             || vec![source.wait_on(self)],
-            || Ok(self.poll(source, state, here)?.map(|(slot, message)| Found::Taken(slot, message))),
+            || match self.poll(source, state, here)? {
+                Some((slot, message)) => Ok(Some(Found::Taken(slot, message))),
+                None => may_wait().map(|()| None),
+            },
             |arrived| Ok(Found::Arrived(arrived)),
         );
         match outcome {

@@ -41,6 +41,89 @@ fn a_port_of_the_other_direction_is_a_mistake_of_the_call_itself() {
     assert_eq!(stage.play(vec![("a", role()), ("b", role())]), [Ok(()), Ok(())]);
 }
 
+/// Who waits for what cannot come yet would hear of a deadlock, or nothing.
+#[test]
+fn a_receive_out_of_order_does_not_wait() {
+    let stage = Stage::open(
+        &[("a", "f_init: init; o_i: out; s: in"), ("b", "o_i: init; s: in; o_f: back")],
+        &["b.init a.init", "a.out b.in", "b.back a.in"],
+    );
+    let checked: Role = Box::new(|instance| {
+        let [init, into] = ["init", "in"].map(|name| instance.port(name).unwrap());
+        let refused = |port: PortId, why: &str| {
+            let calls = [
+                instance.receive(port, None, Patience::Forever).map(drop),
+                instance.receive_any(&[port], Patience::Forever).map(drop),
+                instance.try_receive(port, None).map(drop),
+            ];
+            for error in calls.map(Result::unwrap_err) {
+                assert!(error.kind == Kind::CallOrder && error.text.contains(why), "{error}");
+            }
+        };
+        refused(into, "before the first reuse()");
+        assert!(instance.reuse()?);
+        refused(into, "before F_INIT port 'init' was received");
+        assert_eq!(instance.receive_any(&[init, into], Patience::Forever)?.0, init, "one of them may come");
+        send(instance, "out", 0.0)?;
+        refused(init, "F_INIT comes first: call reuse()");
+        send(instance, "out", 1.0)?;
+        receive(instance, "in")?;
+        assert!(!instance.reuse()?);
+        for port in [init, into] {
+            let closed = instance.receive(port, None, Patience::Forever).unwrap_err();
+            assert_eq!(closed.kind, Kind::PortClosed, "whatever the order");
+            assert_eq!(instance.try_receive(port, None).unwrap_err().kind, Kind::PortClosed);
+        }
+        Ok(())
+    });
+    let other: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        send(instance, "init", 0.0)?;
+        // Until the second one it is there, and its port open.
+        receive(instance, "in")?;
+        receive(instance, "in")?;
+        send(instance, "back", 1.0)
+    });
+    assert_eq!(stage.play(vec![("a", checked), ("b", other)]), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_thread_may_wait_for_what_another_one_brings_into_its_place() {
+    let stage = Stage::open(
+        &[("a", "f_init: init; o_i: out; s: in"), ("b", "o_i: init; s: in; o_f: back")],
+        &["b.init a.init", "a.out b.in", "b.back a.in"],
+    );
+    let threaded: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let into = instance.port("in")?;
+        std::thread::scope(|scope| {
+            let two_at_once = |outcome: &Result<()>| outcome.as_ref().is_err_and(|e| e.kind == Kind::Usage);
+            let waits = scope.spawn(move || {
+                loop {
+                    let outcome = instance.receive(into, None, Patience::Forever).map(drop);
+                    if !two_at_once(&outcome) {
+                        return outcome;
+                    }
+                }
+            });
+            // Until it waits: then no other call may be on its port.
+            while !two_at_once(&instance.try_receive(into, None).map(drop)) {
+                std::thread::yield_now();
+            }
+            receive(instance, "init")?;
+            send(instance, "out", 0.0)?;
+            waits.join().unwrap()
+        })
+    });
+    let other: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        send(instance, "init", 0.0)?;
+        receive(instance, "in")?;
+        send(instance, "back", 0.0)
+    });
+    assert_eq!(stage.play(vec![("a", threaded), ("b", other)]), [Ok(()), Ok(())]);
+}
+
 #[test]
 fn a_refused_send_is_no_step() {
     let stage = Stage::open(
