@@ -109,12 +109,11 @@ impl Instance {
         let Some(listed) = listed else { return inner.receive_by_turns(ports, patience) };
         let mut selection = listed.try_lock().ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
         let mut begun = inner.listed.lock().expect("never poisoned");
-        if *begun != *number {
-            selection.begin(inner, ports)?;
-            *begun = *number;
-        }
+        let held = if *begun == *number { Held::new() } else { selection.begin(inner, ports)? };
+        *begun = *number;
         let _using = Using::of(&selection.arrivals);
-        drop(begun);
+        // From here on a call on one of the ports finds that it is waited for.
+        drop((begun, held));
         inner.receive_listed(&mut selection, patience)
     }
 }
@@ -136,11 +135,13 @@ impl Drop for Using {
 }
 
 impl Selection {
-    /// Has the inboxes put themselves on a list, from the beginning on; no other call may wait for any of them.
-    fn begin(&mut self, inner: &Inner, ports: &[PortId]) -> Result<()> {
+    /// Has the inboxes put themselves on a list, from the beginning on; no other call may wait for any of them. That is
+    /// looked at here only: beside a later call with the same ports it shows once something comes by that port.
+    /// The ports are held until the list is said to be in use.
+    fn begin<'a>(&mut self, inner: &'a Inner, ports: &[PortId]) -> Result<Held<'a>> {
         // What comes first, the word that there are lists or the port, is seen by a call on that port.
         inner.lists.store(true, Ordering::Relaxed);
-        ports.iter().try_for_each(|port| inner.ports[port.0].enter().map(drop))?;
+        let held = ports.iter().map(|port| inner.ports[port.0].enter()).collect::<Result<_>>()?;
         let ends = || self.ends.iter().map(|end| inner.end_at(*end));
         if let Some(source) = ends().find(|source| source.inlet.inbox.is_waited_for()) {
             return Err(two_at_once(&source.port.name));
@@ -150,7 +151,7 @@ impl Selection {
         for (number, end) in self.ends.iter().enumerate() {
             inner.end_at(*end).inlet.inbox.list(&self.arrivals, number as u32);
         }
-        Ok(())
+        Ok(held)
     }
 
     /// The carrier by which all of them receive, if that is one.

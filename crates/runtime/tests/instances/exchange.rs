@@ -1,5 +1,6 @@
 //! What is sent is received, where it belongs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -582,6 +583,58 @@ fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
             instance.send(go, None, &Payload::nil(), 1.0, None, None)?;
             one.join().unwrap().map(drop)
         })
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+}
+
+/// However close one comes upon the other: exactly one of them is refused, and at once.
+#[test]
+fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
+    const ROUNDS: u32 = 100;
+    // Many ends take a while to be looked at.
+    let crowd: Vec<String> = (0..300).map(|slot| format!("a.more[{slot}] b.more[{slot}]")).collect();
+    let conduits = ["a.x b.x", "a.y b.y", "b.go a.go"].into_iter().chain(crowd.iter().map(String::as_str));
+    let stage = Stage::open(
+        &[("a", "o_i: x y more[]; s: go"), ("b", "s: x y more[]; o_i: go")],
+        &conduits.collect::<Vec<_>>(),
+    );
+    let sender: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        for round in 0..ROUNDS {
+            instance.receive(instance.port("go")?, None, Patience::Forever)?;
+            instance.send(instance.port("x")?, None, &Payload::nil(), round.into(), None, None)?;
+        }
+        Ok(())
+    });
+    let receiver: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let [x, y, more, go] = ["x", "y", "more", "go"].map(|name| instance.port(name).unwrap());
+        for round in 0..ROUNDS {
+            let begun = AtomicBool::new(false);
+            // Who is refused has the message sent that the other one waits for.
+            let outcome = |outcome: Result<()>| match outcome {
+                Err(error) if error.kind == Kind::Usage => {
+                    instance.send(go, None, &Payload::nil(), round.into(), None, None).map(|()| 0)
+                }
+                outcome => outcome.map(|()| 1),
+            };
+            let sum: Result<i32> = std::thread::scope(|scope| {
+                let several = scope.spawn(|| {
+                    // Another choice each time, so that it begins.
+                    let ports = if round % 2 == 0 { [x, y, more] } else { [x, more, y] };
+                    begun.store(true, Ordering::Release);
+                    outcome(instance.receive_any(&ports, Patience::Forever).map(drop))
+                });
+                while !begun.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                (0..round * 10).for_each(|_| std::hint::spin_loop());
+                let one = outcome(instance.receive(x, None, Patience::Forever).map(drop));
+                Ok(one? + several.join().unwrap()?)
+            });
+            assert_eq!(sum?, 1);
+        }
+        Ok(())
     });
     assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
 }
