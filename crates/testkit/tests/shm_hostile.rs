@@ -267,6 +267,30 @@ fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
 }
 
 #[test]
+fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let mut hand = Hand::enter(&host.listen_shm(), &secret);
+    hand.share();
+    let meta = Meta { content: Content::Structure, supersedes: Some(0), ..Meta::default() }.encode();
+    let superseding = |sequence: u64, block: u64| {
+        let frame = Frame::Placed { head: head(sequence), meta: meta.len() as u32, block, total: 10 };
+        [&Header::from(&frame).encode()[..], &meta].concat()
+    };
+    // All wait for segments that have not come, and each takes the place of the one before.
+    hand.put(&[placed(5, 10), superseding(1, u64::MAX), superseding(2, 7)].concat());
+    let returned = |block: u64| {
+        let mut count = [0; 4];
+        hand.ring.read_exact_at(&mut count, (ENTRIES + RING) as u64 + 4 * block).unwrap();
+        u32::from_le_bytes(count)
+    };
+    while returned(5) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((returned(5), returned(7)), (1, 0));
+}
+
+#[test]
 fn what_comes_by_the_socket_holds_up_its_own_conduit_only() {
     let secret = Secret::random();
     let host = Host::start(&secret);

@@ -404,7 +404,8 @@ impl Inner {
             let text = format!(
                 "no shared memory is left for a message of {length} bytes: arrays that receivers keep, or loans of this program, \
                  hold what there may be, or it lies in smaller pieces. Until they let go such messages are copied by way of a \
-                 socket. TITIN_SHARED_MEMORY sets how much there may be, in place of a quarter of the memory"
+                 socket. TITIN_SHARED_MEMORY sets how much there may be, in place of a quarter of the memory; other limits are \
+                 16384 arrays at a time, and those of the system on open files, address space and sizes of files (ulimit -a)"
             );
             self.log(super::close::WARNING, &text);
         }

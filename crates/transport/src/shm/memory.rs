@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::doorbell::Bell;
 
@@ -104,6 +105,12 @@ impl Region {
     /// # Errors
     /// If the system has no memory or no descriptor for it.
     pub(crate) fn create(name: &str, length: usize, writers: Writers) -> io::Result<(Self, OwnedFd)> {
+        // To pass this limit is to be killed.
+        let most = getrlimit(Resource::Fsize).current;
+        if let Some(most) = most.filter(|most| *most < length as u64) {
+            let text = format!("files of at most {most} bytes are allowed (ulimit -f), of memory, too");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, length as u64)?;
         let map = map(&file, length, false, true)?;

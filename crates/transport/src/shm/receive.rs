@@ -201,7 +201,13 @@ impl Inbound {
         let waiting = item.conduit().and_then(|conduit| self.aside.get_mut(&conduit));
         let Some(waiting) = waiting else { return self.settle(item) };
         if let Some(first) = item.supersedes() {
-            waiting.retain(|other| other.sequence().is_some_and(|sequence| sequence < first));
+            waiting.retain(|other| {
+                let stays = other.sequence().is_some_and(|sequence| sequence < first);
+                if !stays {
+                    other.give_back(&self.returns);
+                }
+                stays
+            });
         }
         if !waiting.is_empty() {
             waiting.push_back(item);
@@ -243,8 +249,8 @@ impl Inbound {
         self.elsewhere.retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
     }
 
-    #[inline(always)]
     /// What an entry says, and how many bytes of the ring it takes.
+    #[inline(always)]
     fn read(&mut self, entry: &Entry) -> Result<(Item, usize), Lost> {
         let header = Header::decode(&entry.header)?;
         let received = match header.frame()? {
@@ -352,6 +358,15 @@ impl Item {
             }
             Item::Elsewhere { sequence, .. } => Some(*sequence),
             Item::Whole(_) => None,
+        }
+    }
+
+    /// Returns the block of a payload that nobody will have seen.
+    fn give_back(&self, returns: &Returns) {
+        if let Item::Placed { block, .. } = self
+            && let (_, place @ ..BLOCKS) = pool::split(*block)
+        {
+            returns.add(place);
         }
     }
 
