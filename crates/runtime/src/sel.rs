@@ -162,25 +162,17 @@ impl Loop {
     }
 
     /// Whether [`Loop::call`] would refuse a call. It is not noted.
-    #[inline(always)]
     pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), String> {
-        // In any order: nothing that looks at time can go on from it.
-        if call.timestamp.is_nan() {
-            return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
-        }
         self.place(call.port, call.operator)?;
-        let last = self.last(call.end);
-        if self.checked && last.is_some_and(|last| call.timestamp < last.time) {
-            return Err(backwards(call, last));
-        }
-        Ok(())
+        in_time(call, self.last(call.end), self.checked)
     }
 
     /// A message is about to be sent or was just taken.
     pub(crate) fn call(&mut self, call: &Call<'_>) -> Result<(), String> {
-        self.check(call)?;
+        self.place(call.port, call.operator)?;
         let stamp = stamp(&mut self.stamps, call.end);
         let last = *stamp;
+        in_time(call, last, self.checked)?;
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
         }
@@ -260,6 +252,19 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
         stamps.resize_with(port + 1, Slots::new);
     }
     stamps[port].resize(slot + 1, None);
+}
+
+/// Whether a call's time may follow that of the last call on its end.
+#[inline(always)]
+fn in_time(call: &Call<'_>, last: Option<Stamp>, checked: bool) -> Result<(), String> {
+    // Checked or not: nothing that looks at time can go on from it.
+    if call.timestamp.is_nan() {
+        return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
+    }
+    if checked && last.is_some_and(|last| call.timestamp < last.time) {
+        return Err(backwards(call, last));
+    }
+    Ok(())
 }
 
 #[cold]
