@@ -229,7 +229,10 @@ pub(super) fn program(
             );
             problems.error(node.at, Code::BadValue, format!("{what} is run by a host"), why);
         }
-        program.kind = ProgramKind::Hosted(guest(node, &what, problems)?);
+        // One that is wrong is there still, so that components that name it are not wrong as well.
+        if let Some(guest) = guest(node, &what, problems) {
+            program.kind = ProgramKind::Hosted(guest);
+        }
         return Some(program);
     }
     match (script, executable) {
