@@ -1,6 +1,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -27,8 +28,12 @@ fn bench(folder: &Path, arguments: &[&str]) -> Command {
 
 /// One that listens, the address to connect to, and the secret.
 fn listening(folder: &Path, arguments: &[&str]) -> (Running, String, String) {
+    listening_for("0.05", folder, arguments)
+}
+
+fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, String, String) {
     let command =
-        bench(folder, &[&["--listen", "127.0.0.1", "--seconds", "0.05"], arguments].concat()).spawn();
+        bench(folder, &[&["--listen", "127.0.0.1", "--seconds", seconds], arguments].concat()).spawn();
     let mut running = Running(command.expect("titin starts"));
     let lines = BufReader::new(running.0.stderr.take().expect("it is piped")).lines();
     let (mut address, mut secret) = (None, None);
@@ -92,6 +97,26 @@ fn two_hosts_are_measured_with_the_secret_that_is_printed() {
     assert!(table.contains("\n0 B ") && table.contains("\ntcp  "), "{table}");
     let picture = std::fs::read_to_string(folder.path().join("speed.svg")).unwrap();
     assert!(picture.contains("<path class=\"tcp\""), "{picture}");
+}
+
+#[test]
+fn the_wait_for_the_other_host_is_no_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, address, secret) = listening_for("1", folder.path(), &["--json"]);
+    // It waits for longer than a size has.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(200) {
+        assert!(first.0.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    let second = bench(folder.path(), &["--connect", &address]).env("TITIN_SECRET", secret).output().unwrap();
+    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stderr));
+    let mut found = String::new();
+    first.0.stdout.take().unwrap().read_to_string(&mut found).unwrap();
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let none = &found["media"][0]["sizes"][0];
+    assert_eq!(none["bytes"], 0, "{found}");
+    assert!(none["trips"].as_u64() > Some(50), "the wait was taken for the time of fifty: {found}");
 }
 
 #[test]
