@@ -344,7 +344,7 @@ fn buffers_are_as_said() {
         ..LinkSettings::default()
     };
     // What a receiver that stands still does not take has to be copied, but for what the buffers hold.
-    let held = [16 << 10, 1 << 20].map(|bytes| {
+    let held = [64 << 10, 1 << 20].map(|bytes| {
         let pair = Pair::set(of(bytes));
         let (outlet, inlet) = pair.conduit(1);
         let stall = pair.stall();

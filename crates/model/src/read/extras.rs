@@ -194,7 +194,7 @@ fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(
     let streams = fields.take("streams").and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
     let pacing = fields.take("pacing").and_then(|n| rate(n, "\"pacing\"", problems));
     let [send_buffer, receive_buffer] = ["send_buffer", "receive_buffer"]
-        .map(|key| fields.take(key).and_then(|n| bytes(n, &format!("\"{key}\""), problems)));
+        .map(|key| fields.take(key).and_then(|n| socket_buffer(n, &format!("\"{key}\""), problems)));
     fields.finish(problems);
     let streams = streams.map(|n| n as u32);
     Some((Link { streams, pacing, send_buffer, receive_buffer }, Placed(at)))
@@ -228,6 +228,23 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
         }
     }
     buffers
+}
+
+/// The size of a socket's buffer. A window that is smaller than a segment is filled by no segment, and each then waits for
+/// the system's timers; on the loopback interface a segment has up to 64 KiB.
+fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
+    const LEAST: u64 = 64 << 10;
+    let size = bytes(node, what, problems)?;
+    if size < LEAST {
+        let why = format!(
+            "it is at least 64 KiB, found {size} bytes: a connection whose buffers hold less than a segment, which has up to \
+             64 KiB on the loopback interface, stalls"
+        );
+        let hint = "leave it out: the system's own choice grows as needed".to_string();
+        problems.error_hint(node.at, Code::BadValue, format!("{what} is too small"), why, hint);
+        return None;
+    }
+    Some(size)
 }
 
 /// A number of bytes: `1073741824`, `1 GiB`, `64 kB`.
