@@ -297,7 +297,20 @@ fn all_closed<'a>(ends: impl Iterator<Item = &'a End>) -> Error {
     Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names(ends)))
 }
 
-/// The ends' names, for people.
+/// The names of the ends' ports, for people: a port may have hundreds of slots.
 fn names<'a>(ends: impl Iterator<Item = &'a End>) -> String {
-    ends.map(|end| &*end.label).collect::<Vec<_>>().join(", ")
+    let mut ports: Vec<(&str, &str, usize)> = Vec::new();
+    for end in ends {
+        let port = end.label.split_once('[').map_or(&*end.label, |(port, _)| port);
+        match ports.last_mut() {
+            // The slots of a port stand together.
+            Some((last, _, slots)) if *last == port => *slots += 1,
+            _ => ports.push((port, &end.label, 1)),
+        }
+    }
+    let name = |(port, label, slots): (&str, &str, usize)| match slots {
+        1 => label.to_owned(),
+        _ => format!("{port} ({slots} slots)"),
+    };
+    ports.into_iter().map(name).collect::<Vec<_>>().join(", ")
 }

@@ -59,6 +59,23 @@ fn a_full_buffer_in_a_circle_is_raised() {
 }
 
 #[test]
+fn closed_ports_are_named_with_the_number_of_their_slots() {
+    let slots: Vec<String> = (0..40).map(|slot| format!("a.out[{slot}] b.in[{slot}]")).collect();
+    let conduits: Vec<&str> = slots.iter().map(String::as_str).chain(["a.x b.x"]).collect();
+    let stage = Stage::open(&[("a", "o_i: out[] x"), ("b", "s: in[] x")], &conduits);
+    let sender: Role = Box::new(|instance| instance.reuse().map(drop));
+    let receiver: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let ports = [instance.port("in")?, instance.port("x")?];
+        let closed = instance.receive_any(&ports, Patience::Forever).unwrap_err();
+        assert_eq!(closed.kind, Kind::PortClosed);
+        assert!(closed.text.ends_with("all of the ports in (40 slots), x are closed"), "{closed}");
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+}
+
+#[test]
 fn messages_never_taken_are_an_error_at_the_end() {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
     let send = |instance: &Instance, count: i32| {
