@@ -49,7 +49,9 @@ def test_all_views_are_kept(stage, monkeypatch, medium, ceiling):
     shown = subprocess.run(
         [TITIN, "profile", stage.folder / "run"], stdout=subprocess.PIPE, check=True, text=True
     ).stdout
-    told = f"{conduit['by_socket']} of {COUNT} messages went by a socket, copied, since no shared memory was left"
+    off = "TITIN_SHARED_MEMORY=0 in the environment of sender switches shared memory off"
+    why = off if ceiling == "0" else "no shared memory was left"
+    told = f"{conduit['by_socket']} of {COUNT} messages went by a socket, copied, since {why}"
     assert (told in shown) == (ceiling in shortage), shown
     log = (stage.folder / "run/titin_manager.log").read_text()
     assert log.count("no shared memory is left") == (ceiling == "8 MiB")

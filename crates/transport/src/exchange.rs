@@ -31,6 +31,11 @@ impl Exchange {
         self.pool.ran_out()
     }
 
+    /// Whether no memory is to be shared at all.
+    pub fn is_switched_off(&self) -> bool {
+        self.pool.is_switched_off()
+    }
+
     /// Room for a payload that is to be sent from where it lies, in memory that peers on this host can read if there is
     /// some.
     ///

@@ -198,7 +198,8 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
 /// A line for each reason why memory is not shared, and how many conduits it is for.
 fn detours(conduits: &[&Conduit]) -> String {
     let mut reasons: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
-    for conduit in conduits {
+    // Where only some messages went another way, the line that counts them has the reason.
+    for conduit in conduits.iter().filter(|conduit| conduit.by_socket == 0) {
         if let Some(why) = &conduit.detour {
             reasons.entry(why).or_default().push(conduit);
         }
@@ -211,7 +212,7 @@ fn detours(conduits: &[&Conduit]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// A line for each instance that sent messages by a socket, since no shared memory was left for them.
+/// A line for each instance that sent messages by a socket, since shared memory was off, or there was none left.
 fn shortages(conduits: &[&Conduit]) -> String {
     let mut senders: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
@@ -221,12 +222,14 @@ fn shortages(conduits: &[&Conduit]) -> String {
     let line = |(sender, conduits): (&&str, &Vec<&Conduit>)| {
         let sum = |count: fn(&Conduit) -> i64| conduits.iter().map(|conduit| count(conduit)).sum::<i64>();
         let (short, all) = (sum(|conduit| conduit.by_socket), sum(|conduit| conduit.messages));
-        let text = format!(
-            "{}: {short} of {all} messages went by a socket, copied, since no shared memory was left for them: arrays \
-             that receivers keep, or loans, held all that there may be. TITIN_SHARED_MEMORY in the environment of \
-             {sender} sets how much that is",
-            ends(conduits)
-        );
+        let why = conduits[0].detour.clone().unwrap_or_else(|| {
+            format!(
+                "no shared memory was left for them: arrays that receivers keep, or loans, held all that there may be. \
+                 TITIN_SHARED_MEMORY in the environment of {sender} sets how much that is"
+            )
+        });
+        let text =
+            format!("{}: {short} of {all} messages went by a socket, copied, since {why}", ends(conduits));
         format!("{FAINT}{}{FAINT:#}\n", harmless(&text))
     };
     senders.iter().map(line).collect()

@@ -137,6 +137,17 @@ fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
         told.ends_with("TITIN_SHARED_MEMORY in the environment of macro sets how much that is"),
         "{told}"
     );
+
+    let why = "TITIN_SHARED_MEMORY=0 in the environment of macro switches shared memory off";
+    let off = format!(
+        "ALTER TABLE conduit_ends ADD COLUMN detour TEXT;
+        UPDATE conduit_ends SET detour = '{why}' WHERE instance_oid = 1 AND sends"
+    );
+    database.execute_batch(&off).unwrap();
+    let text = profile(folder.path(), &[]);
+    let told = line(&text, "macro.out[0] to micro[0].in: ");
+    assert!(told.ends_with(&format!(": 3 of 10 messages went by a socket, copied, since {why}")), "{told}");
+    assert!(!text.contains("no shared memory was left") && text.matches(why).count() == 1, "{text}");
 }
 
 #[test]

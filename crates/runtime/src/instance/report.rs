@@ -107,6 +107,16 @@ impl Inner {
     }
 
     pub(super) fn profile(&self) -> Profile {
+        let detour = |end: &End| match end.meter.by_socket.load(Ordering::Relaxed) {
+            0 => end.pinned.is_none().then(|| self.process.detour(&end.peer)).flatten(),
+            // Messages go by the socket beside shared memory: there was no more, or there was to be none.
+            _ => self.process.exchange.is_switched_off().then(|| {
+                format!(
+                    "TITIN_SHARED_MEMORY=0 in the environment of {} switches shared memory off",
+                    self.name
+                )
+            }),
+        };
         let report = |end: &End, receives: bool| {
             let carrier = end.carrier.get();
             ConduitProfile {
@@ -115,7 +125,7 @@ impl Inner {
                 sends: !receives,
                 medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
                 streams: carrier.map(|carrier| carrier.streams() as u32).filter(|streams| *streams > 1),
-                detour: end.pinned.is_none().then(|| self.process.detour(&end.peer)).flatten(),
+                detour: detour(end),
                 messages: end.meter.messages.load(Ordering::Relaxed),
                 bytes: end.meter.bytes.load(Ordering::Relaxed),
                 copied: end.meter.copied.load(Ordering::Relaxed),

@@ -150,6 +150,11 @@ impl Pool {
         *self.ceiling.get_or_init(|| usize::try_from(host::memory() / 4).unwrap_or(usize::MAX))
     }
 
+    /// Whether it is to take nothing.
+    pub(crate) fn is_switched_off(&self) -> bool {
+        self.ceiling() == 0
+    }
+
     /// Whether there was no block for somebody, since this was last asked.
     pub(crate) fn ran_out(&self) -> bool {
         self.short.load(Ordering::Relaxed) && self.short.swap(false, Ordering::Relaxed)
@@ -159,7 +164,7 @@ impl Pool {
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<Placed> {
         let Some(block) = self.find(rounded(length)?) else {
             // Who is not to share anything has nothing to run out of.
-            self.short.store(self.ceiling() > 0, Ordering::Relaxed);
+            self.short.store(!self.is_switched_off(), Ordering::Relaxed);
             return None;
         };
         let start = (block.place - block.segment.first) * block.segment.size;
