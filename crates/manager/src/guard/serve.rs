@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, Signal as Number, getpid, getppid, kill_process_group, set_child_subreaper, setpgid, setsid,
+    Pid, PidfdFlags, Signal as Number, getpid, getppid, kill_process_group, pidfd_open, set_child_subreaper,
+    setpgid, setsid,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
@@ -28,6 +29,9 @@ use crate::tree::{self, Look};
 
 /// From SIGTERM to SIGKILL for what is left at the end.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a manager that is gone may take to end.
+const ENDED: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Runs the guard until the manager says that it is enough, or is gone. `connection` is removed at the end; so is
 /// `scratch`, a folder that the manager has claimed, if that has left it behind.
@@ -66,10 +70,17 @@ pub fn serve(connection: &Path, scratch: Option<&Path>) -> io::Result<()> {
     let text = fs::read_to_string(connection).unwrap_or_default();
     let meeting_place = Connection::from_json(&text).ok().map(|known| meeting_place(&known.secret));
     let _claim = meeting_place.as_deref().map(claim::join);
-    guard.run();
+    let process = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
+    let lives = guard.run();
     let _ = fs::remove_file(connection);
     meeting_place.map(fs::remove_dir_all);
-    scratch.map(claim::remove);
+    if let Some(scratch) = scratch {
+        // Who is killed lets go of the socket first, and of what it has claimed a moment later.
+        if let Some(process) = process.filter(|_| !lives) {
+            let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&ENDED));
+        }
+        claim::remove(scratch);
+    }
     Ok(())
 }
 
@@ -96,7 +107,8 @@ struct Serving {
 }
 
 impl Serving {
-    fn run(mut self) {
+    /// Until the manager says that it is enough, or is gone; whether it lives.
+    fn run(mut self) -> bool {
         while self.manager_lives {
             self.wait(None);
             self.report_ended();
@@ -105,7 +117,9 @@ impl Serving {
                 break;
             }
         }
+        let lives = self.manager_lives;
         self.sweep();
+        lives
     }
 
     /// Does as told; true if that was the last order. Signals that follow each other share one look at the processes,
