@@ -5,7 +5,7 @@
 //! output, so that one can see, and repeat, what was done.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,13 @@ pub struct Surroundings<'a> {
     pub directory: &'a Path,
     /// The cores that it may count on.
     pub cores: &'a [u32],
+}
+
+/// The environment of this process, as far as it is text.
+pub fn environment() -> BTreeMap<String, String> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
 }
 
 /// What the guard is to run, and the text of `run_script.sh` if it needs one.

@@ -14,7 +14,7 @@ use crate::directory::{DirectoryError, RunDirectory, is_full};
 use crate::event::Event;
 use crate::guard::{Guard, Launch};
 use crate::hand::ByHand;
-use crate::launch::{HOSTING, Prepared, SCRIPT, Surroundings, prepare};
+use crate::launch::{HOSTING, Prepared, SCRIPT, Surroundings, environment, prepare};
 use crate::placement::Placement;
 use crate::plan::{InstanceId, Plan, Program, Start, What};
 use crate::stage::{GoOn, StageError, stage_in};
@@ -57,9 +57,7 @@ impl Starter {
         let (asked, waiting) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let starter = Starter { asked, over: over.clone() };
-        let env = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
+        let env = environment();
         let work = move || {
             let _alarm = Alarm(report.clone());
             for id in waiting {

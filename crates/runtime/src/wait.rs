@@ -9,7 +9,7 @@ use titin_wire::control::{ToManager, WaitOn};
 
 use crate::instance::Inner;
 use crate::light::Light;
-use crate::port::Port;
+use crate::port::{End, Port};
 use crate::{Error, Kind, Result};
 
 /// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
@@ -202,6 +202,14 @@ impl Inner {
             self.proceed(wait);
         }
         Some(light.lasted()).filter(|lasted| !lasted.is_zero())
+    }
+
+    /// Counts how long a wait on this end takes.
+    pub(crate) fn counted<T>(&self, end: &End, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+        let start = self.trace.clock();
+        let outcome = wait();
+        end.meter.waited(self.waited_since(start));
+        outcome
     }
 
     /// How long a call has waited that began so: a light one may have begun before.

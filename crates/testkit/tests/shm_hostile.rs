@@ -96,12 +96,18 @@ impl Hand {
     }
 }
 
-/// What the link of this peer is lost for.
-fn verdict(act: impl FnOnce(&mut Hand)) -> String {
+/// A process, and a peer by hand that shares memory with it.
+fn met() -> (Host, Hand) {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let mut hand = Hand::enter(&host.listen_shm(), &secret);
     hand.share();
+    (host, hand)
+}
+
+/// What the link of this peer is lost for.
+fn verdict(act: impl FnOnce(&mut Hand)) -> String {
+    let (host, mut hand) = met();
     act(&mut hand);
     let why = host.events.lost();
     hand.drain();
@@ -254,10 +260,7 @@ fn filled(byte: u8) -> OwnedFd {
 
 #[test]
 fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
-    let mut hand = Hand::enter(&host.listen_shm(), &secret);
-    hand.share();
+    let (host, hand) = met();
     let segment = |serial: u64| Frame::Segment { first: serial << 32, size: 4096, count: 1 };
     hand.send(&segment(0), &[filled(1)]);
     hand.put(&placed(1 << 32, 10));
@@ -268,10 +271,7 @@ fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
 
 #[test]
 fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
-    let mut hand = Hand::enter(&host.listen_shm(), &secret);
-    hand.share();
+    let (_host, hand) = met();
     let meta = Meta { content: Content::Structure, supersedes: Some(0), ..Meta::default() }.encode();
     let superseding = |sequence: u64, block: u64| {
         let frame = Frame::Placed { head: head(sequence), meta: meta.len() as u32, block, total: 10 };
@@ -292,10 +292,7 @@ fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
 
 #[test]
 fn what_comes_by_the_socket_holds_up_its_own_conduit_only() {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
-    let mut hand = Hand::enter(&host.listen_shm(), &secret);
-    hand.share();
+    let (host, mut hand) = met();
     let meta = meta();
     let small = |conduit: u32, sequence: u64| {
         let head = Head::new(ConduitId(conduit), sequence, 0.0, None);
@@ -317,10 +314,7 @@ fn what_comes_by_the_socket_holds_up_its_own_conduit_only() {
 
 #[test]
 fn segments_are_let_go_when_they_are_withdrawn() {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
-    let mut hand = Hand::enter(&host.listen_shm(), &secret);
-    hand.share();
+    let (host, hand) = met();
     let files = [filled(1), filled(2)];
     let is_mapped = |file: &OwnedFd| {
         let inode = rustix::fs::fstat(file).unwrap().st_ino.to_string();

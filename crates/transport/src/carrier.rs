@@ -180,6 +180,18 @@ impl<F: FnMut(usize) -> bool> Patience for F {
     }
 }
 
+/// Looks whether it is there as often as the patience has it between two questions.
+#[inline(always)]
+pub(crate) fn look(patience: &dyn Patience, is_there: impl Fn() -> bool) -> bool {
+    for _ in 0..patience.looks() {
+        if is_there() {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
+
 /// Takes messages of any number of conduits to one other process, or to this one.
 ///
 /// Any thread may call; calls for one conduit come from one thread at a time, and its messages arrive in the order

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::carrier::look;
 use crate::shm::Place;
 use crate::sync::{AtomicU32, Futex, Ordering};
 use crate::{Carrier, Inbox, Message, Patience};
@@ -274,11 +275,8 @@ impl Doorbell {
         let seen = patience.seen;
         while !patience.enough(0) {
             carriers.iter().for_each(|carrier| carrier.look());
-            for _ in 0..patience.looks() {
-                if self.rings() != seen {
-                    return true;
-                }
-                std::hint::spin_loop();
+            if look(&patience, || self.rings() != seen) {
+                return true;
             }
         }
         self.rings() != seen

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
+use crate::carrier::look;
 use crate::{Carrier, Exchange, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
 
 /// Carries messages between instances of one process. Receivers of a multicast share one read-only copy.
@@ -40,12 +41,7 @@ impl Carrier for Inproc {
             if patience.enough(0) {
                 return None;
             }
-            for _ in 0..patience.looks() {
-                if !inbox.is_still() {
-                    break;
-                }
-                std::hint::spin_loop();
-            }
+            look(patience, || !inbox.is_still());
         }
     }
 

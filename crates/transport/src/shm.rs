@@ -43,6 +43,7 @@ use receive::Inbound;
 use returns::Returns;
 use send::Outbound;
 
+use crate::carrier::look;
 use crate::descriptors::Held;
 use crate::latch::Latch;
 use crate::tcp::{Link, Received, Sinks};
@@ -261,12 +262,7 @@ impl Channel {
             if found.is_some() || patience.enough(count) || self.knocked.load(Ordering::Relaxed) {
                 return found;
             }
-            for _ in 0..patience.looks() {
-                if self.waits() {
-                    break;
-                }
-                std::hint::spin_loop();
-            }
+            look(patience, || self.waits());
         }
     }
 

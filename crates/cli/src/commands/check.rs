@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use titin_manager::compile::folders;
+use titin_manager::launch::environment;
 use titin_manager::trial::not_here;
 use titin_model::{Description, Network, Problem, Report, Severity, Start};
 
@@ -58,11 +59,8 @@ fn network(mut description: Description, model: Option<&str>, by_hand: bool) -> 
     if let Ok(network) = made.as_ref()
         && !by_hand
     {
-        let env = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
         let titin = std::env::current_exe().unwrap_or_default();
-        for (program, why) in not_here(network, &folders(&description), &env, &titin) {
+        for (program, why) in not_here(network, &folders(&description), &environment(), &titin) {
             description.warn_not_here(&program, why);
         }
     }

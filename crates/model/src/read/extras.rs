@@ -249,26 +249,30 @@ fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64
 
 /// A number of bytes: `1073741824`, `1 GiB`, `64 kB`.
 fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
-    let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
-        return count(node, what, 1, i64::MAX as u64, problems);
-    };
-    match bytes_of(text) {
-        Some(bytes) if bytes > 0 => Some(bytes),
-        _ => wrong_type(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", problems),
-    }
+    some_bytes(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", bytes_of, problems)
 }
 
 /// Bytes per second: as [`bytes`], with `/s` behind it if one likes.
 fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
+    let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
+    let of = |text: &str| bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end());
+    some_bytes(node, what, wanted, of, problems)
+}
+
+/// A number that is not zero: plain, or what `of` makes of a text; `wanted` says what there should be.
+fn some_bytes(
+    node: &Node,
+    what: &str,
+    wanted: &str,
+    of: impl Fn(&str) -> Option<u64>,
+    problems: &mut Problems,
+) -> Option<u64> {
     let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
         return count(node, what, 1, i64::MAX as u64, problems);
     };
-    match bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end()) {
+    match of(text) {
         Some(bytes) if bytes > 0 => Some(bytes),
-        _ => {
-            let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
-            wrong_type(node, what, wanted, problems)
-        }
+        _ => wrong_type(node, what, wanted, problems),
     }
 }
 

@@ -60,16 +60,11 @@ impl Inner {
         self.take_leave(&mut ending)?;
         for outlet in self.outlets().skip(ending.settled) {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            let start = self.trace.clock();
-            let settled =
-                self.wait(None, None, None, on, || match outlet.window.settled() || outlet.window.closed() {
-                    true => Ok(Some(())),
-                    false => self.reachable(&outlet.end).map(|()| None),
-                });
-            if !settled.as_ref().is_err_and(Error::is_pending) {
-                outlet.end.meter.waited(self.waited_since(start));
-            }
-            settled?;
+            let poll = || match outlet.window.settled() || outlet.window.closed() {
+                true => Ok(Some(())),
+                false => self.reachable(&outlet.end).map(|()| None),
+            };
+            self.counted(&outlet.end, || self.wait(None, None, None, on, poll))?;
             ending.settled += 1;
         }
         let missed = self.of_inlets(|port, inlet, state| inlet.missed(state, port))?.into_iter().flatten();

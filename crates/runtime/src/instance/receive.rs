@@ -233,13 +233,17 @@ impl Inner {
     /// Fails if a call that finds no message on any of these ends is out of order: what it waits for may never come. Not
     /// where several threads or tasks call: another one may bring it into its place.
     pub(super) fn place(&self, sources: &[Source<'_>]) -> Result<()> {
-        let cycle = self.cycle();
-        let mut places = sources.iter().map(|source| cycle.place(&source.port.name, source.port.operator));
-        let Some(Err(text)) = places.next() else { return Ok(()) };
-        if places.any(|place| place.is_ok()) || self.is_shared() {
+        if self.is_shared() {
             return Ok(());
         }
-        Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))
+        let cycle = self.cycle();
+        let mut places = sources.iter().map(|source| cycle.place(&source.port.name, source.port.operator));
+        match places.next() {
+            Some(Err(text)) if places.all(|place| place.is_err()) => {
+                Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.

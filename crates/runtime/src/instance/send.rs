@@ -241,9 +241,7 @@ impl Inner {
         if let Some(carrier) = outlet.end.carrier.get() {
             return Ok(Some(&**carrier));
         }
-        let start = Instant::now();
-        // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
-        let carrier = self.wait(Some(outlet.end.conduit), None, None, Vec::new, || {
+        let poll = || {
             if let Some(carrier) = outlet.end.carrier.get() {
                 return Ok(Some(Some(&**carrier)));
             }
@@ -251,9 +249,9 @@ impl Inner {
                 return Ok(Some(None));
             }
             self.reachable(&outlet.end).map(|()| None)
-        });
-        outlet.end.meter.waited(self.waited_since(start));
-        carrier
+        };
+        // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
+        self.counted(&outlet.end, || self.wait(Some(outlet.end.conduit), None, None, Vec::new, poll))
     }
 
     /// Fails once it is sure that the other end cannot be reached.
@@ -463,7 +461,6 @@ impl Inner {
             }
             return Ok(Some(sequence));
         }
-        let start = Instant::now();
         if let Some(carrier) = outlet.end.carrier.get() {
             carrier.ask(outlet.end.conduit, outlet.window.sent());
         }
@@ -473,14 +470,12 @@ impl Inner {
             vec![on]
         };
         let carrier = outlet.end.carrier.get().map(AsRef::as_ref);
-        let claimed =
-            self.wait(Some(outlet.end.conduit), None, carrier, on, || match outlet.window.claim(length) {
-                Room::Free(sequence) => Ok(Some(Some(sequence))),
-                Room::Full => self.reachable(&outlet.end).map(|()| None),
-                Room::Closed => Ok(Some(None)),
-            });
-        outlet.end.meter.waited(self.waited_since(start));
-        claimed
+        let poll = || match outlet.window.claim(length) {
+            Room::Free(sequence) => Ok(Some(Some(sequence))),
+            Room::Full => self.reachable(&outlet.end).map(|()| None),
+            Room::Closed => Ok(Some(None)),
+        };
+        self.counted(&outlet.end, || self.wait(Some(outlet.end.conduit), None, carrier, on, poll))
     }
 
     /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.

@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 
 use titin_runtime::*;
 
-use crate::stage::{Role, Stage};
+use crate::stage::{Role, Stage, wait_on};
 
 #[test]
 fn a_failure_reaches_those_who_wait() {
@@ -166,21 +166,9 @@ fn a_failure_wakes_the_other_threads_of_its_own_instance() {
     assert!(b.reuse().unwrap());
     let into = b.port("in").unwrap();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            loop {
-                // Of two calls at once, either may be the one that is refused.
-                let error = b.receive(into, None, Patience::Forever).unwrap_err();
-                if error.kind != Kind::Usage {
-                    return error;
-                }
-            }
-        });
-        // Until it is in its call, the port is free.
-        while b.try_receive(into, None).is_ok() {
-            std::thread::yield_now();
-        }
+        let waiting = wait_on(scope, &b, into);
         b.fail("the ice is too thin");
-        let error = waiting.join().unwrap();
+        let error = waiting.join().unwrap().unwrap_err();
         assert!(error.text.contains("the ice is too thin"), "{error}");
     });
     assert!(b.close().unwrap_err().text.contains("the ice is too thin"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use titin_runtime::*;
 
-use crate::stage::{Role, Stage, declared, doubles, first};
+use crate::stage::{Role, Stage, declared, doubles, first, wait_on};
 
 #[test]
 fn macro_and_micro() {
@@ -108,19 +108,7 @@ fn last_gives_the_last_to_who_waits_for_it() {
     assert!(a.reuse().unwrap() && b.reuse().unwrap());
     let (out, into) = (a.port("out").unwrap(), b.port("in").unwrap());
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            loop {
-                match b.receive(into, None, Patience::Forever) {
-                    // Of two calls at once, either may be the one that is refused.
-                    Err(error) if error.kind == Kind::Usage => {}
-                    outcome => return outcome,
-                }
-            }
-        });
-        // Until it is in its call, the port is free.
-        while b.try_receive(into, None).is_ok() {
-            std::thread::yield_now();
-        }
+        let waiting = wait_on(scope, &b, into);
         for step in 0..3 {
             let time = f64::from(step);
             a.send(out, None, &Payload::nil(), time, Some(time + 1.0), None).unwrap();

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use titin_runtime::*;
 
-use crate::stage::{Role, Stage, doubles, first};
+use crate::stage::{Role, Stage, doubles, first, wait_on};
 
 fn send(instance: &Instance, port: &str, time: f64) -> Result<()> {
     let (layout, bytes) = doubles(&[time]);
@@ -97,22 +97,10 @@ fn a_thread_may_wait_for_what_another_one_brings_into_its_place() {
         assert!(instance.reuse()?);
         let into = instance.port("in")?;
         std::thread::scope(|scope| {
-            let two_at_once = |outcome: &Result<()>| outcome.as_ref().is_err_and(|e| e.kind == Kind::Usage);
-            let waits = scope.spawn(move || {
-                loop {
-                    let outcome = instance.receive(into, None, Patience::Forever).map(drop);
-                    if !two_at_once(&outcome) {
-                        return outcome;
-                    }
-                }
-            });
-            // Until it waits: then no other call may be on its port.
-            while !two_at_once(&instance.try_receive(into, None).map(drop)) {
-                std::thread::yield_now();
-            }
+            let waiting = wait_on(scope, instance, into);
             receive(instance, "init")?;
             send(instance, "out", 0.0)?;
-            waits.join().unwrap()
+            waiting.join().unwrap().map(drop)
         })
     });
     let other: Role = Box::new(|instance| {

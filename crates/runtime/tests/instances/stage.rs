@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use titin_manager::event::{Action, Event};
@@ -173,6 +174,28 @@ impl Stage {
 /// Opens an instance that declares its ports.
 pub fn declared(manager: &str, name: &str, ports: &str) -> Result<Instance> {
     Instance::open(Options::default().instance(name).manager(manager).ports(ports)?)
+}
+
+/// Has a thread receive on a port; comes back once it waits there, since no other call may be on the port then.
+pub fn wait_on<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    instance: &'scope Instance,
+    port: PortId,
+) -> ScopedJoinHandle<'scope, Result<Message>> {
+    let two_at_once = |error: &Error| error.kind == Kind::Usage;
+    let waiting = scope.spawn(move || {
+        loop {
+            let outcome = instance.receive(port, None, Patience::Forever);
+            // Of two calls at once, either may be the one that is refused.
+            if !outcome.as_ref().is_err_and(two_at_once) {
+                return outcome;
+            }
+        }
+    });
+    while !instance.try_receive(port, None).as_ref().is_err_and(two_at_once) {
+        std::thread::yield_now();
+    }
+    waiting
 }
 
 pub fn doubles(values: &[f64]) -> (Layout, Vec<u8>) {

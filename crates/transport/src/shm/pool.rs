@@ -132,6 +132,7 @@ struct Given {
 /// A block that has a message of ours, and its bytes. It goes back to the pool with this.
 #[derive(Debug)]
 pub(crate) struct Placed {
+    /// Whose place and segment stand here once more, to be asked for without the lock.
     block: Mutex<Option<Block>>,
     place: usize,
     segment: Arc<Segment>,

@@ -151,9 +151,9 @@ impl Channel {
     pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
         let length = message.length() as usize;
         let mut sent = Sent::default();
-        if message.meta.supersedes.is_some() {
+        if let Some(first) = message.meta.supersedes {
             // What it takes the place of may have the memory that it needs.
-            self.supersede(&mut self.outbound.lock(), message);
+            self.outbound.lock().supersede(message.head.conduit, first, &self.returned);
         }
         let placed = if length > INLINE { self.place(message, &mut sent)? } else { None };
         if length > INLINE && placed.is_none() {
@@ -269,12 +269,6 @@ impl Channel {
         sent.copied += message.length();
         self.put_frame(&Frame::Elsewhere { conduit, sequence }, false);
         Ok(sent)
-    }
-
-    fn supersede(&self, outbound: &mut Outbound, message: &Outgoing<'_>) {
-        if let Some(first) = message.meta.supersedes {
-            outbound.supersede(message.head.conduit, first, &self.returned);
-        }
     }
 
     fn hand_over(&self, segment: &Arc<pool::Segment>) {
