@@ -76,6 +76,7 @@ pub(crate) struct Inner {
     progress: Mutex<(u64, u64, u64)>,
     pub(crate) interrupt: OnceLock<Interrupt>,
     pub(crate) waits: AtomicU64,
+    /// The number of the wait that the manager has heard of, while nothing is being done about it.
     pub(crate) waiting: Mutex<Option<u64>>,
     /// The thread of the last call, as [`this_thread`] names it.
     caller: AtomicUsize,

@@ -198,6 +198,11 @@ impl Light {
         look(&mut state.calls[index], others)
     }
 
+    /// Under which number the manager knows that the call is pending, if it does.
+    pub(crate) fn reported(&self, who: Option<ConduitId>) -> Option<u64> {
+        self.lock().calls.iter().find(|call| call.who == who)?.reported
+    }
+
     /// The call goes on; under which number the manager knows that it was pending.
     pub(crate) fn proceeds(&self, who: Option<ConduitId>) -> Option<u64> {
         let mut state = self.lock();

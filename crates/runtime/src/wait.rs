@@ -57,7 +57,7 @@ impl Inner {
         let mut asked = start;
         let outcome = loop {
             let rings = self.bell.rings();
-            if let Some(outcome) = self.found(&mut poll) {
+            if let Some(outcome) = self.found(reported, &mut poll) {
                 break outcome;
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -72,7 +72,8 @@ impl Inner {
             let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
-            let wake = match (carrier, direct) {
+            // What is handed over is counted as taken before this knows of it, which a reported wait must not show.
+            let wake = match (carrier, direct.filter(|_| reported.is_none())) {
                 (Some(carrier), Some(inbox)) => match self.bell.wait_for(rings, limit, carrier, inbox) {
                     Ok(message) => break take(message),
                     Err(wake) => wake,
@@ -108,12 +109,32 @@ impl Inner {
     }
 
     /// What `poll` has found, or why there is no use in looking any more.
-    fn found<T>(&self, poll: &mut impl FnMut() -> Result<Option<T>>) -> Option<Result<T>> {
+    ///
+    /// While it looks, the wait that was reported is none: it may have taken what it waits for already, and be at work on
+    /// that in a filter of the user's. So a wait that stands has taken nothing that it goes on for.
+    fn found<T>(
+        &self,
+        reported: Option<u64>,
+        poll: &mut impl FnMut() -> Result<Option<T>>,
+    ) -> Option<Result<T>> {
+        if reported.is_some() {
+            self.stand(None);
+        }
         match poll() {
             Ok(None) if self.is_over() => self.check().and_then(|()| self.alive()).err().map(Err),
-            Ok(None) => None,
+            Ok(None) => {
+                if reported.is_some() {
+                    self.stand(reported);
+                }
+                None
+            }
             found => found.transpose(),
         }
+    }
+
+    /// Keeps the number of the wait that the manager is told when it asks.
+    fn stand(&self, wait: Option<u64>) {
+        *self.waiting.lock().expect("never poisoned") = wait;
     }
 
     /// Looks whether `poll` finds what it looks for. If not the call is pending, and the bell tells when to make it again.
@@ -127,7 +148,7 @@ impl Inner {
     ) -> Result<T> {
         let outcome = loop {
             let rings = self.bell.rings();
-            if let Some(outcome) = self.found(&mut poll) {
+            if let Some(outcome) = self.found(light.reported(who), &mut poll) {
                 break outcome;
             }
             let (late, tell, report, crowded) = light.call(who, deadline, |call, others| {
@@ -239,7 +260,7 @@ impl Inner {
 
     /// Tells the manager that a wait is over of which it has heard.
     fn proceed(&self, wait: u64) {
-        *self.waiting.lock().expect("never poisoned") = None;
+        self.stand(None);
         self.tell(&ToManager::Proceed { instance: self.name.clone(), wait });
     }
 
@@ -254,7 +275,7 @@ impl Inner {
             return None;
         }
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
-        *self.waiting.lock().expect("never poisoned") = Some(wait);
+        self.stand(Some(wait));
         self.tell(&ToManager::Waiting { instance: self.name.clone(), wait, on });
         Some(wait)
     }

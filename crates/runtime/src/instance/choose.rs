@@ -248,6 +248,13 @@ impl Inlet {
         self.inbox.peek().filter(|message| stays || message.meta.over.is_some())
     }
 
+    /// How many messages were taken, or may not be taken yet: behind `last` one whose place another may take is left.
+    pub(super) fn seen(&self) -> u64 {
+        // Asked before the other: what comes in between counts as not seen.
+        let received = self.inbox.received();
+        if self.end.chain.lasts > 0 && self.due().is_none() { received } else { self.inbox.consumed() }
+    }
+
     /// What there is to say of messages behind `pad` that nobody was given.
     pub(super) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
         let chosen = state.chosen.as_ref().filter(|_| self.end.chain.pads > 0)?;

@@ -98,8 +98,8 @@ impl Inner {
         let start = Instant::now();
         let open = RefCell::new(&mut ending.open);
         let on = || {
-            let inbox = |inlet: &Inlet| self.wait_on(&inlet.end, None, Some(&inlet.inbox));
-            open.borrow().iter().map(|&index| inbox(inlets[index].1)).collect()
+            let on = |inlet: &Inlet| self.wait_on(&inlet.end, None, Some(inlet));
+            open.borrow().iter().map(|&index| on(inlets[index].1)).collect()
         };
         self.wait(None, None, None, on, || {
             let mut problem = Ok(());

@@ -169,7 +169,7 @@ impl Source<'_> {
     }
 
     pub(super) fn wait_on(&self, inner: &Inner) -> titin_wire::control::WaitOn {
-        inner.wait_on(&self.inlet.end, None, Some(&self.inlet.inbox))
+        inner.wait_on(&self.inlet.end, None, Some(self.inlet))
     }
 }
 

@@ -3,18 +3,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use titin_transport::{Inbox, Window};
+use titin_transport::Window;
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
 
 use super::Inner;
-use crate::port::{End, Outlet};
+use crate::port::{End, Inlet, Outlet};
 use crate::profile::share;
 
 impl Inner {
     /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
     pub(crate) fn counts(&self, conduits: &[ConduitId]) -> (Option<u64>, Vec<(ConduitId, u64)>) {
-        let wait = *self.waiting.lock().expect("never poisoned");
         let count = |conduit: &ConduitId| {
             let sent = self
                 .outlets()
@@ -22,15 +21,17 @@ impl Inner {
                 .map(|outlet| outlet.window.sent());
             let taken = || {
                 let found = self.inlets().find(|(_, inlet)| inlet.end.conduit == *conduit);
-                found.map(|(_, inlet)| seen(&inlet.end, &inlet.inbox))
+                found.map(|(_, inlet)| inlet.seen())
             };
             sent.or_else(taken).map(|count| (*conduit, count))
         };
-        (wait, conduits.iter().filter_map(count).collect())
+        let counts = conduits.iter().filter_map(count).collect();
+        // Behind the counts: if the wait stands still, nothing that it goes on for is among them.
+        (*self.waiting.lock().expect("never poisoned"), counts)
     }
 
     /// What a wait for this end looks like to the manager.
-    pub(crate) fn wait_on(&self, end: &End, window: Option<&Window>, inbox: Option<&Inbox>) -> WaitOn {
+    pub(crate) fn wait_on(&self, end: &End, window: Option<&Window>, inlet: Option<&Inlet>) -> WaitOn {
         let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
         WaitOn {
             conduit: end.conduit,
@@ -38,7 +39,7 @@ impl Inner {
             peer: end.peer.to_string(),
             peer_port: end.peer_port.to_string(),
             sends: window.is_some(),
-            count: window.map(Window::sent).or(inbox.map(|inbox| seen(end, inbox))).unwrap_or(0),
+            count: window.map(Window::sent).or(inlet.map(Inlet::seen)).unwrap_or(0),
             ahead,
             ahead_bytes,
         }
@@ -161,11 +162,6 @@ pub(super) fn shortened(text: &str) -> String {
     }
     let (kept, left) = text.split_at(text.floor_char_boundary(LONGEST));
     format!("{kept}... ({} bytes more are left out)", left.len())
-}
-
-/// How many messages on a conduit were taken, or looked at and left: behind `last` one whose place another may take is.
-fn seen(end: &End, inbox: &Inbox) -> u64 {
-    if end.chain.lasts > 0 { inbox.received() } else { inbox.consumed() }
 }
 
 /// A row of the trace without a port.
