@@ -7,7 +7,7 @@ use titin_testkit::{Host, Inlet, Outlet, Pair, Side, Watchdog, conformance, patt
 use titin_transport::{Carrier, InboxOptions, Message, Outgoing};
 use titin_wire::Secret;
 use titin_wire::frame::Head;
-use titin_wire::meta::{Content, Meta};
+use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
 
 conformance!(Pair::shm);
 
@@ -151,6 +151,22 @@ fn superseded_messages_that_went_by_the_socket_give_way_too() {
     let last = inlet.receive();
     assert_eq!((last.head.sequence, &last.body[..]), (20_099, &pattern(20_099, length(20_099))[..]));
     assert!(inlet.inbox.exhausted());
+}
+
+#[test]
+fn what_goes_by_the_socket_for_its_metadata_is_copied_into_no_block() {
+    let pair = Pair::shm();
+    let (outlet, inlet) = pair.conduit(1);
+    let bytes = pattern(0, 100_000);
+    let names = vec!["n".repeat(3_000)];
+    let layout = Layout { names, ..Layout::new(Dtype::UInt8, Order::C, [bytes.len() as u64]) };
+    let meta = Arc::new(Meta { content: Content::Array(layout), ..Meta::default() });
+    let parts = [IoSlice::new(&bytes)];
+    let message = Outgoing::new(Head::new(outlet.conduit, outlet.claim(100_000), 0.0, None), &meta, &parts);
+    let sent = pair.left.carrier.send(&message).unwrap();
+    assert!(message.copied().is_none() && !sent.by_socket, "shared memory is not what was missing");
+    let message = inlet.receive();
+    assert!(message.meta == meta && message.body[..] == bytes[..]);
 }
 
 /// Three processes: one that sends to two others, by two conduits each.

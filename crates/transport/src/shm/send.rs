@@ -14,7 +14,7 @@ use super::returns::Returns;
 use super::ring::{LINE, Producer};
 use super::{Channel, INLINE, REACTOR};
 use crate::latch::Latched;
-use crate::{Lost, Outgoing, Sent};
+use crate::{Buffer, Lost, Outgoing, Sent};
 
 /// What goes out by a ring.
 pub(super) struct Outbound {
@@ -149,40 +149,43 @@ impl Channel {
     /// Puts a message in.
     #[inline(always)]
     pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        let length = message.length() as usize;
+        let (length, head) = (message.length() as usize, message.head);
         let mut sent = Sent::default();
+        let mut outbound = self.outbound.lock();
         if let Some(first) = message.meta.supersedes {
             // What it takes the place of may have the memory that it needs.
-            self.outbound.lock().supersede(message.head.conduit, first, &self.returned);
+            outbound.supersede(head.conduit, first, &self.returned);
         }
-        let placed = if length > INLINE { self.place(message, &mut sent)? } else { None };
-        if length > INLINE && placed.is_none() {
-            return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
+        let same = outbound.metas.get(&head.conduit) == Some(message.meta);
+        let meta = if same { Vec::new() } else { message.meta.encode() };
+        if meta.len() > INLINE {
+            drop(outbound);
+            return self.put_elsewhere(message);
         }
-        let mut outbound = self.outbound.lock();
-        let last = outbound.metas.get(&message.head.conduit);
-        let same = last == Some(message.meta);
-        let mut meta = Vec::new();
+        let mut placed = None;
+        if length > INLINE {
+            // To copy takes its time. Nobody else sends on this conduit meanwhile.
+            drop(outbound);
+            let Some(body) = self.place(message, &mut sent) else {
+                return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
+            };
+            // Counted before the entry shows, since the peer may return it at once.
+            body.placed().expect("it was placed").give(&self.returned);
+            placed = Some(body);
+            outbound = self.outbound.lock();
+        }
         if !same {
-            meta = message.meta.encode();
-            if meta.len() > INLINE {
-                drop(outbound);
-                return self.put_elsewhere(message);
-            }
-            outbound.metas.insert(message.head.conduit, message.meta.clone());
+            outbound.metas.insert(head.conduit, message.meta.clone());
         }
-        let (total, head) = (length as u64, message.head);
-        let length = meta.len() as u32;
+        let (total, length) = (length as u64, meta.len() as u32);
         let mut unknown = None;
-        let frame = match &placed {
+        let frame = match placed.as_ref().and_then(|body| body.placed()) {
             None => Frame::Data { head, meta: length, body: total, total },
-            Some(body) => {
-                let block = body.placed().expect("it was placed");
+            Some(block) => {
                 let segment = block.segment();
                 if outbound.handed.insert(segment.first, segment.serial) != Some(segment.serial) {
                     unknown = Some(segment);
                 }
-                block.give(&self.returned);
                 Frame::Placed { head, meta: length, block: block.number(), total }
             }
         };
@@ -248,16 +251,15 @@ impl Channel {
     }
 
     /// The message's payload in a block: the one where it lies, or a copy. `None` if there is none to be had.
-    fn place(&self, message: &Outgoing<'_>, sent: &mut Sent) -> Result<Option<Arc<crate::Buffer>>, Lost> {
-        let ours = |body: &crate::Buffer| body.placed().is_some_and(|block| block.is_of(&self.pool));
+    fn place(&self, message: &Outgoing<'_>, sent: &mut Sent) -> Option<Arc<Buffer>> {
+        let ours = |body: &Buffer| body.placed().is_some_and(|block| block.is_of(&self.pool));
         if let Some(body) = message.copied().filter(|body| ours(body)) {
-            return Ok(Some(body));
+            return Some(body);
         }
-        let Some(body) = crate::Buffer::gather_in(&self.pool, message.parts) else { return Ok(None) };
+        let body = Arc::new(Buffer::gather_in(&self.pool, message.parts)?);
         sent.copied += message.length();
-        let body = Arc::new(body);
         message.share(body.clone());
-        Ok(Some(body))
+        Some(body)
     }
 
     /// Sends a message by the socket, and keeps its place in the ring.
