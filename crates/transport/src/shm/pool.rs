@@ -72,6 +72,8 @@ struct State {
     /// How many segments were ever made.
     serial: u32,
     bytes: usize,
+    /// How many searches for a free block there were.
+    searches: u64,
     /// How often a block may be missing before segments to be withdrawn are looked for again.
     rest: usize,
 }
@@ -179,8 +181,10 @@ impl Pool {
         let ceiling = self.ceiling();
         let mut state = self.lock();
         loop {
-            let sizes = state.sizes.entry(size).or_default();
-            if let Some(block) = sizes.take() {
+            state.searches += 1;
+            let State { sizes, searches, .. } = &mut *state;
+            let sizes = sizes.entry(size).or_default();
+            if let Some(block) = sizes.take(*searches) {
                 return Some(block);
             }
             if !sizes.growing {
@@ -231,13 +235,13 @@ impl State {
     /// A block of more bytes than are needed, up to so many times.
     fn take_larger(&mut self, size: usize, times: usize) -> Option<Block> {
         let larger = size + 1..=size.saturating_mul(times);
-        self.sizes.range_mut(larger).find_map(|(_, blocks)| blocks.take())
+        self.sizes.range_mut(larger).find_map(|(_, blocks)| blocks.take(self.searches))
     }
 
     /// A block of this size that has come back, wherever it stands among those that peers hold.
     fn take_returned(&mut self, size: usize) -> Option<Block> {
         let out = &mut self.sizes.get_mut(&size).filter(|_| self.rest == 0)?.out;
-        let place = out.iter().position(Block::is_free)?;
+        let place = out.iter().position(|block| block.is_free(self.searches))?;
         out.remove(place)
     }
 
@@ -310,7 +314,9 @@ impl State {
         let mut free = HashMap::new();
         let mut looked = 0;
         for sizes in self.sizes.values() {
-            for block in sizes.free.iter().chain(sizes.out.iter().filter(|block| block.is_free())) {
+            for block in
+                sizes.free.iter().chain(sizes.out.iter().filter(|block| block.is_free(self.searches)))
+            {
                 *free.entry(block.segment.serial).or_insert(0) += 1;
             }
             looked += sizes.free.len() + sizes.out.len();
@@ -348,8 +354,8 @@ impl State {
 
 impl Size {
     /// A block that nobody has: the one used last, whose memory is warm, or of those that were out for longest.
-    fn take(&mut self) -> Option<Block> {
-        if self.out.back().is_some_and(Block::is_free) {
+    fn take(&mut self, search: u64) -> Option<Block> {
+        if self.out.back().is_some_and(|block| block.is_free(search)) {
             return self.out.pop_back();
         }
         if let Some(block) = self.free.pop() {
@@ -357,7 +363,7 @@ impl Size {
         }
         for _ in 0..self.out.len().min(LOOKS) {
             let block = self.out.pop_front()?;
-            if block.is_free() {
+            if block.is_free(search) {
                 return Some(block);
             }
             self.out.push_back(block);
@@ -375,8 +381,8 @@ impl Size {
 }
 
 impl Block {
-    fn is_free(&self) -> bool {
-        self.given.iter().all(|given| given.returns.has(self.place, given.times))
+    fn is_free(&self, search: u64) -> bool {
+        self.given.iter().all(|given| given.returns.has(self.place, given.times, search))
     }
 }
 
@@ -522,13 +528,28 @@ mod tests {
         assert_ne!(next(), number);
     }
 
-    #[test]
-    fn whoever_has_ended_holds_nothing() {
-        let mut child =
-            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+    /// A process that lives until its input is closed, and what it returns.
+    fn process() -> (std::process::Child, Arc<Returns>) {
+        let child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
-        let (pool, peer) = (Pool::new(1 << 30), Returns::here(BLOCKS, Some(process.into())));
+        (child, Returns::here(BLOCKS, Some(process.into())))
+    }
+
+    #[test]
+    fn a_search_asks_once_whether_a_peer_has_ended() {
+        let (mut child, peer) = process();
+        peer.leave();
+        assert!(!peer.has(0, 1, 1));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!peer.has(1, 1, 1), "asked again");
+        assert!(peer.has(1, 1, 2));
+    }
+
+    #[test]
+    fn whoever_has_ended_holds_nothing() {
+        let ((mut child, peer), pool) = (process(), Pool::new(1 << 30));
         let block = pool.take(1 << 20).unwrap();
         let number = block.number();
         block.give(&peer);

@@ -1,7 +1,7 @@
 //! What peers have returned of the blocks that they were given ([`super::pool`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -20,6 +20,8 @@ pub(crate) struct Returns {
     process: Option<Held>,
     /// It has ended, and holds nothing.
     dead: AtomicBool,
+    /// The search for free blocks that last asked whether it has.
+    asked: AtomicU64,
 }
 
 /// Where the counts stand.
@@ -47,7 +49,13 @@ impl Returns {
     }
 
     fn of(counts: Counts, process: Option<Held>) -> Self {
-        Returns { counts, gone: AtomicBool::new(false), process, dead: AtomicBool::new(false) }
+        Returns {
+            counts,
+            gone: AtomicBool::new(false),
+            process,
+            dead: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+        }
     }
 
     /// Says that the link to the peer has ended.
@@ -62,9 +70,15 @@ impl Returns {
         }
     }
 
-    /// Whether the peer has returned a block so many times, or is no more.
-    pub(super) fn has(&self, block: usize, times: u32) -> bool {
-        self.counts.load(block) == times || self.is_dead()
+    /// Whether the peer has returned a block so many times, or is no more. It may hold thousands of blocks, and the system is
+    /// asked whether it lives once in a search (of this number, from 1).
+    pub(super) fn has(&self, block: usize, times: u32, search: u64) -> bool {
+        self.counts.load(block) == times
+            || if self.asked.swap(search, Ordering::Relaxed) == search {
+                self.dead.load(Ordering::Relaxed)
+            } else {
+                self.is_dead()
+            }
     }
 
     /// Whether the peer's process has ended.
@@ -125,11 +139,11 @@ mod loom_tests {
                     })
                 })
                 .collect();
-            if peers.iter().all(|returns| returns.has(0, 1)) {
+            if peers.iter().all(|returns| returns.has(0, 1, 1)) {
                 memory.store(2, Ordering::Relaxed);
             }
             readers.into_iter().for_each(|reader| reader.join().unwrap());
-            assert!(peers.iter().all(|returns| returns.has(0, 1)), "a return was lost");
+            assert!(peers.iter().all(|returns| returns.has(0, 1, 1)), "a return was lost");
         });
     }
 }
