@@ -184,15 +184,22 @@ impl Channel {
     /// # Errors
     /// [`Lost`] if it makes no sense.
     pub(crate) fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost> {
+        // To map memory takes its time, and to unmap it: not while others would have to wait for it.
+        let mapped = match received {
+            Received::Segment { first, size, count } => {
+                Some(receive::Segment::map(first, size, count, file)?)
+            }
+            _ => None,
+        };
         // A caller that waits would have it for long; all other links wait for the reactor.
         self.knocked.store(true, Ordering::Relaxed);
         let mut inbound = self.inbound.lock().expect(POISONED);
         self.knocked.store(false, Ordering::Relaxed);
+        let mut unmapped = mapped.map(|segment| inbound.add(segment)).unwrap_or_default();
         match received {
             Received::Message(message) => inbound.elsewhere(message),
-            Received::Segment { first, size, count } => inbound.map(first, size, count, file)?,
-            Received::Withdrawn(first) => inbound.unmap(first),
-            Received::Look => {}
+            Received::Withdrawn(first) => unmapped.extend(inbound.withdraw(first)),
+            Received::Segment { .. } | Received::Look => {}
             other => {
                 let why = format!("{other:?} came by the socket, and belongs in the ring");
                 return Err(Malformed::new("frame", why).into());
@@ -200,6 +207,7 @@ impl Channel {
         }
         self.take_in(&mut inbound);
         drop(inbound);
+        drop(unmapped);
         self.flush();
         self.lost().map_or(Ok(()), Err)
     }

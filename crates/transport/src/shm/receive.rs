@@ -38,8 +38,10 @@ pub(super) struct Inbound {
 }
 
 /// Memory of several blocks of the peer's.
-struct Segment {
+pub(super) struct Segment {
     serial: u32,
+    /// Place of its first block.
+    first: usize,
     region: Arc<Region>,
     size: usize,
     count: usize,
@@ -99,40 +101,26 @@ impl Inbound {
         self.elsewhere.insert((conduit, sequence), message);
     }
 
-    /// Maps a segment that the peer has handed over.
-    pub(super) fn map(
-        &mut self,
-        first: u64,
-        size: u64,
-        count: u64,
-        file: Option<OwnedFd>,
-    ) -> Result<(), Lost> {
-        let wrong =
-            || Malformed::new("segment", format!("{count} blocks of {size} bytes from number {first}"));
-        let (serial, first) = pool::split(first);
-        let (size, count) = (size as usize, count as usize);
-        let length = size
-            .checked_mul(count)
-            .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
-        let length = length.filter(|_| first < BLOCKS && count <= BLOCKS - first).ok_or_else(wrong)?;
-        let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
-        let region = Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
-            std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
-            _ => Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")),
-        })?;
-        // What had these places has been withdrawn, though it may still have to be told.
-        self.segments.retain(|other, segment| other + segment.count <= first || first + count <= *other);
+    /// Takes a segment in. Gives those that had its places before, which have been withdrawn, though that may still have to
+    /// be told: whoever holds the ring no more lets go of them, since to unmap them takes its time.
+    #[must_use = "they are to be dropped behind the lock"]
+    pub(super) fn add(&mut self, new: Segment) -> Vec<Segment> {
+        let places = new.first..new.first + new.count;
+        let gone = self
+            .segments
+            .extract_if(.., |first, old| *first < places.end && places.start < first + old.count);
+        let gone = gone.map(|(_, old)| old).collect();
         self.arrived = true;
-        self.segments.insert(first, Segment { serial, region: Arc::new(region), size, count });
-        Ok(())
+        self.segments.insert(new.first, new);
+        gone
     }
 
-    /// Lets go of a segment that the peer has withdrawn.
-    pub(super) fn unmap(&mut self, first: u64) {
+    /// Takes a segment out that the peer has withdrawn.
+    #[must_use = "it is to be dropped behind the lock"]
+    pub(super) fn withdraw(&mut self, first: u64) -> Option<Segment> {
         let (serial, first) = pool::split(first);
-        if self.segments.get(&first).is_some_and(|segment| segment.serial == serial) {
-            self.segments.remove(&first);
-        }
+        self.segments.get(&first).filter(|segment| segment.serial == serial)?;
+        self.segments.remove(&first)
     }
 
     /// Hands on what the ring holds, all of it or until `sink` says that it is enough. True if the peer is to be told that
@@ -335,6 +323,29 @@ impl Inbound {
         let start = index * segment.size;
         let piece = Piece::new(&segment.region, start..start + total as usize);
         Ok(Some(View { piece, block, returns: self.returns.clone() }))
+    }
+}
+
+impl Segment {
+    /// Maps what the peer has handed over. That takes its time, so nobody else is to wait for it.
+    ///
+    /// # Errors
+    /// [`Lost`] if that is not what it says, or the system does not map it.
+    pub(super) fn map(first: u64, size: u64, count: u64, file: Option<OwnedFd>) -> Result<Self, Lost> {
+        let wrong =
+            || Malformed::new("segment", format!("{count} blocks of {size} bytes from number {first}"));
+        let (serial, first) = pool::split(first);
+        let (size, count) = (size as usize, count as usize);
+        let length = size
+            .checked_mul(count)
+            .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
+        let length = length.filter(|_| first < BLOCKS && count <= BLOCKS - first).ok_or_else(wrong)?;
+        let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
+        let region = Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
+            std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
+            _ => Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")),
+        })?;
+        Ok(Segment { serial, first, region: Arc::new(region), size, count })
     }
 }
 
