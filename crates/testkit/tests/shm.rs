@@ -135,6 +135,49 @@ fn blocks_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
 }
 
 #[test]
+fn messages_that_take_each_others_place_need_two_blocks_while_the_receiver_stands_still() {
+    let pair = Pair::shm_with_ceiling(2 << 20);
+    let (outlet, inlet) = pair.superseding(1);
+    let stall = pair.stall();
+    for step in 0..500 {
+        let sent = outlet.send(&pattern(step, 1 << 20));
+        assert!(!sent.by_socket, "message {step} found no block");
+    }
+    drop(stall);
+    let mut step = 500;
+    // And while it takes now one and then another of them.
+    while step < 700 || inlet.inbox.received() < 500 {
+        let bytes = pattern(step, 5_000);
+        outlet.send(&bytes);
+        if let Some(message) = inlet.inbox.take() {
+            let length = if message.head.sequence < 500 { 1 << 20 } else { 5_000 };
+            assert!(message.body[..] == pattern(message.head.sequence, length)[..]);
+        }
+        step += 1;
+    }
+    outlet.end();
+    inlet.wait(|inbox| inbox.ended());
+    assert_eq!(inlet.inbox.received(), step);
+}
+
+#[test]
+fn what_lies_between_messages_that_take_each_others_place_is_not_missed() {
+    let pair = Pair::shm();
+    let (mut outlet, inlet) = pair.superseding(1);
+    let stall = pair.stall();
+    for supersedes in [Some(0), Some(0), None, Some(0), Some(4), Some(4)] {
+        outlet.supersedes = supersedes;
+        outlet.send(&pattern(0, 5_000));
+    }
+    drop(stall);
+    outlet.end();
+    // Of which the last one takes the place of the one before, and the fourth that of all before it.
+    inlet.wait(|inbox| inbox.ended());
+    assert_eq!([inlet.receive(), inlet.receive()].map(|message| message.head.sequence), [3, 5]);
+    assert!(inlet.inbox.exhausted());
+}
+
+#[test]
 fn superseded_messages_that_went_by_the_socket_give_way_too() {
     let pair = Pair::shm_with_ceiling(1 << 20);
     let (outlet, inlet) = pair.superseding(1);

@@ -275,7 +275,7 @@ fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
     let meta = Meta { content: Content::Structure, supersedes: Some(0), ..Meta::default() }.encode();
     let superseding = |sequence: u64, block: u64| {
         let frame = Frame::Placed { head: head(sequence), meta: meta.len() as u32, block, total: 10 };
-        [&Header::from(&frame).encode()[..], &meta].concat()
+        [&Header::from(&frame).encode()[..], &meta, &[0; LINE]].concat()
     };
     // All wait for segments that have not come, and each takes the place of the one before.
     hand.put(&[placed(5, 10), superseding(1, u64::MAX), superseding(2, 7)].concat());
@@ -288,6 +288,27 @@ fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
         std::thread::yield_now();
     }
     assert_eq!((returned(5), returned(7)), (1, 0));
+}
+
+#[test]
+fn what_was_taken_back_is_not_seen_and_holds_up_nothing() {
+    let (host, hand) = met();
+    let meta = Meta { content: Content::Structure, supersedes: Some(0), ..Meta::default() }.encode();
+    let superseding = |sequence: u64, block: u64, taken: u8| {
+        let frame = Frame::Placed { head: head(sequence), meta: meta.len() as u32, block, total: 10 };
+        [&Header::from(&frame).encode()[..], &meta, &[taken; LINE]].concat()
+    };
+    hand.send(&Frame::Segment { first: 0, size: 4096, count: 1 }, &[filled(3)]);
+    // The first and the last were, and the blocks that they had are anywhere.
+    hand.put(&[superseding(0, u64::MAX, 1), superseding(1, 0, 0), superseding(2, 9, 0xff)].concat());
+    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    let message = inlet.receive();
+    assert_eq!((message.head.sequence, &message.body[..]), (1, &[3; 10][..]));
+    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 2 });
+    let entries = 3 * (2 * LINE + meta.len());
+    hand.ring.write_all_at(&end, (ENTRIES + entries) as u64).unwrap();
+    hand.send(&Frame::Look, &[]);
+    inlet.wait(|inbox| inbox.exhausted());
 }
 
 #[test]

@@ -35,7 +35,9 @@
 //! comes by the socket, since there is no block for it. **Look** asks the other end to take in what its ring holds, and
 //! to put into ours what it could not before. **Segment** hands a segment of blocks over (one descriptor), **share** the
 //! sender's ring and bells (two descriptors), which the other end answers by **shared**. **Withdrawn** is a segment that
-//! holds nothing any more, so that its memory can be used otherwise. The lower 32 bits of a block's number say which count
+//! holds nothing any more, so that its memory can be used otherwise. In a ring a placed message that takes the place of others
+//! has one line of zeros behind its metadata. Whoever is the first to write to its first word has the message: the receiver,
+//! which takes it, or the sender, which takes it back since a later one has gone in that takes its place. The lower 32 bits of a block's number say which count
 //! of returns is its own, and serve again when its segment was withdrawn; the upper ones are the serial number of the segment.
 //!
 //! A link of several streams (see `titin_transport::Link`) has further ones:

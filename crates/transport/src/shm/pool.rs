@@ -409,6 +409,11 @@ impl Placed {
         number(self.segment.serial, self.place)
     }
 
+    /// Which count of returns is its block's.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
     pub(crate) fn segment(&self) -> &Arc<Segment> {
         &self.segment
     }

@@ -65,6 +65,8 @@ enum Item {
         block: u64,
         total: u64,
     },
+    /// A message that its sender has taken back, since a later one takes its place.
+    TakenBack,
     /// A message that comes by the socket.
     Elsewhere {
         conduit: ConduitId,
@@ -210,6 +212,7 @@ impl Inbound {
     fn settle(&mut self, item: Item) -> Result<Option<Received>, Lost> {
         Ok(match item {
             Item::Whole(received) => Some(received),
+            Item::TakenBack => None,
             Item::Placed { head, meta, block, total } => match self.view(block, total)? {
                 Some(view) => Some(placed(head, meta, view)),
                 None => self.put_aside(head.conduit, Item::Placed { head, meta, block, total }),
@@ -266,11 +269,15 @@ impl Inbound {
                     return Err(Malformed::new("ring", "metadata of a length that no entry has").into());
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
+                if meta.supersedes.is_some() && !self.ring.claim(entry, length)? {
+                    return Ok((Item::TakenBack, ring::size(length, LINE)));
+                }
+                let size = ring::size(length, if meta.supersedes.is_some() { LINE } else { 0 });
                 let item = match self.view(block, total)? {
                     Some(view) => Item::Whole(placed(head, meta, view)),
                     None => Item::Placed { head, meta, block, total },
                 };
-                return Ok((item, ring::size(length, 0)));
+                return Ok((item, size));
             }
             Frame::Elsewhere { conduit, sequence } => {
                 return Ok((Item::Elsewhere { conduit, sequence }, ring::size(0, 0)));
@@ -357,7 +364,7 @@ impl Item {
                 Some(head.conduit)
             }
             Item::Elsewhere { conduit, .. } | Item::Whole(Received::Ended(conduit, _)) => Some(*conduit),
-            Item::Whole(_) => None,
+            Item::Whole(_) | Item::TakenBack => None,
         }
     }
 
@@ -368,7 +375,7 @@ impl Item {
                 Some(head.sequence)
             }
             Item::Elsewhere { sequence, .. } => Some(*sequence),
-            Item::Whole(_) => None,
+            Item::Whole(_) | Item::TakenBack => None,
         }
     }
 

@@ -140,6 +140,13 @@ impl<M: Memory> Producer<M> {
         if asleep.load(Ordering::SeqCst) == 0 { 0 } else { asleep.swap(0, Ordering::SeqCst) }
     }
 
+    /// Takes back the entry that ends there and that only one of us may use, unless the consumer has it. True if it does not,
+    /// and will not.
+    pub(crate) fn take_back(&mut self, end: u64) -> bool {
+        self.read() < end
+            && self.word(offset(end - LINE as u64, self.capacity)).swap(1, Ordering::SeqCst) == 0
+    }
+
     /// Asks to be told once there is room. An entry may fit by now.
     pub(crate) fn want_room(&self) {
         self.region.word(WANTS_ROOM).publish(1);
@@ -208,6 +215,16 @@ impl<M: Memory> Consumer<M> {
         }
         self.region.read(ENTRIES + start, out);
         Ok(())
+    }
+
+    /// Takes an entry that its producer may take back, before it is taken out; false if it has been. Whoever is the first to
+    /// write to its last line, which is `offset` behind its header, has it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if that is beyond the ring.
+    pub(crate) fn claim(&self, entry: &Entry, offset: usize) -> Result<bool, Malformed> {
+        self.copy(entry, offset, &mut [0; LINE])?;
+        Ok(self.region.word(ENTRIES + entry.at + LINE + offset).swap(1, Ordering::SeqCst) == 0)
     }
 
     /// Takes out the oldest entry, of this size. True if the producer is to be told that there is room.
@@ -470,6 +487,36 @@ mod loom_tests {
             let seen = waits(&*region, 4 * LINE, &shown);
             other.join().unwrap();
             assert!(seen || sender.join().unwrap() == 1 << 3, "the second entry waits for ever");
+        });
+    }
+
+    /// An entry that its producer takes back is used by one of both, whoever comes first.
+    #[test]
+    fn loom_an_entry_is_taken_or_taken_back() {
+        crate::sync::check(|| {
+            let region = lines(4);
+            let mut producer = Producer::new(region.clone(), 4 * LINE);
+            assert!(producer.push(&header(1), &[], &[IoSlice::new(&[0; LINE])]));
+            let end = producer.tail();
+            let block = Arc::new(AtomicU64::new(1));
+            let sender = thread::spawn({
+                let block = block.clone();
+                move || {
+                    let back = producer.take_back(end);
+                    if back {
+                        block.store(2, Ordering::Relaxed);
+                    }
+                    back
+                }
+            });
+            let mut consumer = Consumer::new(region, 4 * LINE);
+            let entry = consumer.peek().unwrap();
+            let mine = consumer.claim(&entry, 0).unwrap();
+            if mine {
+                assert_eq!(block.load(Ordering::Relaxed), 1, "it was written over");
+            }
+            consumer.pop(2 * LINE).unwrap();
+            assert_ne!(mine, sender.join().unwrap(), "both have it, or nobody");
         });
     }
 

@@ -25,16 +25,24 @@ pub(super) struct Outbound {
     metas: FxHashMap<ConduitId, Arc<Meta>>,
     /// The segments that the peer was handed: serial numbers, by the places of their first blocks.
     handed: FxHashMap<usize, u32>,
-    /// Where in the ring the last message of a conduit ends whose messages take the place of those before them.
-    lasts: FxHashMap<ConduitId, u64>,
+    /// The last message of each conduit whose messages take the place of those before them, if the ring took it.
+    lasts: FxHashMap<ConduitId, Last>,
     /// Whether the peer was told to look since the ring is full, and has not made room yet.
     stuck: bool,
     /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
     urgent: u64,
     /// An entry of this kind was kept, and has gone in: whoever put it may sleep already, and cannot see to it.
     overdue: bool,
-    /// Up to where in the ring the peer was told to look, since entries there take the place of others.
-    told: u64,
+}
+
+/// A message that a later one may take the place of.
+struct Last {
+    /// The first of those whose place it takes.
+    first: u64,
+    /// Where in the ring it ends.
+    end: u64,
+    /// Place of the block that it has, if it has one.
+    block: Option<usize>,
 }
 
 /// An entry in memory of our own.
@@ -56,7 +64,6 @@ impl Outbound {
             stuck: false,
             urgent: 0,
             overdue: false,
-            told: 0,
         }
     }
 
@@ -132,16 +139,29 @@ impl Outbound {
         stuck && !std::mem::replace(&mut self.stuck, stuck)
     }
 
-    /// A message that takes the place of others has gone in; true if the peer is to be told to look, since the one before has
-    /// not been read yet: what nobody reads keeps its block. Told once: it then takes in all that is there.
-    fn supersedes_unread(&mut self, conduit: ConduitId) -> bool {
-        let (read, tail) = (self.ring.read(), self.ring.tail());
-        let unread = self.lasts.insert(conduit, tail).is_some_and(|last| read < last);
-        let tell = unread && read >= self.told;
-        if tell {
-            self.told = tail;
+    /// Behind a message, with the block at this place if it has one: takes the one before on its conduit back out of the ring,
+    /// if this one takes its place and the peer has not read it yet. Otherwise each would keep its block, for a peer that
+    /// stands still.
+    #[inline(always)]
+    fn gone_in(&mut self, message: &Outgoing<'_>, block: Option<usize>, returned: &Returns) {
+        if message.meta.supersedes.is_some() || !self.lasts.is_empty() {
+            self.take_back(message, block, returned);
         }
-        tell
+    }
+
+    #[cold]
+    fn take_back(&mut self, message: &Outgoing<'_>, block: Option<usize>, returned: &Returns) {
+        let last = self.lasts.remove(&message.head.conduit);
+        // What is kept is not there yet, and takes no place.
+        let Some(first) = message.meta.supersedes.filter(|_| self.kept.is_empty()) else { return };
+        self.lasts.insert(message.head.conduit, Last { first, end: self.ring.tail(), block });
+        // That one may be missed if whatever it let be missed may be.
+        if let Some(Last { first: before, end, block: Some(block) }) = last
+            && first <= before
+            && self.ring.take_back(end)
+        {
+            returned.add(block);
+        }
     }
 }
 
@@ -191,16 +211,20 @@ impl Channel {
         };
         let header = Header::from(&frame);
         let header = if same { header.with_same_meta() } else { header }.encode();
-        let parts = if placed.is_some() { &[] } else { message.parts };
-        sent.copied += outbound.push(header, &meta, parts, false);
-        let unread = message.meta.supersedes.is_some() && outbound.supersedes_unread(head.conduit);
+        let parts = match (&placed, message.meta.supersedes) {
+            (None, _) => message.parts,
+            (Some(_), None) => &[],
+            // By this line it is taken, or taken back.
+            (Some(_), Some(_)) => &[IoSlice::new(&[0; LINE])],
+        };
+        let copied = outbound.push(header, &meta, parts, false);
+        sent.copied += if placed.is_none() { copied } else { 0 };
+        let block = placed.as_ref().and_then(|body| body.placed()).map(|block| block.place());
+        outbound.gone_in(message, block, &self.returned);
         self.wake(outbound);
         if let Some(segment) = unknown {
             // The entry is put aside until it has come.
             self.hand_over(segment);
-        }
-        if unread {
-            self.tell_to_look();
         }
         Ok(sent)
     }
@@ -269,7 +293,11 @@ impl Channel {
         let mut sent = link.send_by_socket(message)?;
         // Both ends of the socket hold it for a while.
         sent.copied += message.length();
-        self.put_frame(&Frame::Elsewhere { conduit, sequence }, false);
+        let mut outbound = self.outbound.lock();
+        let header = Header::from(&Frame::Elsewhere { conduit, sequence }).encode();
+        outbound.push(header, &[], &[], false);
+        outbound.gone_in(message, None, &self.returned);
+        self.wake(outbound);
         Ok(sent)
     }
 
