@@ -3,7 +3,7 @@
 use crate::description::Description;
 use crate::extras::EndTime;
 use crate::names::{InstanceName, Name};
-use crate::network::Network;
+use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 
@@ -13,8 +13,7 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
         if problems.is_full() || network.by_path.contains_key(path) {
             return;
         }
-        let names = || network.components.iter().map(|c| c.path.as_str());
-        let hint = did_you_mean(path, names()).or_else(|| Some(format!("there are {}", listing(names()))));
+        let hint = meant_component(network, path);
         let why =
             format!("paths under \"titin: {section}\" are those of components, without the model's name");
         problems.error_hint(at, Code::UnknownPath, format!("\"{path}\" leads to no component"), why, hint);
@@ -73,32 +72,57 @@ fn end(network: &Network, path: &Name, at: Place, problems: &mut Problems) {
     }
     let what = format!("\"{path}\" is no component");
     let why = "\"titin: links\" goes by components, or is for all as \"default\"";
-    let names = || network.components.iter().map(|c| c.path.as_str());
-    let hint =
-        did_you_mean(path, names()).or_else(|| Some(format!("the components are {}", listing(names()))));
+    let hint = did_you_mean(path, ["default"]).unwrap_or_else(|| meant_component(network, path));
     problems.error_hint(at, Code::UnknownPath, what, why, hint);
 }
 
+/// What somebody meant by a path that leads to no component.
+fn meant_component(network: &Network, path: &str) -> String {
+    let is_one = |path: &&str| network.component(path).is_some();
+    // With the model's name before it, or a port behind it.
+    let bare = path.strip_prefix(network.model.as_str()).and_then(|rest| rest.strip_prefix('.'));
+    if let Some(found) = bare.filter(is_one).or(path.rsplit_once('.').map(|(path, _)| path).filter(is_one)) {
+        return format!("did you mean \"{found}\"?");
+    }
+    let names = || network.components.iter().map(|c| c.path.as_str());
+    did_you_mean(path, names()).unwrap_or_else(|| format!("the components are {}", listing(names())))
+}
+
 fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {
-    if problems.is_full() {
+    let end = path.rsplit_once('.');
+    let found = end.and_then(|(component, port)| network.component(component)?.ports.get(port));
+    if problems.is_full() || found.is_some() {
         return;
     }
-    let (component, name) = path.rsplit_once('.').unwrap_or(("", path));
     let what = format!("\"{path}\" leads to no port");
     let why = format!("\"titin: {section}\" goes by ports, written \"component.port\"");
-    let Some(component) = network.component(component) else {
-        let names = || network.components.iter().map(|c| c.path.as_str());
-        let hint = did_you_mean(component, names())
-            .or_else(|| Some(format!("the components are {}", listing(names()))));
-        problems.error_hint(at, Code::UnknownPath, what, why, hint);
-        return;
+    problems.error_hint(at, Code::UnknownPath, what, why, meant_port(network, path));
+}
+
+/// What somebody meant by a path that leads to no port.
+fn meant_port(network: &Network, path: &str) -> String {
+    let ports = |component: &NetworkComponent| {
+        let path = component.path.clone();
+        component.ports.keys().map(move |port| format!("{path}.{port}")).collect::<Vec<_>>()
     };
-    if !component.ports.contains_key(name) {
-        let names = || component.ports.keys().map(Name::as_str);
-        let hint =
-            did_you_mean(name, names()).or_else(|| Some(format!("its ports are {}", listing(names()))));
-        problems.error_hint(at, Code::UnknownPath, what, why, hint);
+    let listed = |ports: &[String]| listing(ports.iter().map(String::as_str));
+    if let Some(component) = network.component(path) {
+        return format!("its ports are {}", listed(&ports(component)));
     }
+    let all: Vec<String> = network.components.iter().flat_map(&ports).collect();
+    let bare = path.strip_prefix(network.model.as_str()).and_then(|rest| rest.strip_prefix('.'));
+    let with_model = all.iter().find(|known| bare == Some(known));
+    let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
+    // The port of another component, where this one has none that is like it.
+    let elsewhere = || all.iter().find(|known| known.rsplit_once('.').is_some_and(|(_, port)| port == name));
+    let own = network.component(owner).map(&ports).unwrap_or_default();
+    let near = |among: &[String]| did_you_mean(path, among.iter().map(String::as_str));
+    let named = |found: &String| format!("did you mean \"{found}\"?");
+    let hint = with_model.map(named).or_else(|| near(&own)).or_else(|| elsewhere().map(named));
+    hint.or_else(|| near(&all)).unwrap_or_else(|| match own.as_slice() {
+        [] => format!("the ports are {}", listed(&all)),
+        own => format!("its ports are {}", listed(own)),
+    })
 }
 
 /// Components that exchange messages in each step should have steps of the same length.
@@ -106,7 +130,7 @@ fn steps(network: &Network, problems: &mut Problems) {
     let dt = |path: &Name| network.extras.scales.get(path).and_then(|scales| scales.dt);
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);
-        let operator = |c: &crate::NetworkComponent, port: &Name| c.ports.get(port).map(|p| p.operator);
+        let operator = |c: &NetworkComponent, port: &Name| c.ports.get(port).map(|p| p.operator);
         let each_step = operator(sender, &bundle.sender_port) == Some(Operator::OI)
             && operator(receiver, &bundle.receiver_port) == Some(Operator::S);
         let reduced = bundle.filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
@@ -124,5 +148,49 @@ fn steps(network: &Network, problems: &mut Problems) {
             let hint = "if one of them sends every few steps only, this is as it should be".to_string();
             problems.warn(bundle.at, Code::Rate, what, why, hint);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load_texts;
+
+    /// What is said to this under `titin:`, of a model with macro (out, back) and micro (in, final).
+    fn hint(section: &str) -> String {
+        let text = format!(
+            "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      macro: {{description: x, ports: {{o_i: out, s: back}}, \
+             implementation: p}}\n      micro: {{description: x, ports: {{f_init: in, o_f: final}}, implementation: p}}\n    \
+             conduits: {{macro.out: micro.in, micro.final: macro.back}}\nprograms: {{p: {{executable: p}}}}\ntitin:\n  \
+             {section}\n"
+        );
+        let report = load_texts(&[("m", &text)], &Default::default()).unwrap_err();
+        assert_eq!(report.problems.len(), 1, "{report}");
+        report.problems[0].hint.clone().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_was_meant_by_a_path_to_nothing_is_said() {
+        for (section, expected) in [
+            ("medium: {macro.uot: tcp}", "did you mean \"macro.out\"?"),
+            ("medium: {mikro.in: tcp}", "did you mean \"micro.in\"?"),
+            ("medium: {m.macro.out: tcp}", "did you mean \"macro.out\"?"),
+            ("medium: {macro.final: tcp}", "did you mean \"micro.final\"?"),
+            ("medium: {final: tcp}", "did you mean \"micro.final\"?"),
+            ("medium: {macro: tcp}", "its ports are \"macro.out\" and \"macro.back\""),
+            ("medium: {macro.something: tcp}", "its ports are \"macro.out\" and \"macro.back\""),
+            ("medium: {micro.in: tpc}", "did you mean \"tcp\"?"),
+            ("buffer: {macro.bakc: {messages: 1}}", "did you mean \"macro.back\"?"),
+            ("buffer: {defualt: {messages: 1}}", "did you mean \"default\"?"),
+            ("links: {defualt: {streams: 2}}", "did you mean \"default\"?"),
+            ("links: {mcro: {streams: 2}}", "did you mean \"macro\"?"),
+            ("links: {macro.out: {streams: 2}}", "did you mean \"macro\"?"),
+            ("links: {m.macro: {streams: 2}}", "did you mean \"macro\"?"),
+            ("stage: {m.micro: {in: x}}", "did you mean \"micro\"?"),
+            ("stage: {elephant: {in: x}}", "the components are \"macro\" and \"micro\""),
+        ] {
+            assert_eq!(hint(section), expected, "{section}");
+        }
+        let other = hint("medium: {elephant: tcp}");
+        assert_eq!(other, "the ports are \"macro.out\", \"macro.back\", \"micro.in\" and \"micro.final\"");
     }
 }

@@ -13,11 +13,34 @@ pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
         if problems.is_full() {
             return;
         }
+        pins(network, bundle, problems);
         medium(network, bundle, start, problems);
         if !bundle.filters.is_empty() {
             filters(network, bundle, start, problems);
         }
     }
+}
+
+/// A conduit has one medium, whichever of its ends says so.
+fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
+    let pinned = &network.extras.medium;
+    if pinned.len() < 2 {
+        return;
+    }
+    let (sender, receiver) = network.ends(bundle);
+    let (from, to) = ends(sender, receiver, bundle);
+    let (Some(one), Some(other)) = (pinned.get(from.as_str()), pinned.get(to.as_str())) else { return };
+    if one.medium == other.medium {
+        return;
+    }
+    let what = format!("the conduit from \"{from}\" to \"{to}\" is pinned to two media");
+    let why = format!(
+        "\"titin: medium\" has {} for \"{from}\", and {} for \"{to}\"",
+        one.medium.key(),
+        other.medium.key()
+    );
+    let hint = "take one of them out; where a port sends to several, pin those that receive";
+    problems.error_hint(one.at.max(other.at), Code::BadValue, what, why, hint.to_string());
 }
 
 /// Two programs that are started each as a process of its own cannot talk as within one.

@@ -11,7 +11,7 @@ use crate::extras::{
 };
 use crate::filter::{FILTER_NAMES, Side};
 use crate::names::{Name, is_dotted};
-use crate::problem::{Code, Place, Problems};
+use crate::problem::{Code, Place, Problems, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity};
 use crate::yaml::{Kind, Node, Scalar, Type, shorten};
 
@@ -209,8 +209,9 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
                 "\"buffer\" has limits by port, or for \"default\"; found \"{}\"",
                 shorten(&entry.key)
             );
-            let hint =
-                "write buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}".to_string();
+            let hint = did_you_mean(&entry.key, ["default"]).unwrap_or_else(|| {
+                "write buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}".to_string()
+            });
             problems.error_hint(entry.at, Code::UnknownKey, "this is no port", why, hint);
             continue;
         }
@@ -252,11 +253,23 @@ fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     some_bytes(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", bytes_of, problems)
 }
 
+/// Who writes a lower rate without a unit has most likely another unit in mind.
+const SLOWEST_PLAIN: u64 = 1_000_000;
+
 /// Bytes per second: as [`bytes`], with `/s` behind it if one likes.
 fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
     let of = |text: &str| bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end());
-    some_bytes(node, what, wanted, of, problems)
+    let rate = some_bytes(node, what, wanted, of, problems)?;
+    let plain = !matches!(node.kind(), Kind::Scalar(Scalar { of: Type::Text, .. }));
+    if plain && rate < SLOWEST_PLAIN {
+        let why =
+            format!("a plain number is in bytes per second: at this rate 1 MB takes {} s", 1_000_000 / rate);
+        let hint =
+            format!("write \"{rate} MB/s\" if megabytes are meant, or \"{rate} B/s\" if it is to be so slow");
+        problems.warn(node.at, Code::Unit, format!("{what} is {rate} bytes per second"), why, hint);
+    }
+    Some(rate)
 }
 
 /// A number that is not zero: plain, or what `of` makes of a text; `wanted` says what there should be.
