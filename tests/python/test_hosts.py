@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 from ..conftest import TITIN
@@ -90,6 +91,34 @@ def test_a_module_that_is_not_there(tmp_path):
     code, said = run(tmp_path, THREADS, MODEL.replace("parts:member", "prats:member"))
     assert code == 1
     assert "No module named 'prats'" in said
+
+
+def check(folder, model):
+    """What `titin check` says of a model."""
+    (folder / "model.ymmsl").write_text(model)
+    command = [TITIN, "check", "--json", "model.ymmsl"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return [(problem["line"], problem["what"], problem["why"]) for problem in json.loads(done.stdout)["problems"]]
+
+
+def test_functions_that_are_not_on_this_host_are_warned_of(tmp_path):
+    (tmp_path / "parts.py").write_text(PARTS.replace("MEMBER", THREADS))
+    assert check(tmp_path, MODEL) == []
+    # Whatever it may get from elsewhere may be there.
+    (tmp_path / "stars.py").write_text("from numpy import *\nraise ValueError('nobody imports it to look')")
+    assert check(tmp_path, MODEL.replace("parts:driver", "stars:driver")) == []
+    for function, why in {
+        "parts:membre": f"{tmp_path}/parts.py has no function membre; did you mean member?",
+        "parts.inner:member": f"there is no module parts.inner in {tmp_path}, nor where ",
+        "prats:member": f"there is no module prats in {tmp_path}, nor where ",
+        "numpy.lingalg:norm": f"there is no module numpy.lingalg in {tmp_path}, nor where ",
+    }.items():
+        [(line, what, told)] = check(tmp_path, MODEL.replace("parts:member", function))
+        assert (line, what) == (10, 'program "member" cannot be started on this host')
+        assert told.startswith(why)
+    assert (
+        check(tmp_path, MODEL.replace("parts:member", "numpy.linalg:norm").replace("parts:driver", "json:load")) == []
+    )
 
 
 def test_a_process_that_dies_takes_all_along(tmp_path):

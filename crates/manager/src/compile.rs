@@ -189,7 +189,8 @@ fn described(
             folders: folders.to_vec(),
         },
         ProgramKind::Hosted(guest) => {
-            let places: Vec<PathBuf> = folder.iter().chain(folders).cloned().collect();
+            let others = folders.iter().filter(|other| folder.as_ref() != Some(*other));
+            let places: Vec<PathBuf> = folder.iter().chain(others).cloned().collect();
             let (library, function) = match &guest.call {
                 Call::Python { module, function } => (None, format!("{module}:{function}")),
                 Call::Library { path, symbol } => {

@@ -108,6 +108,14 @@ pub fn prepare(
     Ok(Prepared { launch, script, bare })
 }
 
+/// The Python of hosted functions: that of the active environment, else of the one that the command `titin` belongs to,
+/// else any.
+pub fn python(active: Option<&Path>, titin: Option<&Path>) -> PathBuf {
+    let folders = [active.map(|venv| venv.join("bin")), titin.and_then(Path::parent).map(Path::to_owned)];
+    let found = folders.into_iter().flatten().map(|folder| folder.join("python3")).find(|path| path.exists());
+    found.unwrap_or_else(|| "python3".into())
+}
+
 /// The variables that tell a program who it is and where its run is, and how many threads to use.
 fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec<(String, String)> {
     let manager = around.connection.to_string_lossy();

@@ -1,13 +1,15 @@
 //! Whether the programs of a model can be started on this host: for those who ask before it is run.
 
+mod guests;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::Network;
+use titin_model::{InstanceName, Network};
 
 use crate::compile::{Choices, compile};
 use crate::launch::{Surroundings, prepare};
-use crate::plan::Start;
+use crate::plan::{Program, Start, What};
 
 /// The most programs that are named.
 const MOST: usize = 20;
@@ -28,17 +30,39 @@ pub fn not_here(
     let mut known = HashSet::new();
     let mut found = Vec::new();
     for id in plan.instances.ids() {
-        if let Start::Program(program) = &plan.instances[id].start
-            && known.insert(&program.name)
-            && let Err(why) = prepare(&plan, id, program, &around)
-        {
-            found.push((program.name.clone(), why));
-            if found.len() == MOST {
-                break;
+        let Start::Program(program) = &plan.instances[id].start else { continue };
+        if !known.insert(key(program)) {
+            continue;
+        }
+        match (prepare(&plan, id, program, &around), &program.what) {
+            (Err(why), _) => found.push((program.name.clone(), why)),
+            (Ok(prepared), What::Host(hosting)) => {
+                // Programs of one host are started together, but each has a function of its own.
+                let named =
+                    guests::lost(hosting, &prepared, &around).into_iter().filter_map(|(guest, why)| {
+                        let component =
+                            network.component_of(&guest.instance.parse::<InstanceName>().ok()?)?;
+                        Some((component.program.as_ref()?.name.to_string(), why))
+                    });
+                found.extend(named);
             }
+            (Ok(_), _) => {}
+        }
+        if found.len() >= MOST {
+            found.truncate(MOST);
+            break;
         }
     }
     found
+}
+
+/// What tells programs apart: by the first of a host's all of them are started.
+fn key(program: &Program) -> (&str, Option<&str>) {
+    let host = match &program.what {
+        What::Host(hosting) => Some(hosting.name.as_str()),
+        _ => None,
+    };
+    (if host.is_some() { "" } else { &program.name }, host)
 }
 
 #[cfg(test)]
@@ -60,5 +84,41 @@ mod tests {
         assert_eq!(names, ["gone", "lost"]);
         assert!(found[0].1.contains("gone does not exist"), "{found:?}");
         assert!(found[1].1.contains("PATH is /bin:/usr/bin"), "{found:?}");
+    }
+
+    #[test]
+    fn libraries_and_functions_that_are_not_there_are_named_by_their_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("libthere.so"), b"\x7fELF\0resolve\0main_loop\0").unwrap();
+        std::fs::write(folder.path().join("libtext.so"), "not built yet").unwrap();
+        let programs = [
+            ("good", "library: ./libthere.so, function: solve"),
+            ("absent", "library: ./libthere.so, step: main"),
+            ("gone", "library: ./libgone.so, function: solve"),
+            ("text", "library: libtext.so, function: solve"),
+            ("loader", "library: libc.so.6, function: solve"),
+            ("nowhere", "library: libnowhere-at-all.so, function: solve"),
+        ];
+        let text: String = programs
+            .iter()
+            .fold("ymmsl_version: v0.2\nmodels: {m: {components: {".to_owned(), |text, (name, _)| {
+                text + &format!("{name}: {{description: x, implementation: {name}}}, ")
+            })
+            + "}}}\nprograms:\n";
+        let text = programs
+            .iter()
+            .fold(text, |text, (name, call)| text + &format!("  {name}: {{titin: {{host: h, {call}}}}}\n"));
+        let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
+        let network = description.network(None).unwrap();
+        let folders = [folder.path().to_owned()];
+        let mut found = not_here(&network, &folders, &BTreeMap::new(), Path::new("/bin/titin"));
+        found.sort();
+        let place = folder.path().display();
+        let why = |name: &str| &found.iter().find(|(program, _)| program == name).expect(name).1;
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(why("absent").contains("libthere.so has no function main with C linkage"), "{found:?}");
+        assert_eq!(*why("gone"), format!("there is no ./libgone.so in {place}"));
+        assert!(why("text").ends_with("libtext.so is no shared library"), "{found:?}");
+        assert!(why("nowhere").ends_with("nor where the system looks for libraries"), "{found:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::{Args, ValueEnum};
+use titin_manager::launch::python;
 
 use super::config::prefix;
 use crate::terminal::complain;
@@ -28,7 +29,9 @@ impl Host {
     pub(crate) fn run(&self) -> ExitCode {
         let mut command = match self.language {
             Language::Python => {
-                let mut python = Command::new(python());
+                let active = std::env::var_os("VIRTUAL_ENV");
+                let titin = std::env::current_exe().ok();
+                let mut python = Command::new(python(active.as_deref().map(Path::new), titin.as_deref()));
                 python.args(["-m", "titin.host"]);
                 python
             }
@@ -41,12 +44,4 @@ impl Host {
         let error = command.arg(&self.file).exec();
         complain(&format!("cannot start {}: {error}", command.get_program().display()))
     }
-}
-
-/// The environment that is active, else the one that this command belongs to, else any.
-fn python() -> PathBuf {
-    let active = std::env::var_os("VIRTUAL_ENV").map(|venv| Path::new(&venv).join("bin"));
-    let own = std::env::current_exe().ok().and_then(|command| Some(command.parent()?.to_path_buf()));
-    let found = active.into_iter().chain(own).map(|folder| folder.join("python3")).find(|path| path.exists());
-    found.unwrap_or_else(|| "python3".into())
 }
