@@ -14,7 +14,7 @@ use titin_transport::{Arrivals, Carrier, Latch, Listed};
 use super::choose::Here;
 use super::receive::{Held, Patience, Source};
 use super::{Inner, Instance, PortId};
-use crate::port::{End, two_at_once};
+use crate::port::{End, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
@@ -184,6 +184,11 @@ impl Inner {
         let carrier = selection.carrier(self);
         let Selection { ends, arrivals, open, asked, .. } = selection;
         let mut poll = || {
+            if self.put_back.load(Ordering::Relaxed)
+                && let Some(found) = self.unstash(ends)?
+            {
+                return Ok(Some(found));
+            }
             match &carrier {
                 Some(carrier) => carrier.look(),
                 None => self.carriers().iter().for_each(|carrier| carrier.look()),
@@ -217,7 +222,7 @@ impl Inner {
         if self.light.is_none()
             && let Some((source, message)) = poll()?
         {
-            return self.chosen(&source, source.slot.unwrap_or(0), message);
+            return self.chosen(&source, None, source.slot.unwrap_or(0), message);
         }
         let start = (self.trace.clock(), self.trace.start_of_wait());
         let on = || ends.iter().map(|end| self.end_at(*end).wait_on(self)).collect();
@@ -227,7 +232,18 @@ impl Inner {
         let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
         let slot = source.slot.unwrap_or(0);
         self.waited(&source, slot, start, &message);
-        self.chosen(&source, slot, message)
+        self.chosen(&source, None, slot, message)
+    }
+
+    /// A message that a call out of order has put back, of one of these ends.
+    #[cold]
+    fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(Source<'_>, Message)>> {
+        for source in ends.iter().map(|end| self.end_at(*end)) {
+            if let Some((_, message)) = source.port.enter()?.inlets[source.place].unstash(source.slot) {
+                return Ok(Some((source, message)));
+            }
+        }
+        Ok(None)
     }
 
     /// Receives from any of these ports by looking at one after the other.
@@ -274,13 +290,25 @@ impl Inner {
         self.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
         self.waited(source, slot, start, &message);
-        self.chosen(source, slot, message)
+        self.chosen(source, Some(&mut held[source.held]), slot, message)
     }
 
-    /// What the call gives.
-    fn chosen(&self, source: &Source<'_>, slot: u32, message: Message) -> Result<(PortId, u32, Message)> {
-        self.took(source, slot, &message)?;
-        Ok((PortId(source.number), slot, message))
+    /// What the call gives. `port` is the source's, if the call has taken it.
+    fn chosen(
+        &self,
+        source: &Source<'_>,
+        port: Option<&mut PortState>,
+        slot: u32,
+        message: Message,
+    ) -> Result<(PortId, u32, Message)> {
+        match (self.took(source, slot, &message), port) {
+            (Ok(()), _) => Ok((PortId(source.number), slot, message)),
+            (Err(error), Some(port)) => Err(self.misplaced(error, source, port, slot, message)),
+            (Err(error), None) => {
+                let mut port = source.port.enter()?;
+                Err(self.misplaced(error, source, &mut port, slot, message))
+            }
+        }
     }
 
     /// An error of a call on several ports; one about time says which.

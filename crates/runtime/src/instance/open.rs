@@ -246,6 +246,7 @@ impl Inner {
             turn: AtomicUsize::new(0),
             choice: Mutex::default(),
             lists: AtomicBool::new(false),
+            put_back: AtomicBool::new(false),
             listed: Mutex::default(),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),

@@ -114,8 +114,8 @@ impl Instance {
     ///
     /// # Errors
     /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends; [`Kind::Usage`] for a
-    /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop;
-    /// [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
+    /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
         let inner = &self.inner;
         inner.enter()?;
@@ -126,8 +126,10 @@ impl Instance {
         let state = &mut port.inlets[source.place];
         let (slot, message) =
             inner.await_message(&source, state, patience, &here, || inner.place(&[source]))?;
-        inner.took(&source, slot, &message)?;
-        Ok(message)
+        match inner.took(&source, slot, &message) {
+            Ok(()) => Ok(message),
+            Err(error) => Err(inner.misplaced(error, &source, &mut port, slot, message)),
+        }
     }
 
     /// Receives a message if one is there.
@@ -142,8 +144,10 @@ impl Instance {
         let here = inner.here(&source);
         let found = inner.poll(&source, &mut port.inlets[source.place], &here)?;
         let Some((slot, message)) = found else { return inner.place(&[source]).map(|()| None) };
-        inner.took(&source, slot, &message)?;
-        Ok(Some(message))
+        match inner.took(&source, slot, &message) {
+            Ok(()) => Ok(Some(message)),
+            Err(error) => Err(inner.misplaced(error, &source, &mut port, slot, message)),
+        }
     }
 }
 
@@ -435,6 +439,35 @@ impl Inner {
             self.row(traced("RECEIVE", port, slot, &source.inlet.end, at, at, size, message.timestamp));
         }
         Ok(())
+    }
+
+    /// Puts a message back that a call out of order has found, so that a call in its place gets it. One of a time that cannot
+    /// be goes, since no call could take it. Gives the error.
+    #[cold]
+    pub(super) fn misplaced(
+        &self,
+        error: Error,
+        source: &Source<'_>,
+        port: &mut PortState,
+        slot: u32,
+        message: Message,
+    ) -> Error {
+        let state = &mut port.inlets[source.place];
+        if self.cycle().place(&source.port.name, source.port.operator).is_ok() {
+            return error;
+        }
+        if source.follows() {
+            // `repeat` and `pad` choose anew where the next call is. What `pad` gives once nobody was given.
+            if let Some(chosen) = &mut state.chosen
+                && chosen.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(&latest.body, &message.body))
+            {
+                chosen.given = None;
+            }
+            return error;
+        }
+        state.put_back(slot, message);
+        self.put_back.store(true, Ordering::Relaxed);
+        error
     }
 
     /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`

@@ -88,6 +88,48 @@ fn a_receive_out_of_order_does_not_wait() {
 }
 
 #[test]
+fn a_message_that_is_there_stays_when_a_call_is_out_of_order() {
+    let stage = Stage::open(
+        &[("a", "f_init: init; s: in"), ("b", "o_i: aside init")],
+        &["b.init a.init", "b.aside a.in"],
+    );
+    let (told, tells) = channel();
+    let checked: Role = Box::new(move |instance| {
+        let [init, into] = ["init", "in"].map(|name| instance.port(name).unwrap());
+        tells.recv().expect("all was sent");
+        assert!(instance.reuse()?);
+        for _ in 0..2 {
+            let calls = [
+                instance.receive(into, None, Patience::Forever).map(drop),
+                instance.try_receive(into, None).map(drop),
+                instance.receive_any(&[into], Patience::Forever).map(drop),
+            ];
+            assert!(calls.into_iter().all(|call| call.unwrap_err().kind == Kind::CallOrder));
+        }
+        assert_eq!(receive(instance, "init")?.timestamp, 2.0);
+        let (from, _, message) = instance.receive_any(&[into], Patience::Forever)?;
+        assert_eq!((from, message.timestamp), (into, 1.0));
+        assert_eq!(receive(instance, "in")?.timestamp, 3.0);
+        // Of the next use.
+        assert_eq!(instance.try_receive(init, None).unwrap_err().kind, Kind::CallOrder);
+        assert_eq!(instance.receive_any(&[init, into], Patience::Forever).unwrap_err().kind, Kind::CallOrder);
+        assert!(instance.reuse()?);
+        assert_eq!(receive(instance, "init")?.timestamp, 4.0);
+        assert!(!instance.reuse()?);
+        Ok(())
+    });
+    let other: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        for (port, time) in [("aside", 1.0), ("init", 2.0), ("aside", 3.0), ("init", 4.0)] {
+            send(instance, port, time)?;
+        }
+        told.send(()).expect("somebody waits for it");
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", checked), ("b", other)]), [Ok(()), Ok(())]);
+}
+
+#[test]
 fn a_thread_may_wait_for_what_another_one_brings_into_its_place() {
     let stage = Stage::open(
         &[("a", "f_init: init; o_i: out; s: in"), ("b", "o_i: init; s: in; o_f: back")],
