@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
 
-use crate::shm::Pool;
+use crate::shm::{Pool, Shortage};
 use crate::{Filling, Inbox, Window};
 
 /// Conduits are numbered by the manager: who could choose numbers that meet in the table is a program of the run.
@@ -26,8 +26,8 @@ impl Exchange {
         Exchange { pool: Pool::new(usize::try_from(bytes).unwrap_or(usize::MAX)), ..Exchange::default() }
     }
 
-    /// Whether there was no memory for a payload that was to be shared, since somebody last asked.
-    pub fn ran_out(&self) -> bool {
+    /// Why there was no memory for a payload that was to be shared, if there was none since somebody last asked.
+    pub fn ran_out(&self) -> Option<Shortage> {
         self.pool.ran_out()
     }
 

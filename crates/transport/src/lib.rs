@@ -53,5 +53,6 @@ pub use inbox::{Inbox, InboxOptions, Listed, Message};
 pub use inproc::Inproc;
 pub use latch::{Latch, Latched};
 pub use reactor::{Handler, Reactor};
+pub use shm::Shortage;
 pub use tcp::{Link, LinkId, Reader, Received};
 pub use window::{Room, Window};

@@ -33,6 +33,7 @@ use titin_wire::frame::{Ack, Frame};
 use titin_wire::{ConduitId, Malformed};
 
 pub(crate) use bells::Place;
+pub use pool::Shortage;
 pub(crate) use pool::{Placed, Pool, Segment};
 pub(crate) use receive::View;
 

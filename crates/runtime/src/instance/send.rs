@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room};
+use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, Shortage};
 use titin_wire::control::Event;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -398,12 +398,24 @@ impl Inner {
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
-        if self.process.exchange.ran_out() && !self.process.said_short.swap(true, Ordering::Relaxed) {
+        let Some(why) = self.process.exchange.ran_out() else { return };
+        if !self.process.said_short.swap(true, Ordering::Relaxed) {
+            let (limit, todo) = match why {
+                Shortage::Ceiling(bytes) => (
+                    format!(
+                        "titin takes at most {bytes} bytes for it, unless TITIN_SHARED_MEMORY says otherwise"
+                    ),
+                    "raise that",
+                ),
+                Shortage::Blocks(count) => {
+                    (format!("{count} arrays are there at a time at most"), "keep fewer, or larger ones")
+                }
+                Shortage::System(limit) => (limit, "raise that limit"),
+            };
             let text = format!(
-                "no shared memory is left for a message of {length} bytes: arrays that receivers keep, or loans of this program, \
-                 hold what there may be, or it lies in smaller pieces. Until they let go such messages are copied by way of a \
-                 socket. TITIN_SHARED_MEMORY sets how much there may be, in place of a quarter of the memory; other limits are \
-                 16384 arrays at a time, and those of the system on open files, address space and sizes of files (ulimit -a)"
+                "no shared memory is left for a message of {length} bytes: {limit}. Arrays that receivers keep, or loans of \
+                 this program, hold what there is, or it lies in smaller pieces; until they let go such messages are copied by \
+                 way of a socket. If that takes too long, {todo}"
             );
             self.log(super::close::WARNING, &text);
         }

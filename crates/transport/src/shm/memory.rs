@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::doorbell::Bell;
+use crate::host;
 
 /// A mapping of a memory file.
 #[derive(Debug)]
@@ -202,6 +203,35 @@ impl Memory for Region {
     }
 }
 
+/// Which limit of the system's it was that a region of so many bytes could not be made for.
+pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
+    let most = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
+    let address_space = || {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages = pages.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+        pages * rustix::param::page_size() as u64 + length as u64 > most(Resource::As)
+    };
+    match Errno::from_io_error(why) {
+        Some(Errno::MFILE) => {
+            format!("a process may have {} open files (ulimit -n)", most(Resource::Nofile))
+        }
+        Some(Errno::NFILE) => "the host allows no more open files (fs.file-max)".to_owned(),
+        Some(Errno::AGAIN) => {
+            format!(
+                "this process locks its memory, of which it may lock {} bytes (ulimit -l)",
+                most(Resource::Memlock)
+            )
+        }
+        Some(Errno::NOMEM) if address_space() => {
+            format!("a process may have {} bytes of address space (ulimit -v)", most(Resource::As))
+        }
+        Some(Errno::NOMEM | Errno::NOSPC | Errno::FAULT) => {
+            format!("of the memory that it may use, {} bytes, too little is left ({why})", host::memory())
+        }
+        _ => why.to_string(),
+    }
+}
+
 /// Has the system provide all pages now, huge ones if it has them for those who ask: faults cost more than copies.
 fn allocate(file: &OwnedFd, map: &MmapRaw) -> io::Result<()> {
     let _ = map.advise(Advice::HugePage);
@@ -304,6 +334,16 @@ mod tests {
         let theirs = Region::open(&file, 4096, Writers::All).unwrap();
         theirs.at::<AtomicU64>(64).store(7, Ordering::SeqCst);
         assert_eq!(mine.at::<AtomicU64>(64).load(Ordering::SeqCst), 7);
+    }
+
+    #[test]
+    fn the_limit_that_was_met_is_named() {
+        let text = |errno: Errno| shortage(&errno.into(), 4096);
+        assert!(text(Errno::MFILE).ends_with("open files (ulimit -n)"));
+        assert!(text(Errno::AGAIN).ends_with("bytes (ulimit -l)"));
+        assert!(text(Errno::NOMEM).contains(&format!("{} bytes, too little is left", host::memory())));
+        let own = io::Error::new(io::ErrorKind::FileTooLarge, "files of at most 5 bytes");
+        assert_eq!(shortage(&own, 4096), "files of at most 5 bytes");
     }
 
     #[test]

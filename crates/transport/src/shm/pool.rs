@@ -16,12 +16,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
 use titin_wire::frame::Frame;
 
-use super::memory::{Piece, Region, Writers};
+use super::memory::{self, Piece, Region, Writers};
 use super::returns::Returns;
 use crate::descriptors::Held;
 use crate::host;
@@ -57,8 +56,19 @@ pub(crate) struct Pool {
     /// Somebody has made a segment, or could not.
     grown: Condvar,
     ceiling: OnceLock<usize>,
-    /// There was no block for somebody.
-    short: AtomicBool,
+    /// Why there was no block for somebody.
+    short: Mutex<Option<Shortage>>,
+}
+
+/// Why there is no more shared memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shortage {
+    /// A process takes no more than so many bytes.
+    Ceiling(u64),
+    /// A process has no more than so many arrays under way at a time, and held by others.
+    Blocks(usize),
+    /// What the system allows: its limit, for people.
+    System(String),
 }
 
 #[derive(Debug, Default)]
@@ -158,17 +168,20 @@ impl Pool {
         self.ceiling() == 0
     }
 
-    /// Whether there was no block for somebody, since this was last asked.
-    pub(crate) fn ran_out(&self) -> bool {
-        self.short.load(Ordering::Relaxed) && self.short.swap(false, Ordering::Relaxed)
+    /// Why there was no block for somebody last, if that was since this was last asked.
+    pub(crate) fn ran_out(&self) -> Option<Shortage> {
+        self.short.lock().expect(POISONED).take()
     }
 
     /// A block for so many bytes; `None` if there is none, and the ceiling or the system allows no more.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<Placed> {
-        let Some(block) = self.find(rounded(length)?) else {
-            // Who is not to share anything has nothing to run out of.
-            self.short.store(!self.is_switched_off(), Ordering::Relaxed);
-            return None;
+        let block = match self.find(rounded(length)?) {
+            Ok(block) => block,
+            Err(why) => {
+                // Who is not to share anything has nothing to run out of.
+                *self.short.lock().expect(POISONED) = (!self.is_switched_off()).then_some(why);
+                return None;
+            }
         };
         let start = (block.place - block.segment.first) * block.segment.size;
         let piece = Piece::new(&block.segment.region, start..start + length);
@@ -177,7 +190,7 @@ impl Pool {
     }
 
     /// A block of this size, or a larger one where there can be none.
-    fn find(&self, size: usize) -> Option<Block> {
+    fn find(&self, size: usize) -> Result<Block, Shortage> {
         let ceiling = self.ceiling();
         let mut state = self.lock();
         loop {
@@ -185,7 +198,7 @@ impl Pool {
             let State { sizes, searches, .. } = &mut *state;
             let sizes = sizes.entry(size).or_default();
             if let Some(block) = sizes.take(*searches) {
-                return Some(block);
+                return Ok(block);
             }
             if !sizes.growing {
                 break;
@@ -194,15 +207,15 @@ impl Pool {
         }
         let mut withdrawn = Vec::new();
         let plan = match state.plan(size, ceiling) {
-            Some(plan) => plan,
-            None => {
+            Ok(plan) => plan,
+            Err(_) => {
                 if let Some(block) = state.take_larger(size, ROOMY).or_else(|| state.take_returned(size)) {
-                    return Some(block);
+                    return Ok(block);
                 }
                 withdrawn = state.withdraw(size, ceiling);
                 match state.plan(size, ceiling) {
-                    Some(plan) => plan,
-                    None => return state.take_larger(size, usize::MAX),
+                    Ok(plan) => plan,
+                    Err(why) => return state.take_larger(size, usize::MAX).ok_or(why),
                 }
             }
         };
@@ -213,7 +226,7 @@ impl Pool {
         let mut state = self.lock();
         let block = state.settle(plan, made);
         self.grown.notify_all();
-        block.or_else(|| state.take_larger(size, usize::MAX))
+        block.or_else(|why| state.take_larger(size, usize::MAX).ok_or(why))
     }
 
     fn give_back(&self, block: Block) {
@@ -245,15 +258,18 @@ impl State {
         out.remove(place)
     }
 
-    /// Sets room aside for another segment of blocks of this size; `None` if there is not that much.
-    fn plan(&mut self, size: usize, ceiling: usize) -> Option<Plan> {
+    /// Sets room aside for another segment of blocks of this size, if there is that much.
+    fn plan(&mut self, size: usize, ceiling: usize) -> Result<Plan, Shortage> {
         let room = ceiling.saturating_sub(self.bytes);
         let bytes = self.sizes.get(&size).map_or(0, |sizes| sizes.bytes);
         // As many bytes as there are of this size: the number of segments stays small, whatever a program keeps.
         let wanted = bytes.clamp(size.saturating_mul(FIRST_BLOCKS).min(FIRST_BYTES), LARGEST);
         let places = self.free_places((wanted.min(room) / size).max(1));
-        if places.is_empty() || size.saturating_mul(places.len()) > room {
-            return None;
+        if size.saturating_mul(places.len().max(1)) > room {
+            return Err(Shortage::Ceiling(ceiling as u64));
+        }
+        if places.is_empty() {
+            return Err(Shortage::Blocks(BLOCKS));
         }
         self.places = self.places.max(places.end);
         self.serial = self.serial.wrapping_add(1);
@@ -264,7 +280,7 @@ impl State {
         let sizes = self.sizes.entry(size).or_default();
         sizes.bytes += plan.bytes();
         sizes.growing = true;
-        Some(plan)
+        Ok(plan)
     }
 
     /// Up to so many places in a row that no segment has.
@@ -286,22 +302,25 @@ impl State {
     }
 
     /// Adds a segment that was planned, and takes its first block. If it could not be made its room is free again.
-    fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Option<Block> {
+    fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Result<Block, Shortage> {
         let sizes = self.sizes.get_mut(&plan.size).expect("planned for");
         sizes.growing = false;
         let bytes = plan.bytes();
         let places = (plan.first..plan.first + plan.given.len()).zip(plan.given);
-        let Ok(segment) = made.map(Arc::new) else {
-            sizes.bytes -= bytes;
-            self.bytes -= bytes;
-            self.spare.extend(places);
-            return None;
+        let segment = match made {
+            Ok(segment) => Arc::new(segment),
+            Err(why) => {
+                sizes.bytes -= bytes;
+                self.bytes -= bytes;
+                self.spare.extend(places);
+                return Err(Shortage::System(memory::shortage(&why, bytes)));
+            }
         };
         sizes
             .free
             .extend(places.map(|(place, given)| Block { place, segment: segment.clone(), given }).rev());
         self.segments.push(segment);
-        sizes.free.pop()
+        Ok(sizes.free.pop().expect("a segment has a block"))
     }
 
     /// Takes segments out all of whose blocks are free, the smallest first, until there is room for a block of this size;
@@ -584,6 +603,7 @@ mod tests {
         drop(blocks);
         assert!(pool.take(1 << 20).is_some());
         assert!(pool.take(11 << 20).is_none() && pool.take(usize::MAX).is_none());
+        assert_eq!([pool.ran_out(), pool.ran_out()], [Some(Shortage::Ceiling(10 << 20)), None]);
     }
 
     #[test]
@@ -629,6 +649,7 @@ mod tests {
         small.iter().for_each(|block| block.give(&peer));
         drop(small);
         assert!(pool.take(20_000).is_none(), "the peer has them all");
+        assert_eq!(pool.ran_out(), Some(Shortage::Blocks(BLOCKS)));
         (0..BLOCKS).for_each(|place| peer.add(place));
         let missing = (0..BLOCKS).take_while(|_| pool.take(20_000).is_none()).count();
         assert_eq!(missing, BLOCKS / SEARCHED, "it is not looked for every time");
@@ -661,7 +682,7 @@ mod tests {
         assert_eq!(waiting.join().unwrap(), Some(number(1, 0)), "it made another one");
         // One that cannot be made leaves room for another.
         let plan = pool.lock().plan(2 << 20, 10 << 20).unwrap();
-        assert!(pool.lock().settle(plan, Err(io::ErrorKind::OutOfMemory.into())).is_none());
+        assert!(pool.lock().settle(plan, Err(io::ErrorKind::OutOfMemory.into())).is_err());
         let large: Vec<_> = std::iter::from_fn(|| pool.take(2 << 20)).collect();
         assert_eq!(large.len(), 5);
     }
@@ -688,6 +709,6 @@ mod tests {
         peer.add(split(tenth).1);
         assert_eq!(pool.take(1 << 20).unwrap().number(), tenth);
         assert!(pool.take(1 << 20).is_some(), "it has come back, since nobody was given it");
-        assert!(!pool.ran_out());
+        assert_eq!(pool.ran_out(), None);
     }
 }
