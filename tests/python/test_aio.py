@@ -147,6 +147,69 @@ def test_several_tasks_of_one_instance(stage):
     assert stage.play(sender, receiver, model)["receiver"] == ["a", "b"]
 
 
+@pytest.mark.parametrize("second", ["receive", "receive_into", "receive_any", "try_receive"])
+def test_a_second_call_on_a_port_is_refused_as_between_threads(stage, second):
+    go = asyncio.Event()
+
+    async def receives_two(instance):
+        await instance.reuse()
+        task = asyncio.create_task(instance.receive("in"))
+        await asyncio.sleep(0)
+        with pytest.raises(titin.UsageError, match="two calls at once on port 'in'"):
+            made = getattr(instance, second)("in", *[np.zeros(1)] * (second == "receive_into"))
+            if second != "try_receive":
+                await made
+        await cancelled_task(task)
+        go.set()
+        return (await instance.receive("in")).data
+
+    assert stage.play(partial(sends_when, go), receives_two)["receiver"] == 1
+
+
+def test_a_second_call_beside_reuse_is_refused(stage):
+    model = Model("pair")
+    model.component("sender", "sender", o_f="out")
+    model.component("receiver", "receiver", f_init="in")
+    model.conduit("sender.out", "receiver.in")
+    go = asyncio.Event()
+
+    async def begins(instance):
+        task = asyncio.create_task(instance.reuse())
+        await asyncio.sleep(0)
+        with pytest.raises(titin.UsageError, match=r"two calls of reuse\(\) at once"):
+            await instance.reuse()
+        with pytest.raises(titin.UsageError, match="two calls at once on port 'in'"):
+            await instance.receive("in")
+        go.set()
+        assert await task
+        return (await instance.receive("in")).data
+
+    assert stage.play(partial(sends_when, go), begins, model)["receiver"] == 1
+
+
+def test_tasks_may_be_on_several_slots_of_a_port(stage):
+    model = Model("pair")
+    model.component("sender", "sender", o_i="out")
+    model.component("receiver", "receiver", s="in", multiplicity=3)
+    model.conduit("sender.out", "receiver.in")
+
+    async def sender(instance):
+        await instance.reuse()
+
+        async def sends_all(slot):
+            for number in range(200):
+                await instance.send("out", slot, timestamp=number, slot=slot)
+
+        await asyncio.gather(*map(sends_all, range(3)))
+
+    async def receiver(instance):
+        await instance.reuse()
+        return {(await instance.receive("in")).data for _ in range(200)}
+
+    returned = stage.play(sender, receiver, model)
+    assert [returned[f"receiver[{slot}]"] for slot in range(3)] == [{0}, {1}, {2}]
+
+
 def test_a_cancelled_send_leaves_its_port_unusable(stage):
     model = pair()
     full = asyncio.Event()

@@ -61,6 +61,14 @@ _PATIENCE = 0.1
 _PATIENCE_EACH = 0.001
 
 
+#: In place of a port, the call that begins a use.
+_REUSE = "reuse()"
+
+
+def _name(port: str | _core.Port) -> str:
+    return (port if isinstance(port, str) else port.name).removesuffix("[]")
+
+
 class _Turns:
     """Who waits on an event loop, and for which instance."""
 
@@ -128,9 +136,10 @@ class Instance:
     """One running copy of a program, as it takes part in a run; for use in ``async with``, on one event loop.
 
     The arguments, what the calls do and what they raise are as for :class:`titin.Instance`. Several tasks may call at
-    once, on different ports. A call that is cancelled has not happened, but for ``send``: its message may have gone to
-    some of its receivers already, so the port cannot be used any more. To cancel ``open`` fails the run, if its
-    manager has heard of the instance.
+    once, on different ports or slots; two at once on one are a mistake (:class:`titin.UsageError`), and so are two of
+    ``reuse``, or one beside a call on an F_INIT port. A call that is cancelled has not happened, but for ``send``: its
+    message may have gone to some of its receivers already, so the port cannot be used any more. To cancel ``open``
+    fails the run, if its manager has heard of the instance.
     """
 
     def __init__(
@@ -159,6 +168,10 @@ class Instance:
         self._number = 0
         self._watched = True
         self._cut: set[str] = set()
+        self._initial: list[str] | None = None
+        """The F_INIT ports, once they were asked for."""
+        self._busy: dict[str, set[int | None]] = {}
+        """Slots (None: all of them) that calls are pending on, by port."""
 
     async def open(self) -> Self:
         """Joins the run. ``async with`` does so."""
@@ -189,7 +202,11 @@ class Instance:
 
     async def reuse(self) -> bool:
         """Begins the next use of the submodel; False when there is none."""
-        return await self._made(self._light.reuse, self._light._cancel)
+        if _REUSE in self._busy:
+            raise UsageError("two calls of reuse() at once: one task begins a use, and tells the others")
+        if self._initial is None:
+            self._initial = [name for name, port in self._light.ports.items() if port.operator == "f_init"]
+        return await self._made(self._light.reuse, self._light._cancel, _REUSE, *self._initial)
 
     async def send(
         self,
@@ -202,7 +219,7 @@ class Instance:
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Sends a message. The data may be changed once it has been awaited."""
-        name = port if isinstance(port, str) else port.name
+        name = _name(port)
         if name in self._cut:
             raise UsageError(f"an earlier send on port '{name}' was cancelled halfway, so it cannot be used any more")
         try:
@@ -211,6 +228,8 @@ class Instance:
                     port, data, timestamp=timestamp, next_timestamp=next_timestamp, slot=slot, settings=settings
                 ),
                 lambda: self._light._cancel(port, slot),
+                name,
+                slot=slot,
             )
         except asyncio.CancelledError:
             self._cut.add(name)
@@ -236,6 +255,8 @@ class Instance:
         return await self._made(
             lambda: self._light.receive(port, slot=slot, timeout=timeout, **given),
             lambda: self._light._cancel(port, slot),
+            _name(port),
+            slot=slot,
         )
 
     async def receive_any(
@@ -243,7 +264,9 @@ class Instance:
     ) -> tuple[str, int | None, _core.Message]:
         """Receives the next message of any of these ports: the port's name, the slot, the message."""
         return await self._made(
-            lambda: self._light.receive_any(*ports, timeout=timeout), lambda: self._light._cancel(ports[0])
+            lambda: self._light.receive_any(*ports, timeout=timeout),
+            lambda: self._light._cancel(ports[0]),
+            *map(_name, ports),
         )
 
     async def receive_into(
@@ -253,10 +276,13 @@ class Instance:
         return await self._made(
             lambda: self._light.receive_into(port, buffer, slot=slot, timeout=timeout),
             lambda: self._light._cancel(port, slot),
+            _name(port),
+            slot=slot,
         )
 
     def try_receive(self, port: str | _core.Port, *, slot: int | None = None) -> _core.Message | None:
         """Receives a message if one is there, else None."""
+        self._free(_name(port), slot)
         return self._light.try_receive(port, slot=slot)
 
     async def close(self) -> None:
@@ -333,26 +359,59 @@ class Instance:
             raise UsageError("the instance is not open: use it in `async with`, or await its open()")
         return self._opened
 
-    async def _made(self, call: Callable[[], _T], give_up: Callable[[], None]) -> _T:
-        """What a call comes to, which is made again each time that the instance can go on; if not, it is given up."""
+    async def _made(
+        self, call: Callable[[], _T], give_up: Callable[[], None], *ports: str, slot: int | None = None
+    ) -> _T:
+        """What a call comes to, which is made again each time that the instance can go on; if not, it is given up.
+
+        It is about these ports, or this slot of them, and no other call may be meanwhile.
+        """
+        for port in ports:
+            self._free(port, slot)
+        try:
+            return call()
+        except _core.Pending:
+            pass
+        for port in ports:
+            self._busy.setdefault(port, set()).add(slot)
+        try:
+            return await self._later(call, give_up)
+        finally:
+            for port in ports:
+                self._busy[port].discard(slot)
+                if not self._busy[port]:
+                    del self._busy[port]
+
+    def _free(self, port: str, slot: int | None) -> None:
+        """Refuses a call on a port, or a slot of it, that another task's is pending on."""
+        busy = self._busy.get(port)
+        if busy and (slot is None or slot in busy or None in busy):
+            raise UsageError(
+                f"two calls at once on port '{port}': calls may be made in several tasks, but each on a port, or a slot, "
+                "of its own"
+            )
+
+    async def _later(self, call: Callable[[], _T], give_up: Callable[[], None]) -> _T:
+        """What a pending call comes to."""
         assert self._turns is not None
         since = time.monotonic()
         while True:
+            caller = asyncio.current_task()
+            self._turns.callers.add(caller)
+            try:
+                await self._turns.next(self._number)
+                self._watch(since)
+            except BaseException:
+                # The instance may be closed by now.
+                with suppress(Error):
+                    give_up()
+                raise
+            finally:
+                self._turns.callers.discard(caller)
             try:
                 return call()
             except _core.Pending:
-                caller = asyncio.current_task()
-                self._turns.callers.add(caller)
-                try:
-                    await self._turns.next(self._number)
-                    self._watch(since)
-                except BaseException:
-                    # The instance may be closed by now.
-                    with suppress(Error):
-                        give_up()
-                    raise
-                finally:
-                    self._turns.callers.discard(caller)
+                continue
 
     def _leave(self) -> None:
         if self._turns is not None:

@@ -1,4 +1,4 @@
-"""Which functions are not there, of those that come by standard input as module:function; nothing of theirs is imported."""
+"""Which functions are not there, of those that standard input has as module:function. Imports nothing of theirs."""
 
 import difflib
 import json
