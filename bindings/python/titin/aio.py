@@ -386,8 +386,8 @@ class Instance:
         """Refuses a call on a port, or a slot of it, that another task's is pending on."""
         busy = self._busy.get(port)
         if busy and (slot is None or slot in busy or None in busy):
-            text = f"two calls at once on port '{port}': calls may be made in several tasks, but each on a port, or a slot,"
-            raise UsageError(f"{text} of its own")
+            text = "calls may be made in several tasks, but each on a port, or a slot, of its own"
+            raise UsageError(f"two calls at once on port '{port}': {text}")
 
     async def _later(self, call: Callable[[], _T], give_up: Callable[[], None]) -> _T:
         """What a pending call comes to."""
