@@ -1,7 +1,6 @@
 //! The receiving end of a conduit: messages that have arrived and were not taken yet.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use titin_wire::frame::{Ack, Head};
@@ -9,6 +8,7 @@ use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
 use crate::latch::{Latch, Latched};
+use crate::sync::{AtomicBool, Ordering};
 use crate::{Arrivals, Buffer, Carrier, Doorbell};
 
 /// A message that has arrived whole.
@@ -43,7 +43,8 @@ impl Default for InboxOptions {
 pub struct Inbox {
     conduit: ConduitId,
     state: Latch<State>,
-    /// Whether a look at the state is worth the while: messages wait, or the sender has ended.
+    /// Whether a look at the state is worth the while: messages wait, or the sender has ended. It is changed under the latch,
+    /// and before the bell rings, so that who has looked in vain is woken (`loom_tests`).
     stirred: AtomicBool,
     attached: OnceLock<Attached>,
 }
@@ -380,7 +381,7 @@ impl State {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -426,5 +427,86 @@ mod tests {
         assert_eq!(arrivals.next(), Some(7));
         assert!(matches!(inbox.take_listed(), Listed::Over));
         assert_eq!(arrivals.next(), None);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::{Lost, Medium, Outgoing, Sent};
+    use loom::thread;
+    use std::time::Duration;
+
+    /// By which nobody is answered.
+    struct Silent;
+
+    impl Carrier for Silent {
+        fn medium(&self) -> Medium {
+            Medium::Inproc
+        }
+        fn send(&self, _: &Outgoing<'_>) -> Result<Sent, Lost> {
+            Err(Lost::Closed)
+        }
+        fn end(&self, _: ConduitId, _: u64) {}
+        fn acknowledge(&self, _: ConduitId, _: Ack) {}
+        fn ask(&self, _: ConduitId, _: u64) {}
+    }
+
+    fn message(sequence: u64) -> Message {
+        let head = Head::new(ConduitId(1), sequence, 0.0, None);
+        Message { head, meta: Arc::default(), body: Arc::default() }
+    }
+
+    fn attached() -> (Arc<Inbox>, Arc<Doorbell>) {
+        let (inbox, bell) = (Arc::new(Inbox::new(ConduitId(1))), Arc::new(Doorbell::default()));
+        inbox.attach(bell.clone(), Arc::new(Silent), InboxOptions::default());
+        (inbox, bell)
+    }
+
+    /// Who looks without the latch, finds nothing and sleeps is woken by what comes: loom reports a deadlock if not.
+    fn is_woken(comes: fn(&Inbox), is_there: fn(&Inbox) -> bool) {
+        crate::sync::check(move || {
+            let (inbox, bell) = attached();
+            let sender = thread::spawn({
+                let inbox = inbox.clone();
+                move || comes(&inbox)
+            });
+            loop {
+                let seen = bell.rings();
+                if is_there(&inbox) {
+                    break;
+                }
+                // Without a look at a clock, which the checker does not know.
+                bell.wait(seen, Some(Duration::ZERO), &[]);
+            }
+            sender.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_who_found_no_message_is_woken() {
+        is_woken(|inbox| inbox.deliver(message(0)).unwrap(), |inbox| inbox.take().is_some());
+    }
+
+    #[test]
+    fn loom_who_found_no_end_is_woken() {
+        is_woken(|inbox| inbox.end(0).unwrap(), Inbox::exhausted);
+    }
+
+    /// What comes while the one before is taken shows.
+    #[test]
+    fn loom_what_comes_while_another_is_taken_shows() {
+        crate::sync::check(|| {
+            let (inbox, _) = attached();
+            inbox.deliver(message(0)).unwrap();
+            let sender = thread::spawn({
+                let inbox = inbox.clone();
+                move || inbox.deliver(message(1)).unwrap()
+            });
+            assert_eq!(inbox.take().unwrap().head.sequence, 0);
+            sender.join().unwrap();
+            assert_eq!(inbox.take().expect("it is there").head.sequence, 1);
+            assert!(inbox.is_still());
+        });
     }
 }

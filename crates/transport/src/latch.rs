@@ -7,7 +7,31 @@
 //! panic lets go of it; what is behind may be half changed then, and its users fail the run.
 
 /// Something that one thread at a time may use.
+#[cfg(not(loom))]
 pub type Latch<T> = spin::mutex::SpinMutex<T, spin::Yield>;
 
 /// The right to use what is behind a [`Latch`].
+#[cfg(not(loom))]
 pub type Latched<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
+
+/// As the model checker sees it: a lock that threads sleep at.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub struct Latch<T>(loom::sync::Mutex<T>);
+
+/// The right to use what is behind it.
+#[cfg(loom)]
+pub type Latched<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+#[cfg(loom)]
+impl<T> Latch<T> {
+    /// A latch that nobody has.
+    pub fn new(value: T) -> Self {
+        Latch(loom::sync::Mutex::new(value))
+    }
+
+    /// Waits until nobody else has it.
+    pub fn lock(&self) -> Latched<'_, T> {
+        self.0.lock().expect("nothing panics in a scene that goes well")
+    }
+}

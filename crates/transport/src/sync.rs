@@ -7,7 +7,7 @@
 
 #[cfg(not(loom))]
 mod real {
-    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
     use std::time::Duration;
@@ -58,7 +58,7 @@ mod real {
 
 #[cfg(loom)]
 mod checked {
-    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 
     use std::time::Duration;
