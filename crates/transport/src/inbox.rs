@@ -1,4 +1,11 @@
 //! The receiving end of a conduit: messages that have arrived and were not taken yet.
+//!
+//! **Who takes whose place.** A message may take the place of those before it, from a number on (`Meta::supersedes`). Whoever
+//! holds one of these lets go of it, each for itself, and need not: all that is left is dropped here (`State::supersede`). The
+//! sender does so with what ring and socket have not taken (`supersede` in `shm/send.rs`, `keep` in `tcp/writer.rs`) and with
+//! what stands in the ring unread (`take_back` in `shm/send.rs`); the receiver with what has come by the socket before its
+//! entry, or waits for a segment (`supersede` and `in_order` in `shm/receive.rs`). What none of them may do is let go of one
+//! that no later one on its way says may be missed: [`Inbox::deliver`] refuses such a gap.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};

@@ -17,6 +17,11 @@ use crate::latch::Latched;
 use crate::{Buffer, Lost, Outgoing, Sent};
 
 /// What goes out by a ring.
+///
+/// The peer is told to **look**, by the socket, where nobody there might take in what we need it to: when the ring is full
+/// (`stuck`, once: it tells us in turn when there is room); before a thread of ours sleeps, of what it is to act upon
+/// (`urgent`), and at once of such where who put it in may sleep already (`overdue`); and with an entry for whom its reactor
+/// alone can wake (`REACTOR`). All of that is done in [`Channel::wake`] and [`Channel::urge`].
 pub(super) struct Outbound {
     ring: Producer,
     /// What the ring did not take, in its order.
