@@ -12,6 +12,7 @@ use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
 use titin_manager::plan::Plan;
+use titin_manager::report::Story;
 use titin_manager::session::{Ending, Session, Setup, View};
 use titin_manager::state::Standing;
 use titin_model::{LoadOptions, Medium, Start, load};
@@ -104,8 +105,14 @@ fn told(
         }
         _ if ending.outcome == "interrupted" => Err(Ended::Interrupted),
         Err(error) if ending.story.is_none() => Err(Ended::Failed(error.text)),
-        _ => Err(Ended::Failed(ending.story.as_ref().map_or_else(String::new, |story| story.page(false)))),
+        _ => Err(Ended::Failed(ending.story.as_ref().map_or_else(String::new, why))),
     }
+}
+
+/// Why the run has failed. The page of a run names files, which are gone with this one's folder.
+fn why(story: &Story) -> String {
+    let printed = story.output.iter().flat_map(|(_, lines)| lines).map(|line| format!("\n  | {line}"));
+    std::iter::once(story.cause.clone()).chain(printed).collect()
 }
 
 /// Opens the run.

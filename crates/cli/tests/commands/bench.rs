@@ -35,9 +35,9 @@ fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, 
     let command =
         bench(folder, &[&["--listen", "127.0.0.1", "--seconds", seconds], arguments].concat()).spawn();
     let mut running = Running(command.expect("titin starts"));
-    let lines = BufReader::new(running.0.stderr.take().expect("it is piped")).lines();
+    let mut told = BufReader::new(running.0.stderr.take().expect("it is piped"));
     let (mut address, mut secret) = (None, None);
-    for line in lines {
+    for line in told.by_ref().lines() {
         let line = line.expect("text");
         if let Some((_, found)) = line.split_once("TITIN_SECRET=") {
             secret = Some(found.trim().to_owned());
@@ -47,6 +47,7 @@ fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, 
             break;
         }
     }
+    running.0.stderr = Some(told.into_inner());
     (running, address.expect("an address is printed"), secret.expect("a secret is printed"))
 }
 
@@ -117,6 +118,30 @@ fn the_wait_for_the_other_host_is_no_message() {
     let none = &found["media"][0]["sizes"][0];
     assert_eq!(none["bytes"], 0, "{found}");
     assert!(none["trips"].as_u64() > Some(50), "the wait was taken for the time of fifty: {found}");
+}
+
+#[test]
+fn the_report_of_another_host_that_was_lost_names_no_folder_that_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, address, secret) = listening_for("600", folder.path(), &[]);
+    let second = bench(folder.path(), &["--connect", &address]).env("TITIN_SECRET", secret).spawn().unwrap();
+    let mut second = Running(second);
+    let log = || {
+        let run = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path().join("tcp/run");
+        std::fs::read_to_string(run.join("titin_manager.log")).unwrap_or_default()
+    };
+    while !log().contains("there") || !log().contains("joined") {
+        assert!(second.0.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    second.0.kill().unwrap();
+    let mut told = String::new();
+    first.0.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    let mut said = String::new();
+    first.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(first.0.wait().unwrap().code(), Some(2), "{told}{said}");
+    assert!(said.contains("tcp cannot be measured: there "), "{said}");
+    assert!(!said.contains("titin-bench-") && !said.contains("Files:"), "{said}");
 }
 
 #[test]
