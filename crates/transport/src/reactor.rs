@@ -540,11 +540,11 @@ impl Worker {
         self.doubts.remove(&token);
         self.unregister(link.socket());
         link.bundle().inspect(|bundle| self.unregister(bundle));
-        let channel = link.channel();
-        channel.inspect(|channel| channel.leave());
+        let shared = link.shared();
+        shared.inspect(|shared| shared.leave());
         if !link.closed() {
             // What it has put in last may say more than that it has gone.
-            let why = channel.and_then(|channel| channel.lost()).unwrap_or(why);
+            let why = shared.and_then(|shared| shared.lost()).unwrap_or(why);
             self.sinks.handler.lost(&link, why);
         }
         link.close();

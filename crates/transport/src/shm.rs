@@ -1,7 +1,7 @@
 //! Shared memory: between two processes of one host, one ring of entries each way, and blocks for what is larger.
 //!
-//! Both processes hold a [`Channel`] beside the Unix socket by which they have proved themselves to each other and
-//! handed the memory over; that they could is the proof that they share a host. What is small travels in the ring itself
+//! Each process holds its end, a [`Shared`], beside the Unix socket by which they have proved themselves to each other
+//! and handed the memory over; that they could is the proof that they share a host. What is small travels in the ring itself
 //! ([`ring`]), what is larger in a block that the receiver reads in place ([`pool`]).
 //!
 //! **Who owns what.** Whoever sends, tells, ends or asks puts entries in, one thread at a time; nobody waits for room:
@@ -56,7 +56,7 @@ const RING: usize = 256 << 10;
 /// Larger payloads are placed in blocks.
 const INLINE: usize = 2 << 10;
 
-/// What one process has made for its channel to another: the ring that it sends by, and the peer's counts of returns.
+/// What one process has made to share with another: the ring that it sends by, and the peer's counts of returns.
 pub(crate) struct Offer {
     region: Arc<Region>,
     file: OwnedFd,
@@ -70,7 +70,7 @@ pub(crate) struct Taken {
 }
 
 /// The memory that two processes share, as one of them sees it.
-pub(crate) struct Channel {
+pub(crate) struct Shared {
     link: Weak<Link>,
     sinks: Weak<Sinks>,
     pool: Arc<Pool>,
@@ -138,7 +138,7 @@ fn length(capacity: usize) -> usize {
     ring::length(capacity) + BLOCKS * size_of::<u32>()
 }
 
-impl Channel {
+impl Shared {
     pub(crate) fn new(
         offer: Offer,
         taken: Taken,
@@ -150,7 +150,7 @@ impl Channel {
         let Taken { region: theirs, bells, capacity } = taken;
         let returns = Returns::shared(theirs.clone(), ring::length(capacity), None);
         let inbound = Inbound::new(ring::Consumer::new(theirs.clone(), capacity), returns);
-        Arc::new(Channel {
+        Arc::new(Shared {
             link,
             sinks,
             pool,
@@ -282,7 +282,7 @@ impl Channel {
         }
     }
 
-    /// Takes in what has come meanwhile to a channel that nobody else is at; how many entries.
+    /// Takes in what has come meanwhile, if nobody else is at it; how many entries.
     fn visit(&self) -> usize {
         if !self.waits() {
             return 0;
@@ -296,7 +296,7 @@ impl Channel {
 
 const POISONED: &str = "nothing panics at work";
 
-impl Carrier for Channel {
+impl Carrier for Shared {
     fn medium(&self) -> Medium {
         Medium::Shm
     }

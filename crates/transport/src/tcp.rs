@@ -28,7 +28,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Ack, Frame, Header};
 
 use crate::descriptors::Held;
-use crate::shm::{Channel, Segment};
+use crate::shm::{Segment, Shared};
 use crate::turns::Turns;
 use crate::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
 use stripes::{Failure, Stripes};
@@ -66,7 +66,7 @@ pub struct Link {
     /// Why we have broken it off.
     fault: OnceLock<Lost>,
     /// The memory shared with the other process, if there is some: then data go there.
-    channel: Option<Arc<Channel>>,
+    shared: Option<Arc<Shared>>,
     /// Why there is none, although it was tried.
     detour: OnceLock<String>,
     this: Weak<Link>,
@@ -79,7 +79,7 @@ impl Link {
         (socket, further): (Held, Vec<Held>),
         epoll: &Arc<Held>,
         inbound: Inbound,
-        channel: impl FnOnce(&Weak<Link>) -> Option<Arc<Channel>>,
+        shared: impl FnOnce(&Weak<Link>) -> Option<Arc<Shared>>,
         detour: Option<String>,
     ) -> Result<Arc<Self>, Lost> {
         let stripes = if further.is_empty() { None } else { Some(Stripes::new(further)?) };
@@ -94,7 +94,7 @@ impl Link {
             closed: AtomicBool::new(false),
             stripes,
             fault: OnceLock::new(),
-            channel: channel(this),
+            shared: shared(this),
             detour: detour.map(OnceLock::from).unwrap_or_default(),
             this: this.clone(),
         });
@@ -113,8 +113,8 @@ impl Link {
 
     /// What takes messages to the other process.
     pub fn carrier(self: &Arc<Self>) -> Arc<dyn Carrier> {
-        match &self.channel {
-            Some(channel) => channel.clone(),
+        match &self.shared {
+            Some(shared) => shared.clone(),
             None => self.clone(),
         }
     }
@@ -129,8 +129,8 @@ impl Link {
         let _ = self.detour.set(why);
     }
 
-    pub(crate) fn channel(&self) -> Option<&Arc<Channel>> {
-        self.channel.as_ref()
+    pub(crate) fn shared(&self) -> Option<&Arc<Shared>> {
+        self.shared.as_ref()
     }
 
     /// Queues a frame, with which the descriptor of a segment may go. Never blocks.
@@ -249,7 +249,7 @@ impl Link {
             Ok(_) => Ok(self.stripes.as_ref().and_then(|stripes| inbound.doubts(stripes))),
             Err(why) => Err(self.fault.get().cloned().unwrap_or(why)),
         };
-        match self.channel.as_ref().and_then(|channel| channel.lost()) {
+        match self.shared.as_ref().and_then(|shared| shared.lost()) {
             Some(lost) => Err(lost),
             None => outcome,
         }

@@ -21,7 +21,7 @@ use titin_wire::{LinkSettings, Secret};
 
 use crate::Lost;
 use crate::descriptors::Held;
-use crate::shm::{Channel, Offer, Taken};
+use crate::shm::{Offer, Shared, Taken};
 use crate::tcp::{self, Inbound, Link, LinkId, Reader, Sinks, settings};
 
 /// How long one address may take to answer, handshake included.
@@ -365,14 +365,14 @@ impl Pending {
         let (files, shared) =
             self.sharing.map(|sharing| (sharing.files, (sharing.offer, sharing.taken))).unzip();
         let peer = shared.is_some().then(|| process_of(&self.socket)).flatten();
-        let channel = |link: &Weak<Link>| {
+        let shared = |link: &Weak<Link>| {
             let (offer, taken) = shared?;
             let pool = sinks.exchange.as_ref()?.pool().clone();
-            Some(Channel::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks), peer))
+            Some(Shared::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks), peer))
         };
         let reader = Reader::with_streams(&ahead, &further_ahead);
         let inbound = Inbound::new(reader, files.unwrap_or_default(), sinks);
-        let link = Link::new(id, tag, (self.socket, further), epoll, inbound, channel, detour);
+        let link = Link::new(id, tag, (self.socket, further), epoll, inbound, shared, detour);
         link.map_err(|why| (tag, why))
     }
 }

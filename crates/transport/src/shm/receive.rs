@@ -1,4 +1,4 @@
-//! The receiving side of a channel.
+//! The receiving side of shared memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{ControlFlow, Deref};

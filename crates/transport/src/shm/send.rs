@@ -1,4 +1,4 @@
-//! The sending side of a channel.
+//! The sending side of shared memory.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -12,7 +12,7 @@ use titin_wire::meta::Meta;
 use super::pool;
 use super::returns::Returns;
 use super::ring::{LINE, Producer};
-use super::{Channel, INLINE, REACTOR};
+use super::{INLINE, REACTOR, Shared};
 use crate::latch::Latched;
 use crate::{Buffer, Lost, Outgoing, Sent};
 
@@ -21,7 +21,7 @@ use crate::{Buffer, Lost, Outgoing, Sent};
 /// The peer is told to **look**, by the socket, where nobody there might take in what we need it to: when the ring is full
 /// (`stuck`, once: it tells us in turn when there is room); before a thread of ours sleeps, of what it is to act upon
 /// (`urgent`), and at once of such where who put it in may sleep already (`overdue`); and with an entry for whom its reactor
-/// alone can wake (`REACTOR`). All of that is done in [`Channel::wake`] and [`Channel::urge`].
+/// alone can wake (`REACTOR`). All of that is done in [`Shared::wake`] and [`Shared::urge`].
 pub(super) struct Outbound {
     ring: Producer,
     /// What the ring did not take, in its order.
@@ -170,7 +170,7 @@ impl Outbound {
     }
 }
 
-impl Channel {
+impl Shared {
     /// Puts a message in.
     #[inline(always)]
     pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {

@@ -101,7 +101,7 @@ impl Inbound {
         let mut turn = 0;
         loop {
             let files = &mut self.files;
-            let outcome = self.reader.read(&mut self.received, |slices| match link.channel() {
+            let outcome = self.reader.read(&mut self.received, |slices| match link.shared() {
                 None => read(link.socket(), slices),
                 Some(_) => read_with_files(link.socket(), slices, files),
             });
@@ -192,10 +192,10 @@ impl Sinks {
             self.handler.control(link, &body);
             return Ok(());
         }
-        match link.channel() {
-            Some(channel) => {
+        match link.shared() {
+            Some(shared) => {
                 let file = matches!(received, Received::Segment { .. }).then(|| files.pop_front()).flatten();
-                channel.receive(received, file)
+                shared.receive(received, file)
             }
             None => self.deliver(received),
         }
