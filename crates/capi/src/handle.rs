@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use titin_runtime::{Error, Instance, Kind, PortId, Result};
 
 use crate::error::{OK, c_text, caught, keep, null};
-use crate::ready::Listing;
+use crate::ready::Enlisted;
 use crate::receive::Chosen;
 use crate::text::Text;
 use crate::value::Value;
@@ -38,7 +38,7 @@ pub struct Port {
 pub(crate) struct Shared {
     pub(crate) instance: Instance,
     /// The place on a list of an instance that does not wait. After the instance, which may still come there as it ends.
-    pub(crate) listed: Option<Listing>,
+    pub(crate) enlisted: Option<Enlisted>,
     /// What the last call on several ports was given.
     chosen: Mutex<Option<Arc<Chosen>>>,
     sticky: bool,
@@ -48,9 +48,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(instance: Instance, listed: Option<Listing>, sticky: bool) -> Self {
+    fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Self {
         let (chosen, stuck) = (Mutex::default(), Mutex::default());
-        Shared { instance, listed, chosen, sticky, stuck, is_stuck: AtomicBool::new(false) }
+        Shared { instance, enlisted, chosen, sticky, stuck, is_stuck: AtomicBool::new(false) }
     }
 
     pub(crate) fn chosen(&self) -> MutexGuard<'_, Option<Arc<Chosen>>> {
@@ -90,7 +90,7 @@ impl Shared {
 }
 
 impl Handle {
-    pub(crate) fn new(instance: Instance, listed: Option<Listing>, sticky: bool) -> Self {
+    pub(crate) fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Self {
         let scale = Value::map(instance.scale().into_iter().flat_map(|scale| {
             let number =
                 |name, value: Option<f64>| value.map(|value| (name, Value(crate::value::Node::Float(value))));
@@ -104,7 +104,7 @@ impl Handle {
             all.into_iter().flatten()
         }));
         let workdir = std::env::current_dir().unwrap_or_default();
-        let shared = Arc::new(Shared::new(instance, listed, sticky));
+        let shared = Arc::new(Shared::new(instance, enlisted, sticky));
         let named =
             |(id, name): (PortId, &str)| Port { shared: shared.clone(), id, name: Text::shared(name) };
         Handle {

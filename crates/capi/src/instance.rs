@@ -11,14 +11,14 @@ use crate::fork;
 use crate::handle::{Handle, Port, instance, on_instance, port};
 use crate::input;
 use crate::options::{Options, Question};
-use crate::ready::Listing;
+use crate::ready::Enlisted;
 use crate::value::Value;
 
 /// An instance that has asked to join the run: what `titin_opening` points to.
 pub struct Asked {
     opening: Option<Opening>,
     /// Where it is light: its place on the list, until the instance has it.
-    light: Option<Listing>,
+    light: Option<Enlisted>,
     unchecked: Option<String>,
     sticky: bool,
 }
@@ -38,9 +38,9 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     if let Some(interrupted) = options.interrupt {
         wanted = wanted.on_interrupt(move || interrupted.is_yes());
     }
-    let light = options.ready.as_ref().map(|(list, number)| Listing(list.listed(*number)));
-    if let Some(Listing(listed)) = &light {
-        wanted = wanted.ready(listed.clone());
+    let light = options.ready.as_ref().map(|(list, number)| Enlisted(list.listing(*number)));
+    if let Some(Enlisted(listing)) = &light {
+        wanted = wanted.ready(listing.clone());
     }
     for (name, operator) in &options.ports {
         wanted = wanted.port(name, *operator)?;
@@ -227,7 +227,7 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     let lasts = outcome.as_ref().is_err_and(lasts);
     if !lasts && !open.hosted {
         // Regions may keep what they share.
-        open.shared.listed.iter().for_each(|listed| listed.0.leave());
+        open.shared.enlisted.iter().for_each(|enlisted| enlisted.0.leave());
         let _ = caught(|| {
             // SAFETY: made by `titin_open`, and nobody uses it any more. A panic in here must not unwind either.
             drop(unsafe { Box::from_raw(handle) });

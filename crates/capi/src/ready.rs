@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Listed, Patience, Ready, Result};
+use titin_runtime::{Error, Kind, Listing, Patience, Ready, Result};
 
 use crate::error::{null, status, value};
 use crate::input;
@@ -13,9 +13,9 @@ use crate::options::{Options, change};
 pub struct List(Arc<Ready>);
 
 /// A light instance's place on the list, which it leaves for good with this.
-pub(crate) struct Listing(pub(crate) Arc<Listed>);
+pub(crate) struct Enlisted(pub(crate) Arc<Listing>);
 
-impl Drop for Listing {
+impl Drop for Enlisted {
     fn drop(&mut self) {
         self.0.leave();
     }

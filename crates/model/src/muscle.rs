@@ -18,12 +18,12 @@ pub struct Habits {
 }
 
 const LOG_LEVEL: &str = "muscle_remote_log_level";
-const PATIENCE: &str = "muscle_deadlock_receive_timeout";
+const TIMEOUT: &str = "muscle_deadlock_receive_timeout";
 const PROFILE: &str = "muscle_profile_level";
 
 /// Names, and why titin does nothing about those about which it does nothing.
 pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
-    (PATIENCE, None),
+    (TIMEOUT, None),
     (
         "muscle_local_log_level",
         Some("titin keeps no log of one instance; muscle_remote_log_level is for the run's"),
@@ -46,7 +46,7 @@ impl Habits {
         let find = |name: &str| settings.find(instance, name);
         Habits {
             log_level: find(LOG_LEVEL).and_then(log_level).unwrap_or_default(),
-            patience: find(PATIENCE).and_then(patience).unwrap_or(Some(SHORTEST)),
+            patience: find(TIMEOUT).and_then(timeout).unwrap_or(Some(SHORTEST)),
             trace: find(PROFILE).and_then(trace),
         }
     }
@@ -59,7 +59,7 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
             let levels = crate::problem::either(LEVELS.map(|(name, _)| name));
             (log_level(value).is_some(), levels)
         }
-        PATIENCE => (patience(value).is_some(), "a number of seconds, below 0 for never".to_string()),
+        TIMEOUT => (timeout(value).is_some(), "a number of seconds, below 0 for never".to_string()),
         PROFILE => (trace(value).is_some(), "\"all\" or \"none\"".to_string()),
         _ => return Ok(()),
     };
@@ -71,13 +71,13 @@ fn log_level(value: &Value) -> Option<u8> {
     LEVELS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, level)| *level)
 }
 
-fn patience(value: &Value) -> Option<Option<Duration>> {
+fn timeout(value: &Value) -> Option<Option<Duration>> {
     let seconds = value.in_unit("s").ok().filter(|seconds| !seconds.is_nan())?;
     if seconds < 0.0 {
         return Some(None);
     }
     // What is longer than time itself is never.
-    Some(Duration::try_from_secs_f64(seconds).ok().map(|patience| patience.max(SHORTEST)))
+    Some(Duration::try_from_secs_f64(seconds).ok().map(|time| time.max(SHORTEST)))
 }
 
 fn trace(value: &Value) -> Option<bool> {

@@ -97,7 +97,7 @@ pub(crate) struct Inner {
     /// Whether some call has put a message back, which stands on no list then.
     put_back: AtomicBool,
     /// Whose list the inboxes were put on last.
-    listed: Mutex<u64>,
+    chosen_by: Mutex<u64>,
     sending: AtomicU64,
     over: AtomicBool,
     first_error: Mutex<Option<Error>>,

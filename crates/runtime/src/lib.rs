@@ -41,7 +41,7 @@ mod wait;
 pub use error::{Error, Kind, Result};
 pub use filter::{Function, Functions, Mapped};
 pub use instance::{Choice, Instance, Opening, Patience, PortId};
-pub use light::{Listed, Ready};
+pub use light::{Listing, Ready};
 pub use message::{Lent, Loan, Message, Payload};
 pub use options::Options;
 pub use port::PortInfo;

@@ -26,7 +26,7 @@ pub struct Ready {
 }
 
 /// An instance's way onto a list.
-pub struct Listed {
+pub struct Listing {
     list: Arc<Ready>,
     number: u64,
     /// Whether it has left. Changes, and is asked for, under the list's lock.
@@ -88,8 +88,8 @@ impl Ready {
     }
 
     /// What puts one instance on the list, under this number.
-    pub fn listed(self: &Arc<Self>, number: u64) -> Arc<Listed> {
-        Arc::new(Listed { list: self.clone(), number, over: AtomicBool::new(false) })
+    pub fn listing(self: &Arc<Self>, number: u64) -> Arc<Listing> {
+        Arc::new(Listing { list: self.clone(), number, over: AtomicBool::new(false) })
     }
 
     fn take(&self) -> Option<u64> {
@@ -119,7 +119,7 @@ impl Ready {
     }
 }
 
-impl Listed {
+impl Listing {
     /// Puts the instance on the list, unless it has left.
     pub(crate) fn push(&self) {
         let queue = self.list.lock();
@@ -265,7 +265,7 @@ mod tests {
         ready.push(9);
         assert_eq!((ready.next(None), ready.next(None)), (Some(7), Some(8)));
         assert!(readable(&ready));
-        ready.listed(9).leave();
+        ready.listing(9).leave();
         assert!(!readable(&ready));
         assert_eq!(ready.next(Some(Duration::ZERO)), None);
     }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn who_has_left_does_not_come_again() {
         let ready = Ready::new();
-        let (first, second) = (ready.listed(1), ready.listed(1));
+        let (first, second) = (ready.listing(1), ready.listing(1));
         first.push();
         first.leave();
         // Whoever has taken notice of a ring before, and comes to this only now.

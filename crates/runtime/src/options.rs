@@ -10,7 +10,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
 
 use crate::filter::Functions;
-use crate::{Error, Kind, Listed, Result};
+use crate::{Error, Kind, Listing, Result};
 
 /// What a program says when it opens an instance. By default everything comes from the environment.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub struct Options {
     pub(crate) language: String,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
-    pub(crate) ready: Option<Arc<Listed>>,
+    pub(crate) ready: Option<Arc<Listing>>,
 }
 
 /// Whether the program wants a call that waits to end.
@@ -113,8 +113,8 @@ impl Options {
 
     /// Makes the instance light: where a call would wait it comes back with [`Kind::Pending`], and the instance is put on
     /// this list once it may go on. Then the same call is made again, with the same arguments.
-    pub fn ready(mut self, listed: Arc<Listed>) -> Self {
-        self.ready = Some(listed);
+    pub fn ready(mut self, listing: Arc<Listing>) -> Self {
+        self.ready = Some(listing);
         self
     }
 

@@ -164,7 +164,7 @@ pub struct Sent {
 }
 
 /// How long a caller looks for what comes, before it sleeps.
-pub trait Patience {
+pub trait Attention {
     /// Whether that was enough; so much has been taken in since the last time. May offer the core to others.
     fn enough(&mut self, taken_in: usize) -> bool;
 
@@ -174,16 +174,16 @@ pub trait Patience {
     }
 }
 
-impl<F: FnMut(usize) -> bool> Patience for F {
+impl<F: FnMut(usize) -> bool> Attention for F {
     fn enough(&mut self, taken_in: usize) -> bool {
         self(taken_in)
     }
 }
 
-/// Looks whether it is there as often as the patience has it between two questions.
+/// Looks whether it is there as often as the attention has it between two questions.
 #[inline(always)]
-pub(crate) fn look(patience: &dyn Patience, is_there: impl Fn() -> bool) -> bool {
-    for _ in 0..patience.looks() {
+pub(crate) fn look(attention: &dyn Attention, is_there: impl Fn() -> bool) -> bool {
+    for _ in 0..attention.looks() {
         if is_there() {
             return true;
         }
@@ -226,17 +226,17 @@ pub trait Carrier: Send + Sync {
     }
 
     /// Takes in what comes by this medium on the caller's thread, where that is faster than to be woken by whoever
-    /// else would: over and over, until the patience is at its end. Comes back at once if
+    /// else would: over and over, until the attention is at its end. Comes back at once if
     /// there is nothing to do so, or somebody else is at it.
-    fn attend(&self, patience: &mut dyn Patience) {
-        let _ = patience;
+    fn attend(&self, attention: &mut dyn Attention) {
+        let _ = attention;
     }
 
     /// As [`Carrier::attend`], for a caller that waits for the next message of this inbox, which is empty: it may be given
     /// here without a way through the inbox, which has counted it as taken then. Where a look takes a system call this does
     /// nothing.
-    fn attend_one(&self, inbox: &Inbox, patience: &mut dyn Patience) -> Option<Message> {
-        let _ = (inbox, patience);
+    fn attend_one(&self, inbox: &Inbox, attention: &mut dyn Attention) -> Option<Message> {
+        let _ = (inbox, attention);
         None
     }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::carrier::look;
 use crate::shm::Place;
 use crate::sync::{AtomicU32, Futex, Ordering};
-use crate::{Carrier, Inbox, Message, Patience};
+use crate::{Attention, Carrier, Inbox, Message};
 
 /// How long to look before going to sleep.
 const SPIN: Duration = Duration::from_micros(50);
@@ -128,7 +128,7 @@ struct Spin<'a> {
     offered: Option<Instant>,
 }
 
-impl Patience for Spin<'_> {
+impl Attention for Spin<'_> {
     fn enough(&mut self, taken_in: usize) -> bool {
         if self.bell.rings() != self.seen {
             return true;
@@ -222,12 +222,12 @@ impl Doorbell {
     ) -> Result<Message, Wake> {
         let mut rung = self.rings() != seen;
         if limit.is_none_or(|limit| limit >= SPIN) {
-            let mut patience = self.patience(seen, limit);
-            if let Some(message) = carrier.attend_one(inbox, &mut patience) {
+            let mut attention = self.attention(seen, limit);
+            if let Some(message) = carrier.attend_one(inbox, &mut attention) {
                 return Ok(message);
             }
-            carrier.attend(&mut patience);
-            rung = self.stay(patience, &[carrier]);
+            carrier.attend(&mut attention);
+            rung = self.stay(attention, &[carrier]);
         }
         Err(if rung { Wake::Rung } else { self.sleep(seen, limit, &[carrier]) })
     }
@@ -263,26 +263,26 @@ impl Doorbell {
             carriers.iter().for_each(|carrier| carrier.look());
             return self.rings() != seen;
         }
-        let mut patience = self.patience(seen, limit);
+        let mut attention = self.attention(seen, limit);
         if let [carrier] = carriers {
-            carrier.attend(&mut patience);
+            carrier.attend(&mut attention);
         }
-        self.stay(patience, carriers)
+        self.stay(attention, carriers)
     }
 
-    /// Looks for rings with what is left of the patience; whether there was one.
-    fn stay(&self, mut patience: Spin<'_>, carriers: &[&dyn Carrier]) -> bool {
-        let seen = patience.seen;
-        while !patience.enough(0) {
+    /// Looks for rings with what is left of the attention; whether there was one.
+    fn stay(&self, mut attention: Spin<'_>, carriers: &[&dyn Carrier]) -> bool {
+        let seen = attention.seen;
+        while !attention.enough(0) {
             carriers.iter().for_each(|carrier| carrier.look());
-            if look(&patience, || self.rings() != seen) {
+            if look(&attention, || self.rings() != seen) {
                 return true;
             }
         }
         self.rings() != seen
     }
 
-    fn patience(&self, seen: u32, limit: Option<Duration>) -> Spin<'_> {
+    fn attention(&self, seen: u32, limit: Option<Duration>) -> Spin<'_> {
         Spin {
             bell: self,
             seen,
@@ -342,8 +342,8 @@ mod tests {
 
         fn ask(&self, _: ConduitId, _: u64) {}
 
-        fn attend(&self, patience: &mut dyn Patience) {
-            while !patience.enough(1) {}
+        fn attend(&self, attention: &mut dyn Attention) {
+            while !attention.enough(1) {}
         }
     }
 

@@ -6,7 +6,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
 use crate::carrier::look;
-use crate::{Carrier, Exchange, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
+use crate::{Attention, Carrier, Exchange, Inbox, Lost, Medium, Message, Outgoing, Sent};
 
 /// Carries messages between instances of one process. Receivers of a multicast share one read-only copy.
 pub struct Inproc {
@@ -33,15 +33,15 @@ impl Carrier for Inproc {
         Ok(Sent { copied, ..Sent::default() })
     }
 
-    fn attend_one(&self, inbox: &Inbox, patience: &mut dyn Patience) -> Option<Message> {
+    fn attend_one(&self, inbox: &Inbox, attention: &mut dyn Attention) -> Option<Message> {
         loop {
             if let Some(message) = inbox.take() {
                 return Some(message);
             }
-            if patience.enough(0) {
+            if attention.enough(0) {
                 return None;
             }
-            look(patience, || !inbox.is_still());
+            look(attention, || !inbox.is_still());
         }
     }
 

@@ -45,7 +45,7 @@ pub mod host;
 
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};
-pub use carrier::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
+pub use carrier::{Attention, Carrier, Lost, Medium, Outgoing, Sent};
 pub use copy::copy;
 pub use doorbell::{Doorbell, Wake};
 pub use exchange::Exchange;

@@ -48,7 +48,7 @@ use crate::carrier::look;
 use crate::descriptors::Held;
 use crate::latch::Latch;
 use crate::tcp::{Link, Received, Sinks};
-use crate::{Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Patience, Sent};
+use crate::{Attention, Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Sent};
 
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
 const RING: usize = 256 << 10;
@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// Takes in what comes until it is enough, or until the next message of this inbox comes, if one is given.
-    fn stay(&self, wanted: Option<&Inbox>, patience: &mut dyn Patience) -> Option<Message> {
+    fn stay(&self, wanted: Option<&Inbox>, attention: &mut dyn Attention) -> Option<Message> {
         let sinks = self.sinks.upgrade()?;
         // Held while we look: what comes for others is handed on from here, and they are woken.
         let mut inbound = self.inbound.try_lock().ok()?;
@@ -268,10 +268,10 @@ impl Shared {
                     }
                 });
             }
-            if found.is_some() || patience.enough(count) || self.knocked.load(Ordering::Relaxed) {
+            if found.is_some() || attention.enough(count) || self.knocked.load(Ordering::Relaxed) {
                 return found;
             }
-            look(patience, || self.waits());
+            look(attention, || self.waits());
         }
     }
 
@@ -320,12 +320,12 @@ impl Carrier for Shared {
         self.put_frame(&Frame::Ask { conduit, sequence }, true);
     }
 
-    fn attend(&self, patience: &mut dyn Patience) {
-        self.stay(None, patience);
+    fn attend(&self, attention: &mut dyn Attention) {
+        self.stay(None, attention);
     }
 
-    fn attend_one(&self, inbox: &Inbox, patience: &mut dyn Patience) -> Option<Message> {
-        self.stay(Some(inbox), patience)
+    fn attend_one(&self, inbox: &Inbox, attention: &mut dyn Attention) -> Option<Message> {
+        self.stay(Some(inbox), attention)
     }
 
     fn look(&self) {

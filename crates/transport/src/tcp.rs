@@ -4,7 +4,7 @@
 //! **Who owns what.** One thread at a time reads: the reactor's, or for a moment a caller that waits for what the link
 //! brings, which saves the way through the reactor. Whoever sends writes, from the caller's memory, one frame at a
 //! time, each in its [turn](crate::turns); so messages of several threads interleave, and a control message waits for
-//! one frame at most. A sender waits as long as bytes drain; what nothing has accepted for a while ([`PATIENCE`]) is
+//! one frame at most. A sender waits as long as bytes drain; what nothing has accepted for a while ([`STALL`]) is
 //! copied, counted, and written by the reactor when the socket takes it. Nobody waits for a turn who could be needed
 //! to drain the other end: the reactor, and whoever tells, ends, acknowledges or asks, leaves the frame to whoever is
 //! writing.
@@ -30,7 +30,7 @@ use titin_wire::frame::{Ack, Frame, Header};
 use crate::descriptors::Held;
 use crate::shm::{Segment, Shared};
 use crate::turns::Turns;
-use crate::{Carrier, Lost, Medium, Outgoing, Patience, Sent};
+use crate::{Attention, Carrier, Lost, Medium, Outgoing, Sent};
 use stripes::{Failure, Stripes};
 use writer::{Left, Outcome, Writer, Writing};
 
@@ -39,7 +39,7 @@ pub use reader::{Reader, Received};
 pub(crate) use socket::{read, read_with_files};
 
 /// How long a sender waits at least for a socket that accepts nothing, before the rest of its message is copied.
-const PATIENCE: Duration = Duration::from_millis(5);
+const STALL: Duration = Duration::from_millis(5);
 
 /// Number of a link within its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,10 +203,10 @@ impl Link {
         left: Vec<Left>,
     ) -> Result<(Outcome, u64), Lost> {
         writer.absorb(left);
-        let (mut copied, patience) = (0, patience(writing.length()));
-        let free = writer.make_way(&self.socket, patience)? && !writer.holds(writing.conduit());
+        let (mut copied, stall) = (0, stall(writing.length()));
+        let free = writer.make_way(&self.socket, stall)? && !writer.holds(writing.conduit());
         let outcome = if free {
-            writing.write_next(writer, &self.socket, patience, &mut copied)?
+            writing.write_next(writer, &self.socket, stall, &mut copied)?
         } else {
             Outcome::Stalled
         };
@@ -261,8 +261,8 @@ const UTMOST: Duration = Duration::from_millis(500);
 
 /// How long a sender of so many bytes waits: no shorter than it would take to copy them to fresh memory, a byte in a
 /// nanosecond. A receiver that makes room for a large message may read nothing for as long.
-fn patience(length: u64) -> Duration {
-    Duration::from_nanos(length).clamp(PATIENCE, UTMOST)
+fn stall(length: u64) -> Duration {
+    Duration::from_nanos(length).clamp(STALL, UTMOST)
 }
 
 /// A caller that reads a link in the reactor's place, for as long as this lives.
@@ -298,13 +298,13 @@ impl Carrier for Link {
         self.stripes.as_ref().map_or(1, Stripes::count)
     }
 
-    fn attend(&self, patience: &mut dyn Patience) {
+    fn attend(&self, attention: &mut dyn Attention) {
         let Some(this) = self.this.upgrade() else { return };
         let Ok(mut inbound) = self.inbound.try_lock() else { return };
         let _attending = Attending::begin(self);
         loop {
             match inbound.pour(&this) {
-                Ok(count) if patience.enough(count) => break,
+                Ok(count) if attention.enough(count) => break,
                 Ok(_) => {}
                 Err(_) => {
                     self.hang_up();
@@ -361,7 +361,7 @@ impl Link {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
-        let copied = match stripes.send(message, patience(message.length())) {
+        let copied = match stripes.send(message, stall(message.length())) {
             Ok(copied) => copied,
             Err(failure) if !failure.torn && failure.why.is_of_message() => return Err(failure.why),
             Err(failure) => return Err(self.break_off(stripes, failure)),

@@ -35,9 +35,9 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
         extras.buffer = buffers(node, problems);
     }
     extras.grace = fields.take("grace").and_then(|n| duration(n, "\"grace\"", problems));
-    extras.heartbeat = fields.take("heartbeat").and_then(|n| patience(n, "\"heartbeat\"", problems));
+    extras.heartbeat = fields.take("heartbeat").and_then(|n| timeout(n, "\"heartbeat\"", problems));
     extras.register_timeout =
-        fields.take("register_timeout").and_then(|n| patience(n, "\"register_timeout\"", problems));
+        fields.take("register_timeout").and_then(|n| timeout(n, "\"register_timeout\"", problems));
     fields.finish(problems);
     extras
 }
@@ -96,7 +96,7 @@ fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity
 }
 
 /// A duration after which something counts as missing, so there must be some.
-fn patience(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
+fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
     let duration = duration(node, what, problems)?;
     if duration.value_si == 0.0 {
         let why = "after no time at all everything would count as lost";

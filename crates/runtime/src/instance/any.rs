@@ -23,7 +23,7 @@ pub struct Choice {
     number: u64,
     ports: Vec<PortId>,
     /// Where the ports' inboxes put themselves on a list.
-    listed: Option<Latch<Selection>>,
+    selection: Option<Latch<Selection>>,
 }
 
 /// Receiving ends, and which of them have something.
@@ -93,9 +93,9 @@ impl Instance {
         }
         let selection =
             Selection { ends, arrivals: Arc::default(), open: 0, asked: 0, carriers: Carriers::Unknown };
-        let listed = plain.then(|| Latch::new(selection));
+        let selection = plain.then(|| Latch::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Choice { number, ports: ports.to_vec(), listed }))
+        Ok(Arc::new(Choice { number, ports: ports.to_vec(), selection }))
     }
 
     /// As [`Instance::receive_any`], of ports that were chosen before.
@@ -105,10 +105,10 @@ impl Instance {
     pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
-        let Choice { number, ports, listed } = choice;
-        let Some(listed) = listed else { return inner.receive_by_turns(ports, patience) };
-        let mut selection = listed.try_lock().ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
-        let mut begun = inner.listed.lock().expect("never poisoned");
+        let Choice { number, ports, selection } = choice;
+        let Some(selection) = selection else { return inner.receive_by_turns(ports, patience) };
+        let mut selection = selection.try_lock().ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
+        let mut begun = inner.chosen_by.lock().expect("never poisoned");
         let held = if *begun == *number { Held::new() } else { selection.begin(inner, ports)? };
         *begun = *number;
         let _using = Using::of(&selection.arrivals);

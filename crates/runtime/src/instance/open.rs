@@ -50,8 +50,8 @@ impl Opening {
         let (name, run) = (options.find_instance()?, options.find_run()?);
         let process = Process::join(&run)?;
         let bell = Arc::new(Doorbell::default());
-        if let Some(listed) = options.ready.clone() {
-            bell.listen(move || listed.push());
+        if let Some(listing) = options.ready.clone() {
+            bell.listen(move || listing.push());
         }
         let registration = Registration {
             instance: name.clone(),
@@ -247,7 +247,7 @@ impl Inner {
             choice: Mutex::default(),
             lists: AtomicBool::new(false),
             put_back: AtomicBool::new(false),
-            listed: Mutex::default(),
+            chosen_by: Mutex::default(),
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_error: Mutex::default(),

@@ -32,9 +32,9 @@ fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
     let mut outcomes: Vec<Option<Result<()>>> = steps.iter().map(|_| None).collect();
     for (number, name) in (0..).zip(&names) {
         let options = Options::default().instance(name).manager(&stage.manager);
-        let listed = ready.listed(number);
-        openings.insert(number, Opening::begin(options.ready(listed.clone())).unwrap());
-        lists.push(listed);
+        let listing = ready.listing(number);
+        openings.insert(number, Opening::begin(options.ready(listing.clone())).unwrap());
+        lists.push(listing);
         ready.push(number);
     }
     while outcomes.iter().any(Option::is_none) {

@@ -68,9 +68,9 @@ fn is_of_link(error: Errno) -> bool {
 /// Waits until one of these sockets takes bytes; false if none does in time.
 pub(super) fn writable<'a>(
     sockets: impl IntoIterator<Item = &'a OwnedFd>,
-    patience: Duration,
+    stall: Duration,
 ) -> Result<bool, Lost> {
-    let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    let limit = Timespec { tv_sec: stall.as_secs() as i64, tv_nsec: stall.subsec_nanos().into() };
     let mut sockets: Vec<_> = sockets.into_iter().map(|socket| PollFd::new(socket, PollFlags::OUT)).collect();
     match poll(&mut sockets, Some(&limit)) {
         Ok(ready) => Ok(ready > 0),

@@ -135,17 +135,17 @@ impl Stripes {
         message.length() > SMALL && message.meta.supersedes.is_none()
     }
 
-    /// Writes the payload of a message; waits up to `patience` at a time while no stream takes anything. Gives the number
+    /// Writes the payload of a message; waits up to `stall` at a time while no stream takes anything. Gives the number
     /// of bytes that had to be copied.
     ///
     /// # Errors
     /// [`Failure`]. Unless it is about the message, and nothing of that has been written, the link is of no use any more.
-    pub(super) fn send(&self, message: &Outgoing<'_>, patience: Duration) -> Result<u64, Failure> {
+    pub(super) fn send(&self, message: &Outgoing<'_>, stall: Duration) -> Result<u64, Failure> {
         // Nobody leaves anything here.
         let nothing = |_: &mut Lanes, _| ();
         self.turns.wait(
             |lanes, _| {
-                let outcome = self.write_all(lanes, message, patience);
+                let outcome = self.write_all(lanes, message, stall);
                 self.watch(lanes);
                 outcome
             },
@@ -195,12 +195,7 @@ impl Stripes {
     }
 
     /// Writes the payload of a message, or keeps what is left of it.
-    fn write_all(
-        &self,
-        lanes: &mut Lanes,
-        message: &Outgoing<'_>,
-        patience: Duration,
-    ) -> Result<u64, Failure> {
+    fn write_all(&self, lanes: &mut Lanes, message: &Outgoing<'_>, stall: Duration) -> Result<u64, Failure> {
         // While we are at it the reactor is not to wake for the same.
         lanes.lanes.iter_mut().enumerate().for_each(|(number, lane)| self.watch_one(number, lane, false));
         let mut pieces = Pieces::new(message, self.sockets.len());
@@ -232,7 +227,7 @@ impl Stripes {
                 lanes.stalled = false;
                 continue;
             }
-            if lanes.stalled || !self.writable(lanes, &under_way, patience)? {
+            if lanes.stalled || !self.writable(lanes, &under_way, stall)? {
                 lanes.stalled = true;
                 return lanes
                     .keep(message, pieces, under_way)
@@ -288,10 +283,10 @@ impl Stripes {
     }
 
     /// Waits until a stream takes bytes on which something is under way; false if none does in time.
-    fn writable(&self, lanes: &Lanes, under_way: &[Option<Piece>], patience: Duration) -> Result<bool, Lost> {
+    fn writable(&self, lanes: &Lanes, under_way: &[Option<Piece>], stall: Duration) -> Result<bool, Lost> {
         let waits = |number: &usize| under_way[*number].is_some() || !lanes.is_free(*number);
         let sockets = (0..self.sockets.len()).filter(waits).map(|number| &*self.sockets[number]);
-        writable(sockets, patience)
+        writable(sockets, stall)
     }
 
     /// Has the bundle watch for room in those sockets for which something waits.

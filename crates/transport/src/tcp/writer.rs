@@ -136,18 +136,18 @@ impl Writer {
     }
 
     /// Makes way for a message: writes the frame under way, what is urgent, and a frame of the backlog, whose turn it
-    /// is before ours. Waits up to `patience` at a time for room in the socket; false if there is none.
-    pub(super) fn make_way(&mut self, socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
-        Ok(self.write_partial(socket, patience)? && (!self.fill() || self.write_partial(socket, patience)?))
+    /// is before ours. Waits up to `stall` at a time for room in the socket; false if there is none.
+    pub(super) fn make_way(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
+        Ok(self.write_partial(socket, stall)? && (!self.fill() || self.write_partial(socket, stall)?))
     }
 
     /// Writes the frame under way; true if none is under way any more.
-    fn write_partial(&mut self, socket: &OwnedFd, patience: Duration) -> Result<bool, Lost> {
+    fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
         while self.written < self.partial.len() {
             let rest = [IoSlice::new(&self.partial[self.written..])];
             match write(socket, &rest, self.riding.as_ref().map(|segment| segment.file()))? {
-                0 if self.stalled || patience.is_zero() => return Ok(false),
-                0 if !writable([socket], patience)? => {
+                0 if self.stalled || stall.is_zero() => return Ok(false),
+                0 if !writable([socket], stall)? => {
                     self.stalled = true;
                     return Ok(false);
                 }
@@ -266,13 +266,13 @@ impl<'a> Writing<'a> {
         self.begun
     }
 
-    /// Writes the next frame, waiting up to `patience` at a time for room in the socket. The rest of a frame that
+    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. The rest of a frame that
     /// stalls is kept, and the bytes of payload in it are added to `copied`.
     pub(super) fn write_next(
         &mut self,
         writer: &mut Writer,
         socket: &OwnedFd,
-        patience: Duration,
+        stall: Duration,
         copied: &mut u64,
     ) -> Result<Outcome, Lost> {
         let offset = self.frames.offset;
@@ -287,7 +287,7 @@ impl<'a> Writing<'a> {
             let written = write(socket, rest, None)?;
             self.begun |= written > 0;
             match written {
-                0 if !writable([socket], patience)? => {
+                0 if !writable([socket], stall)? => {
                     rest.iter().for_each(|slice| writer.partial.extend_from_slice(slice));
                     writer.stalled = true;
                     *copied += piece.min(writer.partial.len() as u64);
