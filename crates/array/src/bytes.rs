@@ -1,0 +1,346 @@
+//! How descriptions, entries, answers and wants travel between ranks.
+//!
+//! All numbers are little-endian; a list begins with its length, of 32 bits; a kind is one byte. A region is its number of
+//! dimensions, in one byte, then a lower and an upper bound for each, of 64 bits. Decoders check all that the constructors check,
+//! and allocate no more than the bytes at hand can fill.
+//!
+//! | what | bytes |
+//! | --- | --- |
+//! | [`Side`] | order; region; extents of the array; ranks (32 bits); kind 0 regular, 1 boxes, 2 indices; of a regular one the order of the grid, and for each dimension the processes (32 bits) and the spread |
+//! | [`Spread`] | kind 0 block, 1 even, 2 bounds, 3 cyclic; a list of bounds; the block of cyclic |
+//! | [`Parts`] | kind 0 rule, 1 boxes, 2 indices; a list of regions; a list of runs |
+//! | [`Run`] | first, length |
+//! | [`Wants`] | kind 0 part, 1 boxes, 2 runs; the list |
+//! | [`Entries`] | kind 1 boxes, 2 runs; a list of place (32 bits) and region; a list of runs |
+//! | [`Answer`] | kind 1 boxes, 2 runs; a list of rank (32 bits), place (32 bits), region; a list of rank and run |
+
+use crate::decomposition::Rule;
+use crate::{
+    Answer, Decomposition, Dims, Entries, Error, MOST_DIMS, Order, OwnedBox, Parts, Region, Run, Side,
+    Spread, Wants,
+};
+
+/// What travels between ranks.
+pub trait Bytes: Sized {
+    /// Adds it to the end.
+    fn write(&self, bytes: &mut Vec<u8>);
+
+    /// Takes it from the front.
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error>;
+
+    /// It and nothing else.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes);
+        bytes
+    }
+
+    /// Refuses bytes that are left over.
+    fn from_bytes(mut bytes: &[u8]) -> Result<Self, Error> {
+        let value = Self::read(&mut bytes)?;
+        if bytes.is_empty() { Ok(value) } else { Err(broken("has bytes left over")) }
+    }
+}
+
+fn broken(why: &str) -> Error {
+    Error::Broken(format!("a message about a decomposition {why}"))
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], Error> {
+    let (front, rest) = bytes.split_at_checked(count).ok_or_else(|| broken("ends too early"))?;
+    *bytes = rest;
+    Ok(front)
+}
+
+fn wrong_kind<T>(kind: u8) -> Result<T, Error> {
+    Err(broken(&format!("has an unknown kind, {kind}")))
+}
+
+macro_rules! number {
+    ($type:ty) => {
+        impl Bytes for $type {
+            fn write(&self, bytes: &mut Vec<u8>) {
+                bytes.extend(self.to_le_bytes());
+            }
+
+            fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+                let front = take(bytes, size_of::<Self>())?;
+                Ok(Self::from_le_bytes(front.try_into().expect("as long as the number")))
+            }
+        }
+    };
+}
+
+number!(u8);
+number!(u32);
+number!(u64);
+
+impl<T: Bytes> Bytes for Vec<T> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        (self.len() as u32).write(bytes);
+        self.iter().for_each(|one| one.write(bytes));
+    }
+
+    /// It grows as items are read, each of which takes bytes: a false length costs nothing.
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        (0..u32::read(bytes)?).map(|_| T::read(bytes)).collect::<Result<_, _>>()
+    }
+}
+
+impl<A: Bytes, B: Bytes> Bytes for (A, B) {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.0.write(bytes);
+        self.1.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        Ok((A::read(bytes)?, B::read(bytes)?))
+    }
+}
+
+impl Bytes for Order {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.push(u8::from(*self == Order::Fortran));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        match u8::read(bytes)? {
+            0 => Ok(Order::C),
+            1 => Ok(Order::Fortran),
+            kind => wrong_kind(kind),
+        }
+    }
+}
+
+impl Bytes for Dims {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.len() as u8);
+        self.iter().for_each(|value| value.write(bytes));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        let mut dims = Dims::all(dimensions(bytes)?, 0);
+        for value in dims.iter_mut() {
+            *value = u64::read(bytes)?;
+        }
+        Ok(dims)
+    }
+}
+
+fn dimensions(bytes: &mut &[u8]) -> Result<usize, Error> {
+    let count = usize::from(u8::read(bytes)?);
+    if count > MOST_DIMS { Err(broken(&format!("has {count} dimensions"))) } else { Ok(count) }
+}
+
+impl Bytes for Region {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.lower().len() as u8);
+        for (lower, upper) in self.lower().iter().zip(self.upper().iter()) {
+            lower.write(bytes);
+            upper.write(bytes);
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        let count = dimensions(bytes)?;
+        let (mut lower, mut upper) = (Dims::all(count, 0), Dims::all(count, 0));
+        for dim in 0..count {
+            (lower[dim], upper[dim]) = <(u64, u64)>::read(bytes)?;
+        }
+        Region::new(&lower, &upper).map_err(|error| broken(&format!("has {error}")))
+    }
+}
+
+impl Bytes for Run {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        (self.first, self.length).write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        let (first, length) = <(u64, u64)>::read(bytes)?;
+        Ok(Run { first, length })
+    }
+}
+
+impl Bytes for OwnedBox {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        (self.rank, self.place).write(bytes);
+        self.region.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        let (rank, place) = <(u32, u32)>::read(bytes)?;
+        Ok(OwnedBox { rank, place, region: Region::read(bytes)? })
+    }
+}
+
+impl Bytes for Spread {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Spread::Block => 0u8.write(bytes),
+            Spread::Even => 1u8.write(bytes),
+            Spread::Bounds(bounds) => {
+                2u8.write(bytes);
+                bounds.write(bytes);
+            }
+            Spread::Cyclic(block) => (3u8, *block).write(bytes),
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        Ok(match u8::read(bytes)? {
+            0 => Spread::Block,
+            1 => Spread::Even,
+            2 => Spread::Bounds(Vec::read(bytes)?),
+            3 => Spread::Cyclic(u64::read(bytes)?),
+            kind => return wrong_kind(kind),
+        })
+    }
+}
+
+impl Bytes for Side {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.order.write(bytes);
+        self.region.write(bytes);
+        self.decomposition.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        let (order, region) = <(Order, Region)>::read(bytes)?;
+        Ok(Side { decomposition: Decomposition::read(bytes)?, region, order })
+    }
+}
+
+impl Bytes for Decomposition {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.shape().write(bytes);
+        self.ranks().write(bytes);
+        match &self.rule {
+            Rule::Regular(grid) => {
+                0u8.write(bytes);
+                grid.order.write(bytes);
+                for dimension in &grid.dimensions {
+                    dimension.procs.write(bytes);
+                    dimension.spread.write(bytes);
+                }
+            }
+            Rule::Boxes => 1u8.write(bytes),
+            Rule::Indices => 2u8.write(bytes),
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        let (shape, ranks) = <(Dims, u32)>::read(bytes)?;
+        let decomposition = match u8::read(bytes)? {
+            0 => {
+                let order = Order::read(bytes)?;
+                let (mut grid, mut spreads) = (Vec::new(), Vec::new());
+                for _ in 0..shape.len() {
+                    grid.push(u32::read(bytes)?);
+                    spreads.push(Spread::read(bytes)?);
+                }
+                Decomposition::regular(&shape, &grid, &spreads, order, ranks)
+            }
+            1 => Decomposition::boxes(&shape, ranks),
+            2 => Decomposition::indices(&shape, ranks),
+            kind => return wrong_kind(kind),
+        };
+        decomposition.map_err(|error| broken(&format!("cannot be: {error}")))
+    }
+}
+
+impl Bytes for Parts {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Parts::Rule => 0u8.write(bytes),
+            Parts::Boxes(boxes) => {
+                1u8.write(bytes);
+                boxes.write(bytes);
+            }
+            Parts::Indices(runs) => {
+                2u8.write(bytes);
+                runs.write(bytes);
+            }
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        Ok(match u8::read(bytes)? {
+            0 => Parts::Rule,
+            1 => Parts::Boxes(Vec::read(bytes)?),
+            2 => Parts::Indices(Vec::read(bytes)?),
+            kind => return wrong_kind(kind),
+        })
+    }
+}
+
+impl Bytes for Wants {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Wants::Part => 0u8.write(bytes),
+            Wants::Boxes(boxes) => {
+                1u8.write(bytes);
+                boxes.write(bytes);
+            }
+            Wants::Runs(runs) => {
+                2u8.write(bytes);
+                runs.write(bytes);
+            }
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        Ok(match u8::read(bytes)? {
+            0 => Wants::Part,
+            1 => Wants::Boxes(Vec::read(bytes)?),
+            2 => Wants::Runs(Vec::read(bytes)?),
+            kind => return wrong_kind(kind),
+        })
+    }
+}
+
+impl Bytes for Entries {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Entries::Boxes(boxes) => {
+                1u8.write(bytes);
+                boxes.write(bytes);
+            }
+            Entries::Runs(runs) => {
+                2u8.write(bytes);
+                runs.write(bytes);
+            }
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        Ok(match u8::read(bytes)? {
+            1 => Entries::Boxes(Vec::read(bytes)?),
+            2 => Entries::Runs(Vec::read(bytes)?),
+            kind => return wrong_kind(kind),
+        })
+    }
+}
+
+impl Bytes for Answer {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Answer::Boxes(boxes) => {
+                1u8.write(bytes);
+                boxes.write(bytes);
+            }
+            Answer::Runs(runs) => {
+                2u8.write(bytes);
+                runs.write(bytes);
+            }
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
+        Ok(match u8::read(bytes)? {
+            1 => Answer::Boxes(Vec::read(bytes)?),
+            2 => Answer::Runs(Vec::read(bytes)?),
+            kind => return wrong_kind(kind),
+        })
+    }
+}

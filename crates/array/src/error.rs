@@ -1,0 +1,110 @@
+//! What can be wrong, split by what the caller can do about it.
+
+use std::fmt;
+
+use crate::Region;
+
+/// Lists in messages name this many, and count the others.
+pub(crate) const MOST_NAMED: usize = 4;
+
+/// Why a decomposition, a schedule or a message is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// What a program declares cannot be: fix the declaration.
+    #[error("{0}")]
+    Invalid(String),
+    /// Each side is right in itself, but they do not fit each other: fix one of them.
+    #[error("{0}")]
+    Mismatch(String),
+    /// Elements that several ranks of the sender own, or one twice.
+    #[error(
+        "{}; every element of a sender's array has one owner: correct the boxes or indices that these ranks declare",
+        Listed(.0)
+    )]
+    Overlap(Vec<Overlap>),
+    /// Elements that a receiver wants and no sender owns.
+    #[error(
+        "{}; let a rank of the sender declare these elements, or couple a region that leaves them out",
+        Listed(.0)
+    )]
+    Gap(Vec<Gap>),
+    /// The memory that is to be packed or filled does not fit its layout.
+    #[error("{0}")]
+    Memory(String),
+    /// Bytes or a request that no peer of ours would send.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Elements that two ranks of the sender own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlap {
+    /// The owners; one rank twice if it declares the elements twice.
+    pub ranks: [u32; 2],
+    /// What both own, in the sender's array.
+    pub region: Region,
+}
+
+/// Elements that a receiver wants and nobody owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Who wants them.
+    pub rank: u32,
+    /// What is missing, in the sender's array.
+    pub region: Region,
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, other] = self.ranks;
+        if one == other {
+            write!(f, "rank {one} of the sender owns {} twice", self.region)
+        } else {
+            write!(f, "ranks {one} and {other} of the sender both own {}", self.region)
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no rank of the sender owns {}, which rank {} of the receiver wants",
+            self.region, self.rank
+        )
+    }
+}
+
+/// The first few of a list, and how many more there are.
+struct Listed<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, item) in self.0.iter().take(MOST_NAMED).enumerate() {
+            write!(f, "{}{item}", if number > 0 { "; " } else { "" })?;
+        }
+        match self.0.len().saturating_sub(MOST_NAMED) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_ranks_and_regions_and_count_the_rest() {
+        let region = Region::new(&[0, 2], &[4, 8]).unwrap();
+        let overlap = Overlap { ranks: [3, 5], region };
+        let text = Error::Overlap(vec![overlap; 6]).to_string();
+        assert!(text.starts_with("ranks 3 and 5 of the sender both own [0:4, 2:8]; "), "{text}");
+        assert!(text.contains("and 2 more; every element"), "{text}");
+        let text = Error::Gap(vec![Gap { rank: 1, region }]).to_string();
+        assert!(
+            text.starts_with("no rank of the sender owns [0:4, 2:8], which rank 1 of the receiver wants;"),
+            "{text}"
+        );
+    }
+}

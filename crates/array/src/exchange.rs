@@ -1,0 +1,339 @@
+//! Two arrays that are coupled: how their sides fit, and who exchanges what with whom.
+
+use crate::comb::{Axis, Clip, Comb, meet_all};
+use crate::decomposition::Rule;
+use crate::local::shapes;
+use crate::schedule::{Builder, Piece};
+use crate::{Decomposition, Dims, Error, Map, Order, Parts, Region, Schedule, Wants};
+
+/// One side of a coupled array, as its ranks describe it to the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// Who owns what.
+    pub decomposition: Decomposition,
+    /// What of the array is coupled.
+    pub region: Region,
+    /// The order of elements in memory. Messages come in the receiver's; with indices it says also how elements of an array of
+    /// several dimensions are numbered.
+    pub order: Order,
+}
+
+/// What a rank is in an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It sends what it owns.
+    Sender,
+    /// It receives what it wants.
+    Receiver,
+}
+
+/// A coupled pair of arrays: what the sender's region has goes to the receiver's region, element by element.
+///
+/// Between two regular decompositions every rank calls [`Exchange::schedule`], and no rank asks another one. Else
+///
+/// 1. if [`Exchange::needs_directory`] (the sender is irregular), each rank of the sender tells the directory what it owns
+///    ([`Exchange::entries`]), and once all have, each rank of the receiver asks it ([`Exchange::queries`]);
+/// 2. each rank of the receiver makes its schedule from the answers ([`Exchange::receiving`]) and tells its partners what it wants
+///    from them;
+/// 3. each rank of the sender makes its own from these ([`Exchange::sending`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    pub(crate) from: Side,
+    pub(crate) to: Side,
+    /// The extents of both regions.
+    pub(crate) domain: Dims,
+}
+
+impl Side {
+    /// The whole of an array, in C order.
+    pub fn new(decomposition: Decomposition) -> Self {
+        let region = Region::whole(decomposition.shape()).expect("a shape that has been checked");
+        Self { decomposition, region, order: Order::C }
+    }
+
+    /// Only this region of it.
+    pub fn region(mut self, region: Region) -> Self {
+        self.region = region;
+        self
+    }
+
+    /// In this order.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    pub(crate) fn clip(&self, dim: usize) -> Clip {
+        let lower = self.region.lower()[dim];
+        Clip { lower, extent: self.region.upper()[dim] - lower }
+    }
+
+    /// A box of the domain, as a box of this array.
+    pub(crate) fn outside(&self, region: &Region) -> Region {
+        let by = Dims::from_fn(region.lower().len(), |dim| self.region.lower()[dim] as i64);
+        region.shift(&by).expect("a box of the domain lies in the array")
+    }
+}
+
+/// One of a rank's arrays with what is coupled of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owned {
+    pub block: u32,
+    pub combs: Dims<Comb>,
+}
+
+impl Owned {
+    /// The smallest box of the domain around it.
+    pub fn hull(&self) -> Region {
+        Region::from_fn(self.combs.len(), |dim| (self.combs[dim].lower, self.combs[dim].upper))
+    }
+
+    pub fn elements(&self) -> u64 {
+        self.combs.iter().map(Comb::count).product()
+    }
+}
+
+impl Side {
+    /// What a rank has in the domain: nothing, one product, or its boxes. Empty ones are left out.
+    pub(crate) fn owned(&self, rank: u32, parts: &Parts) -> Vec<Owned> {
+        let dims = self.region.lower().len();
+        let owned = match (&self.decomposition.rule, parts) {
+            (Rule::Regular(grid), _) => {
+                let place = self.decomposition.coordinates(rank);
+                let part = place.map(|place| {
+                    let comb = |dim: usize| Comb::of(&grid.dimensions[dim], place[dim], self.clip(dim));
+                    Owned { block: 0, combs: Dims::from_fn(dims, comb) }
+                });
+                part.into_iter().collect()
+            }
+            (Rule::Boxes, Parts::Boxes(boxes)) => {
+                let part = |(block, region): (usize, &Region)| {
+                    let comb =
+                        |dim: usize| Comb::piece(self.clip(dim), region.lower()[dim], region.upper()[dim]);
+                    Owned { block: block as u32, combs: Dims::from_fn(dims, comb) }
+                };
+                boxes.iter().enumerate().map(part).collect()
+            }
+            _ => Vec::new(),
+        };
+        owned.into_iter().filter(|part| part.elements() > 0).collect()
+    }
+}
+
+impl Exchange {
+    /// Refuses sides that do not fit each other.
+    pub fn new(from: Side, to: Side) -> Result<Self, Error> {
+        for (name, side) in [("sender", &from), ("receiver", &to)] {
+            let shape = side.decomposition.shape();
+            if !Region::whole(shape)?.covers(&side.region) || side.region.lower().len() != shape.len() {
+                let region = side.region;
+                return Err(Error::Mismatch(format!(
+                    "the {name} couples the region {region}, which does not lie in its array of {shape}; correct the region"
+                )));
+            }
+        }
+        let (domain, other) = (from.region.extents(), to.region.extents());
+        if domain != other {
+            return Err(Error::Mismatch(format!(
+                "the sender couples {domain} elements ({}), the receiver {other} ({}); give both the same extents, by their \
+                 regions or their shapes",
+                from.region, to.region
+            )));
+        }
+        Ok(Self { from, to, domain })
+    }
+
+    /// The sender's side.
+    pub fn from(&self) -> &Side {
+        &self.from
+    }
+
+    /// The receiver's side.
+    pub fn to(&self) -> &Side {
+        &self.to
+    }
+
+    /// How many elements are coupled.
+    pub fn elements(&self) -> u64 {
+        self.domain.volume()
+    }
+
+    /// Whether each rank finds its partners alone, by [`Exchange::schedule`].
+    pub fn is_regular(&self) -> bool {
+        self.from.decomposition.is_regular() && self.to.decomposition.is_regular()
+    }
+
+    /// Whether receivers must ask who owns what.
+    pub fn needs_directory(&self) -> bool {
+        !self.from.decomposition.is_regular()
+    }
+
+    /// How the directory of this exchange is divided among that many ranks.
+    pub fn map(&self, ranks: u32) -> Map {
+        Map::new(&self.domain, self.by_numbers(), ranks)
+    }
+
+    /// The schedule of a rank between two regular decompositions, in closed form: the time grows with its own partners and with
+    /// the pieces that it has along each dimension, not with the array nor with the number of ranks.
+    pub fn schedule(&self, role: Role, rank: u32) -> Result<Schedule, Error> {
+        if !self.is_regular() {
+            return Err(Error::Invalid(
+                "a side is irregular: its ranks must tell what they own or want".into(),
+            ));
+        }
+        let (own, other) = self.sides(role);
+        let shapes = shapes(&own.decomposition, rank, &Parts::Rule)?;
+        let mut builder = Builder::default();
+        for part in own.owned(rank, &Parts::Rule) {
+            by_rule(&mut builder, &part, other, |_| ());
+        }
+        Ok(builder.finish(self.to.order, shapes))
+    }
+
+    /// The schedule of a rank of the receiver, and what to tell to each of its partners (nobody, between regular ones). `answers`
+    /// are those of the directory; none if there is none.
+    pub fn receiving(
+        &self,
+        rank: u32,
+        parts: &Parts,
+        answers: Vec<crate::Answer>,
+    ) -> Result<(Schedule, Vec<(u32, Wants)>), Error> {
+        parts.check(&self.to.decomposition, rank)?;
+        if self.by_numbers() {
+            crate::numbers::receiving(self, rank, parts, answers)
+        } else {
+            crate::boxes::receiving(self, rank, parts, answers)
+        }
+    }
+
+    /// The schedule of a rank of the sender, from what the ranks of the receiver have told it.
+    pub fn sending(&self, rank: u32, parts: &Parts, wants: &[(u32, Wants)]) -> Result<Schedule, Error> {
+        parts.check(&self.from.decomposition, rank)?;
+        let ranks = self.to.decomposition.ranks();
+        if let Some((receiver, _)) = wants.iter().find(|(receiver, _)| *receiver >= ranks) {
+            return Err(Error::Broken(format!("a want of rank {receiver}; the receiver has {ranks} ranks")));
+        }
+        if self.by_numbers() {
+            crate::numbers::sending(self, rank, parts, wants)
+        } else {
+            crate::boxes::sending(self, rank, parts, wants)
+        }
+    }
+
+    /// Whether elements are found by their numbers, since a side has no boxes.
+    pub(crate) fn by_numbers(&self) -> bool {
+        [&self.from, &self.to].iter().any(|side| side.decomposition.rule == Rule::Indices)
+    }
+
+    /// Own and other side.
+    fn sides(&self, role: Role) -> (&Side, &Side) {
+        match role {
+            Role::Sender => (&self.from, &self.to),
+            Role::Receiver => (&self.to, &self.from),
+        }
+    }
+}
+
+/// All that one of a rank's arrays shares with the ranks of a regular side. `partner` hears of each of these ranks.
+pub(crate) fn by_rule(builder: &mut Builder, part: &Owned, other: &Side, mut partner: impl FnMut(u32)) {
+    let Some(grid) = other.decomposition.grid() else { return };
+    let dims = part.combs.len();
+    // Along each dimension by itself: the partners' places in the grid, their axes and how many elements these have.
+    let mut tables: Dims<(usize, usize)> = Dims::all(dims, (0, 0));
+    let mut places: Vec<(u32, u32, u64)> = Vec::new();
+    for dim in 0..dims {
+        let begin = places.len();
+        for (process, axis) in meet_all(&part.combs[dim], &grid.dimensions[dim], other.clip(dim)) {
+            let elements = axis.total();
+            places.push((process, builder.axis(axis), elements));
+        }
+        tables[dim] = (begin, places.len());
+        if begin == places.len() {
+            return;
+        }
+    }
+    // Then every combination of them is a partner.
+    let mut turn: Dims<usize> = Dims::from_fn(dims, |dim| tables[dim].0);
+    loop {
+        let place = Dims::from_fn(dims, |dim| places[turn[dim]].0);
+        let axes = Dims::from_fn(dims, |dim| places[turn[dim]].1);
+        let elements = turn.iter().map(|at| places[*at].2).product();
+        let rank = grid.rank(&place);
+        partner(rank);
+        builder.piece(rank, Piece { block: part.block, axes }, elements);
+        let Some(dim) = (0..dims).rev().find(|dim| turn[*dim] + 1 < tables[*dim].1) else { return };
+        turn[dim] += 1;
+        for later in dim + 1..dims {
+            turn[later] = tables[later].0;
+        }
+    }
+}
+
+/// What one of a rank's arrays shares with a part of another rank.
+pub(crate) fn pair(builder: &mut Builder, part: &Owned, other: &Dims<Comb>, rank: u32) -> u64 {
+    let dims = part.combs.len();
+    let mut axes: Dims<u32> = Dims::all(dims, 0);
+    let (kept, mut elements) = (builder.axes.len(), 1);
+    for dim in 0..dims {
+        let Some(axis) = crate::comb::meet(&part.combs[dim], &other[dim]) else {
+            builder.axes.truncate(kept);
+            return 0;
+        };
+        elements *= Axis::total(&axis);
+        axes[dim] = builder.axis(axis);
+    }
+    builder.piece(rank, Piece { block: part.block, axes }, elements);
+    elements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spread;
+
+    fn side(shape: &[u64], grid: &[u32]) -> Side {
+        Side::new(Decomposition::block(shape, grid).unwrap())
+    }
+
+    #[test]
+    fn rows_to_columns() {
+        let exchange = Exchange::new(side(&[8, 8], &[2, 1]), side(&[8, 8], &[1, 4])).unwrap();
+        let sending = exchange.schedule(Role::Sender, 1).unwrap();
+        let partners: Vec<_> =
+            sending.partners().iter().map(|partner| (partner.rank, partner.elements)).collect();
+        assert_eq!(partners, [(0, 8), (1, 8), (2, 8), (3, 8)]);
+        let receiving = exchange.schedule(Role::Receiver, 3).unwrap();
+        assert_eq!(receiving.partners().iter().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((sending.elements(), receiving.elements()), (32, 16));
+        assert_eq!((sending.find(2), sending.find(4)), (Some(2), None));
+    }
+
+    #[test]
+    fn ranks_beyond_the_grid_and_outside_the_region_have_no_partners() {
+        let spread = [Spread::Block];
+        let wide = Side::new(Decomposition::regular(&[8], &[4], &spread, Order::C, 6).unwrap());
+        let half = wide.clone().region(Region::new(&[0], &[4]).unwrap());
+        let exchange = Exchange::new(half, side(&[4], &[1])).unwrap();
+        let partners = |rank| exchange.schedule(Role::Sender, rank).unwrap().partners().len();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(partners), [1, 1, 0, 0, 0, 0]);
+        let error = exchange.schedule(Role::Sender, 6).unwrap_err();
+        assert_eq!(error.to_string(), "rank 6 of a decomposition over 6 ranks");
+    }
+
+    #[test]
+    fn sides_that_do_not_fit_are_refused_with_what_they_couple() {
+        let text = |from, to| Exchange::new(from, to).unwrap_err().to_string();
+        let message = text(side(&[8, 8], &[1, 1]), side(&[8, 9], &[1, 1]));
+        assert!(
+            message.starts_with("the sender couples 8 × 8 elements ([0:8, 0:8]), the receiver 8 × 9 ("),
+            "{message}"
+        );
+        let outside = side(&[8, 8], &[1, 1]).region(Region::new(&[4, 4], &[9, 8]).unwrap());
+        let message = text(side(&[8, 8], &[1, 1]), outside);
+        assert!(
+            message.starts_with("the receiver couples the region [4:9, 4:8], which does not lie"),
+            "{message}"
+        );
+        assert!(text(side(&[8, 8], &[1, 1]), side(&[64], &[1])).contains("8 × 8 elements"));
+    }
+}

@@ -1,0 +1,228 @@
+//! Copies elements between two arrays that hold them in different places.
+
+/// As many loops as a copy has at most: two for each dimension.
+pub(crate) const MOST_LOOPS: usize = 2 * crate::MOST_DIMS;
+
+/// Goes through equal steps in both arrays, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Loop {
+    pub extent: usize,
+    pub from: isize,
+    pub to: isize,
+}
+
+/// A copy of elements of `size` bytes: nested loops, in no special order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Loops {
+    loops: [Loop; MOST_LOOPS],
+    count: usize,
+    size: usize,
+}
+
+/// Where an element lies in both arrays, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    pub from: isize,
+    pub to: isize,
+}
+
+impl At {
+    fn go(self, by: &Loop, steps: usize) -> At {
+        At { from: self.from + by.from * steps as isize, to: self.to + by.to * steps as isize }
+    }
+}
+
+/// A tile of a transposition is about as wide as a line of the cache, so that each line is fetched once and used up.
+const LINE: usize = 64;
+
+impl Loops {
+    pub fn new(size: usize) -> Self {
+        Self { loops: [Loop::default(); MOST_LOOPS], count: 0, size }
+    }
+
+    pub fn push(&mut self, one: Loop) {
+        if one.extent != 1 {
+            self.loops[self.count] = one;
+            self.count += 1;
+        }
+    }
+
+    /// Copies from one array to the other. Elements outside of either are a mistake of the caller's, and a panic.
+    pub fn copy(mut self, at: At, from: &[u8], to: &mut [u8]) {
+        if self.loops[..self.count].iter().any(|one| one.extent == 0) || self.size == 0 {
+            return;
+        }
+        self.arrange();
+        match self.size {
+            1 => self.all(at, from, to, &Fixed::<1>),
+            2 => self.all(at, from, to, &Fixed::<2>),
+            4 => self.all(at, from, to, &Fixed::<4>),
+            8 => self.all(at, from, to, &Fixed::<8>),
+            16 => self.all(at, from, to, &Fixed::<16>),
+            32 => self.all(at, from, to, &Fixed::<32>),
+            64 => self.all(at, from, to, &Fixed::<64>),
+            size => self.all(at, from, to, &Sized(size)),
+        }
+    }
+
+    /// Written memory in its order, loops that go on from each other as one, and what lies together in both arrays as one element.
+    fn arrange(&mut self) {
+        self.loops[..self.count].sort_by_key(|one| std::cmp::Reverse(one.to.unsigned_abs()));
+        let mut kept = 0;
+        for at in 0..self.count {
+            let inner = self.loops[at];
+            let follows = |outer: &Loop| {
+                let extent = inner.extent as isize;
+                outer.from == inner.from * extent && outer.to == inner.to * extent
+            };
+            if kept > 0 && follows(&self.loops[kept - 1]) {
+                let extent = self.loops[kept - 1].extent * inner.extent;
+                self.loops[kept - 1] = Loop { extent, ..inner };
+            } else {
+                self.loops[kept] = inner;
+                kept += 1;
+            }
+        }
+        self.count = kept;
+        if let Some(last) = self.loops[..self.count].last()
+            && (last.from, last.to) == (self.size as isize, self.size as isize)
+        {
+            self.size *= last.extent;
+            self.count -= 1;
+        }
+    }
+
+    fn all(&mut self, at: At, from: &[u8], to: &mut [u8], element: &impl Element) {
+        let count = self.count;
+        // Where the other array has its neighbours: if not along the innermost loop, the copy is a transposition.
+        let nearest = (0..count).min_by_key(|place| (self.loops[*place].from.unsigned_abs(), count - place));
+        match nearest {
+            Some(nearest) if nearest + 1 < count => {
+                self.loops[nearest..count - 1].rotate_left(1);
+                let (outer, plane) = self.loops[..count].split_at(count - 2);
+                each(outer, at, &mut |at| tiles(at, &plane[0], &plane[1], from, to, element));
+            }
+            Some(_) => {
+                let (outer, row) = self.loops[..count].split_at(count - 1);
+                each(outer, at, &mut |at| line(at, &row[0], from, to, element));
+            }
+            None => element.copy(at, from, to),
+        }
+    }
+}
+
+/// Every place that some loops come to.
+fn each(loops: &[Loop], at: At, place: &mut impl FnMut(At)) {
+    let Some((outer, inner)) = loops.split_first() else { return place(at) };
+    for step in 0..outer.extent {
+        each(inner, at.go(outer, step), place);
+    }
+}
+
+/// A row of elements.
+#[inline(always)]
+fn line(mut at: At, row: &Loop, from: &[u8], to: &mut [u8], element: &impl Element) {
+    for _ in 0..row.extent {
+        element.copy(at, from, to);
+        at = At { from: at.from + row.from, to: at.to + row.to };
+    }
+}
+
+/// A plane whose rows in one array are columns in the other, tile by tile.
+fn tiles(at: At, outer: &Loop, inner: &Loop, from: &[u8], to: &mut [u8], element: &impl Element) {
+    let edge = (LINE / element.size()).max(4);
+    for row in (0..outer.extent).step_by(edge) {
+        let rows = edge.min(outer.extent - row);
+        for column in (0..inner.extent).step_by(edge) {
+            let columns = edge.min(inner.extent - column);
+            let corner = at.go(outer, row).go(inner, column);
+            for step in 0..rows {
+                line(corner.go(outer, step), &Loop { extent: columns, ..*inner }, from, to, element);
+            }
+        }
+    }
+}
+
+/// What is copied at once: of a size that the compiler knows, or of any other one.
+trait Element {
+    fn size(&self) -> usize;
+    fn copy(&self, at: At, from: &[u8], to: &mut [u8]);
+}
+
+struct Fixed<const SIZE: usize>;
+
+struct Sized(usize);
+
+impl<const SIZE: usize> Element for Fixed<SIZE> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        SIZE
+    }
+
+    #[inline(always)]
+    fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
+        let from = from[at.from as usize..].first_chunk::<SIZE>().expect("within the array");
+        *to[at.to as usize..].first_chunk_mut::<SIZE>().expect("within the array") = *from;
+    }
+}
+
+impl Element for Sized {
+    fn size(&self) -> usize {
+        self.0
+    }
+
+    fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
+        to[at.to as usize..][..self.0].copy_from_slice(&from[at.from as usize..][..self.0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(size: usize, at: At, loops: &[Loop]) {
+        let from: Vec<u8> = (0..4000).map(|n| (n * 7 % 251) as u8).collect();
+        let (mut got, mut expected) = (vec![0; 4000], vec![0; 4000]);
+        each(loops, at, &mut |at| Sized(size).copy(at, &from, &mut expected));
+        let mut copy = Loops::new(size);
+        loops.iter().for_each(|one| copy.push(*one));
+        copy.copy(at, &from, &mut got);
+        assert_eq!(got, expected, "{size} bytes by {loops:?}");
+    }
+
+    #[test]
+    fn every_order_of_loops_copies_the_same() {
+        let one = |extent, from, to| Loop { extent, from, to };
+        let start = At { from: 40, to: 24 };
+        for size in [1, 2, 3, 4, 8, 12, 16] {
+            let step = size as isize;
+            check(size, start, &[]);
+            check(size, start, &[one(0, 1, 1), one(5, step, step)]);
+            check(size, start, &[one(3, 20 * step, 5 * step), one(5, step, step)]);
+            check(size, start, &[one(3, step, 5 * step), one(5, 4 * step, step)]);
+            check(size, start, &[one(3, 5 * step, step), one(5, step, 3 * step)]);
+            check(size, start, &[one(11, 13 * step, step), one(13, step, 11 * step)]);
+            check(
+                size,
+                start,
+                &[one(2, step, 12 * step), one(3, 2 * step, 4 * step), one(4, 6 * step, step)],
+            );
+            check(
+                size,
+                start,
+                &[one(2, 12 * step, 12 * step), one(3, 4 * step, 4 * step), one(4, step, step)],
+            );
+            check(size, At { from: 1200, to: 24 }, &[one(3, -20 * step, 5 * step), one(5, -step, step)]);
+        }
+    }
+
+    #[test]
+    fn what_lies_together_is_one_element() {
+        let mut copy = Loops::new(8);
+        for (extent, step) in [(2, 240), (3, 80), (10, 8)] {
+            copy.push(Loop { extent, from: step, to: step });
+        }
+        copy.arrange();
+        assert_eq!((copy.count, copy.size), (0, 480));
+    }
+}

@@ -1,0 +1,154 @@
+//! How a rank holds its part in memory.
+
+use crate::decomposition::Rule;
+use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Parts};
+
+/// The widths of a halo in each dimension: how many elements lie below and above those that the rank owns.
+pub type Halo = Dims<(u64, u64)>;
+
+/// Where the elements of a rank lie in its memory, counted in elements from where that begins.
+///
+/// Cyclic dimensions are packed as in ScaLAPACK: a rank's indices lie beside each other in their order. Boxes lie one after the
+/// other. Indices are an array of one dimension, in the order of their list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    pub(crate) blocks: Vec<Block>,
+    length: u64,
+}
+
+/// One array in memory: the rule's part, one box, or the list of indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub extents: Dims,
+    /// Where the first owned element lies.
+    pub offset: u64,
+    pub strides: Dims<i64>,
+    /// How many elements the blocks before have.
+    pub before: u64,
+}
+
+impl Local {
+    /// Arrays without gaps, each with a halo around it. `None` stands for no halo; indices have none.
+    pub fn dense(
+        decomposition: &Decomposition,
+        rank: u32,
+        parts: &Parts,
+        halo: Option<&Halo>,
+        order: Order,
+    ) -> Result<Self, Error> {
+        let dims = decomposition.shape().len();
+        let none = Halo::all(dims, (0, 0));
+        let halo = halo.unwrap_or(&none);
+        if halo.len() != dims {
+            let count = halo.len();
+            return Err(Error::Invalid(format!("{count} halo widths for an array of {dims} dimensions")));
+        }
+        if decomposition.rule == Rule::Indices && *halo != none {
+            return Err(Error::Invalid("an array by indices has no halo".into()));
+        }
+        let (mut blocks, mut length, mut before) = (Vec::new(), 0u64, 0u64);
+        for extents in shapes(decomposition, rank, parts)? {
+            let width = |dim: usize| halo.get(dim).map_or(0, |(below, above)| below.saturating_add(*above));
+            let with_halo = Dims::from_fn(extents.len(), |dim| extents[dim].saturating_add(width(dim)));
+            if with_halo.volume() > MOST_ELEMENTS {
+                return Err(Error::Invalid(format!("an array of {with_halo}, halo and all, is too large")));
+            }
+            let strides = order.strides(&with_halo);
+            let below = Dims::from_fn(extents.len(), |dim| halo.get(dim).map_or(0, |(below, _)| *below));
+            let inside: u64 =
+                below.iter().zip(&*strides).map(|(width, stride)| width.saturating_mul(*stride)).sum();
+            let strides = Dims::from_fn(extents.len(), |dim| strides[dim] as i64);
+            blocks.push(Block { extents, offset: length.saturating_add(inside), strides, before });
+            length = length.saturating_add(with_halo.volume());
+            before += extents.volume();
+        }
+        Ok(Self { blocks, length })
+    }
+
+    /// One array as the program has it: where its first owned element lies, and how far apart neighbours of each dimension are.
+    /// Strides may be negative, as long as every element lies at or after the beginning.
+    pub fn strided(extents: &[u64], offset: u64, strides: &[i64]) -> Result<Self, Error> {
+        let (extents, strides) = (Dims::new(extents)?, Dims::new(strides)?);
+        if extents.len() != strides.len() {
+            let (shape, steps) = (extents.len(), strides.len());
+            return Err(Error::Invalid(format!("an array of {shape} dimensions with {steps} strides")));
+        }
+        let (mut first, mut last) = (i128::from(offset), i128::from(offset));
+        for (extent, stride) in extents.iter().zip(&*strides) {
+            let reach = i128::from(extent.saturating_sub(1)) * i128::from(*stride);
+            if reach < 0 { first += reach } else { last += reach }
+        }
+        if !extents.contains(&0) && (first < 0 || last >= i128::from(MOST_ELEMENTS)) {
+            return Err(Error::Invalid(format!(
+                "an array of {extents} reaches from element {first} to {last}"
+            )));
+        }
+        let length = if extents.contains(&0) { 0 } else { last as u64 + 1 };
+        Ok(Self { blocks: vec![Block { extents, offset, strides, before: 0 }], length })
+    }
+
+    /// How many elements the memory must have.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+/// The extents of the arrays that a rank holds.
+pub(crate) fn shapes(decomposition: &Decomposition, rank: u32, parts: &Parts) -> Result<Vec<Dims>, Error> {
+    parts.check(decomposition, rank)?;
+    Ok(match parts {
+        // Without dimensions the extents do not say whether the rank has the one element.
+        Parts::Rule => {
+            let elements = decomposition.elements(rank);
+            decomposition.extents(rank).into_iter().filter(|own| Some(own.volume()) == elements).collect()
+        }
+        Parts::Boxes(boxes) => boxes.iter().map(|region| region.extents()).collect(),
+        Parts::Indices(_) => vec![Dims::all(1, parts.elements().unwrap_or(0))],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Region, Spread};
+
+    #[test]
+    fn a_halo_lies_around_what_is_owned() {
+        let decomposition = Decomposition::block(&[8, 6], &[2, 1]).unwrap();
+        let halo = Dims::new(&[(1, 2), (0, 3)]).unwrap();
+        let local = Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::C).unwrap();
+        assert_eq!(local.length(), 7 * 9);
+        assert_eq!((local.blocks[0].offset, &*local.blocks[0].strides), (9, &[9, 1][..]));
+        let local = Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::Fortran).unwrap();
+        assert_eq!((local.blocks[0].offset, &*local.blocks[0].strides), (1, &[1, 7][..]));
+    }
+
+    #[test]
+    fn cyclic_indices_are_packed_and_boxes_follow_each_other() {
+        let cyclic = Decomposition::regular(&[10], &[3], &[Spread::Cyclic(2)], Order::C, 3).unwrap();
+        assert_eq!(Local::dense(&cyclic, 0, &Parts::Rule, None, Order::C).unwrap().length(), 4);
+        let boxes = Decomposition::boxes(&[10, 10], 1).unwrap();
+        let parts = Parts::Boxes(vec![
+            Region::new(&[0, 0], &[2, 3]).unwrap(),
+            Region::new(&[4, 4], &[6, 5]).unwrap(),
+        ]);
+        let local = Local::dense(&boxes, 0, &parts, Some(&Dims::all(2, (1, 1))), Order::C).unwrap();
+        assert_eq!(local.length(), 4 * 5 + 4 * 3);
+        assert_eq!((local.blocks[1].offset, local.blocks[1].before), (20 + 3 + 1, 6));
+    }
+
+    #[test]
+    fn layouts_that_leave_memory_are_refused() {
+        assert_eq!(Local::strided(&[4], 3, &[-1]).unwrap().length(), 4);
+        assert!(Local::strided(&[4], 2, &[-1]).unwrap_err().to_string().contains("from element -1 to 2"));
+        assert!(Local::strided(&[4, 4], 0, &[1]).is_err());
+        assert!(Local::strided(&[u64::MAX], 0, &[i64::MAX]).is_err());
+        let indices = Decomposition::indices(&[9], 1).unwrap();
+        let halo = Dims::all(1, (1, 1));
+        let error = Local::dense(&indices, 0, &Parts::indices([1]), Some(&halo), Order::C).unwrap_err();
+        assert_eq!(error.to_string(), "an array by indices has no halo");
+        let block = Decomposition::block(&[9], &[1]).unwrap();
+        let endless = Dims::all(1, (u64::MAX, u64::MAX));
+        assert!(Local::dense(&block, 0, &Parts::Rule, Some(&endless), Order::C).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! What ranks tell each other so as to find out who owns what.
+
+use crate::{Region, Run};
+
+/// What a rank of the receiver wants from one of the sender's, in the order in which its message has it. Boxes and numbers are
+/// those of the domain: the coupled region, counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wants {
+    /// All that it shares with the part that the receiver's regular decomposition gives to the rank.
+    Part,
+    /// What it has of these boxes.
+    Boxes(Vec<Region>),
+    /// All of these elements.
+    Runs(Vec<Run>),
+}
+
+/// What a rank tells the directory that it owns, or asks it for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entries {
+    /// Boxes of the domain, each with its place in the rank's list.
+    Boxes(Vec<(u32, Region)>),
+    /// Elements by their numbers in the domain.
+    Runs(Vec<Run>),
+}
+
+/// What the directory knows about the elements it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The boxes that have any of them.
+    Boxes(Vec<OwnedBox>),
+    /// The owners of them, run by run.
+    Runs(Vec<(u32, Run)>),
+}
+
+/// A box of a rank, in the domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnedBox {
+    /// Whose it is.
+    pub rank: u32,
+    /// Its place in that rank's list.
+    pub place: u32,
+    /// The box.
+    pub region: Region,
+}

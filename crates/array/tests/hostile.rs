@@ -1,0 +1,99 @@
+//! Bytes that no peer of ours sends are refused, and nothing else happens.
+
+mod common;
+
+use common::pairs;
+use proptest::prelude::*;
+use titin_array::{Answer, Bytes, Entries, Exchange, Parts, Region, Register, Role, Run, Side, Wants};
+
+/// What comes of bytes must be what it says, when it is written again.
+fn read<T: Bytes + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
+    let value = T::from_bytes(bytes).ok()?;
+    assert_eq!(T::from_bytes(&value.to_bytes()).as_ref(), Ok(&value));
+    Some(value)
+}
+
+fn read_all(bytes: &[u8]) {
+    read::<Side>(bytes);
+    read::<Parts>(bytes);
+    read::<Wants>(bytes);
+    read::<Entries>(bytes);
+    read::<Answer>(bytes);
+    read::<Region>(bytes);
+}
+
+/// Changed in some places, and perhaps cut.
+fn broken(mut bytes: Vec<u8>, changes: &[(usize, u8)], keep: usize) -> Vec<u8> {
+    let length = bytes.len().max(1);
+    for (at, value) in changes {
+        if let Some(byte) = bytes.get_mut(at % length) {
+            *byte = *value;
+        }
+    }
+    bytes.truncate(keep % (2 * length));
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn broken_descriptions_and_lists(
+        (from, to, _) in pairs(3, 5, 4),
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..3),
+        keep in any::<usize>(),
+    ) {
+        read_all(&broken(from.side.to_bytes(), &changes, keep));
+        read_all(&broken(to.parts[0].to_bytes(), &changes, keep));
+        let exchange = Exchange::new(from.side.clone(), to.side.clone()).unwrap();
+        if exchange.is_regular() {
+            return Ok(());
+        }
+        // What a peer sends may be of the right form and yet wrong: whoever gets it says so.
+        let map = exchange.map(2);
+        for (_, entries) in exchange.entries(0, &from.parts[0], &map).unwrap() {
+            if let Some(entries) = read::<Entries>(&broken(entries.to_bytes(), &changes, keep)) {
+                let mut register = Register::new(exchange.clone());
+                if register.enter(0, &entries).is_ok() && let Ok(directory) = register.directory() {
+                    let _ = directory.answer(0, &entries);
+                }
+            }
+        }
+        let runs = Wants::Runs(vec![Run { first: 1, length: 3 }]);
+        let boxes = Wants::Boxes(vec![Region::whole(&exchange.to().region.extents()).unwrap()]);
+        for wants in [runs, boxes, Wants::Part] {
+            if let Some(wants) = read::<Wants>(&broken(wants.to_bytes(), &changes, keep)) {
+                let _ = exchange.sending(0, &from.parts[0], &[(0, wants.clone()), (99, wants)]);
+            }
+        }
+        let answers = [Answer::Runs(vec![(0, Run { first: 0, length: 3 })]), Answer::Boxes(vec![])];
+        for answer in answers {
+            if let Some(answer) = read::<Answer>(&broken(answer.to_bytes(), &changes, keep)) {
+                let _ = exchange.receiving(0, &to.parts[0], vec![answer]);
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_that_lie_cost_nothing() {
+    // A list of 2³² - 1 boxes, and no box.
+    assert!(Parts::from_bytes(&[1, 255, 255, 255, 255]).is_err());
+    assert!(Parts::from_bytes(&[1, 255, 255, 255, 255, 0, 0, 0]).is_err());
+    assert!(Entries::from_bytes(&[2, 255, 255, 255, 255, 0]).is_err());
+    assert!(Region::from_bytes(&[200]).is_err());
+}
+
+#[test]
+fn schedules_are_refused_to_ranks_that_are_none() {
+    let side = Side::new(titin_array::Decomposition::block(&[4], &[2]).unwrap());
+    let exchange = Exchange::new(side.clone(), side).unwrap();
+    assert!(exchange.schedule(Role::Sender, 2).is_err());
+    assert!(exchange.receiving(2, &Parts::Rule, Vec::new()).is_err());
+    assert!(exchange.sending(0, &Parts::Rule, &[(2, Wants::Part)]).is_err());
+}

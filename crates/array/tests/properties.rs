@@ -1,0 +1,186 @@
+//! Whatever the two decompositions: an exchange is the same as to gather the whole array and scatter it again.
+
+mod common;
+
+use std::collections::HashMap;
+
+use common::{End, pairs, schedules};
+use proptest::prelude::*;
+use titin_array::{Dims, Schedule, Source, Target, copy};
+
+/// The bytes of an element: which one it is, and of which field.
+fn value(point: &Dims, field: usize, size: usize) -> Vec<u8> {
+    let mut hash = field as u64 + 1;
+    for index in point.iter() {
+        hash = (hash ^ index).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+    }
+    hash.to_le_bytes().iter().cycle().take(size).copied().collect()
+}
+
+const UNTOUCHED: u8 = 0xA5;
+
+/// The memory of every rank of a side, for fields with elements of these sizes.
+fn memories(end: &End, sizes: &[usize], filled: bool) -> Vec<Vec<Vec<u8>>> {
+    let memory = |rank: u32, field: usize, size: usize| {
+        let mut memory = vec![UNTOUCHED; end.local(rank).length() as usize * size];
+        for (point, at) in end.elements(rank).into_iter().filter(|_| filled) {
+            memory[at as usize * size..][..size].copy_from_slice(&value(&point, field, size));
+        }
+        memory
+    };
+    let fields = |rank| sizes.iter().enumerate().map(|(field, size)| memory(rank, field, *size)).collect();
+    (0..end.ranks()).map(fields).collect()
+}
+
+/// Gathers, and scatters: what each rank of the receiver must have in the end.
+fn expected(from: &End, to: &End, sizes: &[usize]) -> Vec<Vec<Vec<u8>>> {
+    let mut memories = memories(to, sizes, false);
+    for (rank, fields) in memories.iter_mut().enumerate() {
+        for (point, at) in to.elements(rank as u32) {
+            if to.side.region.contains(&point) {
+                let (lower, other) = (to.side.region.lower(), from.side.region.lower());
+                let source = Dims::from_fn(point.len(), |dim| point[dim] - lower[dim] + other[dim]);
+                for (field, size) in sizes.iter().enumerate() {
+                    fields[field][at as usize * size..][..*size]
+                        .copy_from_slice(&value(&source, field, *size));
+                }
+            }
+        }
+    }
+    memories
+}
+
+/// Every message, from every sender; then every one must be taken.
+fn play(
+    from: &End,
+    to: &End,
+    sizes: &[usize],
+    sending: &[Schedule],
+    receiving: &[Schedule],
+) -> Vec<Vec<Vec<u8>>> {
+    let (sources, mut targets) = (memories(from, sizes, true), memories(to, sizes, false));
+    let mut mail = HashMap::new();
+    for (rank, schedule) in sending.iter().enumerate() {
+        let local = from.local(rank as u32);
+        let fields = sources[rank].iter().zip(sizes);
+        let fields: Vec<_> =
+            fields.map(|(memory, size)| Source { memory, local: &local, size: *size }).collect();
+        for (place, partner) in schedule.partners().iter().enumerate() {
+            let mut message = vec![0; schedule.bytes(place, sizes.iter().copied()) as usize];
+            schedule.pack(place, &fields, &mut message).unwrap();
+            mail.insert((rank as u32, partner.rank), message);
+        }
+    }
+    for (rank, schedule) in receiving.iter().enumerate() {
+        let local = to.local(rank as u32);
+        let fields = targets[rank].iter_mut().zip(sizes);
+        let mut fields: Vec<_> =
+            fields.map(|(memory, size)| Target { memory, local: &local, size: *size }).collect();
+        for (place, partner) in schedule.partners().iter().enumerate() {
+            let message = mail.remove(&(partner.rank, rank as u32)).expect("a message");
+            schedule.unpack(place, &message, &mut fields).unwrap();
+        }
+    }
+    assert!(mail.is_empty(), "nobody took {:?}", mail.keys());
+    targets
+}
+
+/// The same without messages, for the first field.
+fn play_copies(
+    from: &End,
+    to: &End,
+    size: usize,
+    sending: &[Schedule],
+    receiving: &[Schedule],
+) -> Vec<Vec<u8>> {
+    let sources = memories(from, &[size], true);
+    let mut targets: Vec<_> =
+        memories(to, &[size], false).into_iter().map(|mut fields| fields.remove(0)).collect();
+    for (rank, schedule) in receiving.iter().enumerate() {
+        for (place, partner) in schedule.partners().iter().enumerate() {
+            let sender = &sending[partner.rank as usize];
+            let source =
+                Source { memory: &sources[partner.rank as usize][0], local: &from.local(partner.rank), size };
+            let mut target = Target { memory: &mut targets[rank], local: &to.local(rank as u32), size };
+            copy(sender, sender.find(rank as u32).unwrap(), &source, schedule, place, &mut target).unwrap();
+        }
+    }
+    targets
+}
+
+fn check((from, to, directory): (End, End, u32), sizes: &[usize]) {
+    let (sending, receiving) = schedules(&from, &to, directory).unwrap();
+    let got = play(&from, &to, sizes, &sending, &receiving);
+    let expected = expected(&from, &to, sizes);
+    assert!(got == expected, "what arrived is not what a gather and a scatter give");
+    let copied = play_copies(&from, &to, sizes[0], &sending, &receiving);
+    assert!(
+        copied.iter().zip(&expected).all(|(got, fields)| *got == fields[0]),
+        "copies differ from messages"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn an_exchange_is_gather_then_scatter(pair in pairs(4, 6, 12), sizes in proptest::sample::subsequence(vec![1usize, 4, 8, 3, 16], 1..3)) {
+        check(pair, &sizes);
+    }
+
+    #[test]
+    fn long_arrays_of_one_dimension(pair in pairs(1, 200, 9)) {
+        check(pair, &[8]);
+    }
+
+    #[test]
+    fn there_and_back_is_what_it_was((from, to, directory) in pairs(3, 7, 8)) {
+        let (sending, receiving) = schedules(&from, &to, directory).unwrap();
+        let there = play(&from, &to, &[4], &sending, &receiving);
+        let (back, home) = schedules(&to, &from, directory).unwrap();
+        // As `play`, from what has arrived.
+        let mut again: Vec<_> = memories(&from, &[4], false).into_iter().map(|mut fields| fields.remove(0)).collect();
+        for (rank, schedule) in home.iter().enumerate() {
+            for (place, partner) in schedule.partners().iter().enumerate() {
+                let sender = &back[partner.rank as usize];
+                let source = Source { memory: &there[partner.rank as usize][0], local: &to.local(partner.rank), size: 4 };
+                let mut target = Target { memory: &mut again[rank], local: &from.local(rank as u32), size: 4 };
+                copy(sender, sender.find(rank as u32).unwrap(), &source, schedule, place, &mut target).unwrap();
+            }
+        }
+        for (rank, memory) in again.iter().enumerate() {
+            for (point, at) in from.elements(rank as u32) {
+                let inside = from.side.region.contains(&point);
+                let expected = if inside { value(&point, 0, 4) } else { vec![UNTOUCHED; 4] };
+                prop_assert_eq!(&memory[at as usize * 4..][..4], &expected[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn partners_know_each_other((from, to, directory) in pairs(3, 8, 12)) {
+        let (sending, receiving) = schedules(&from, &to, directory).unwrap();
+        let list = |schedules: &[Schedule], turned: bool| {
+            let of = |(rank, schedule): (usize, &Schedule)| {
+                let ends = |other: u32| if turned { (other, rank as u32) } else { (rank as u32, other) };
+                schedule.partners().iter().map(|partner| (ends(partner.rank), partner.elements)).collect::<Vec<_>>()
+            };
+            let mut all: Vec<_> = schedules.iter().enumerate().flat_map(of).collect();
+            all.sort_unstable();
+            all
+        };
+        let sent = list(&sending, false);
+        prop_assert_eq!(&sent, &list(&receiving, true));
+        prop_assert!(sent.iter().all(|(_, elements)| *elements > 0));
+        prop_assert_eq!(sent.iter().map(|(_, elements)| elements).sum::<u64>(), from.side.region.volume());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn seven_dimensions(pair in pairs(7, 2, 6)) {
+        check(pair, &[4]);
+    }
+}
