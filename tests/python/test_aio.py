@@ -103,6 +103,7 @@ def test_settings_and_what_else_an_instance_knows(stage):
         into = np.zeros(0)
         with pytest.raises(titin.TypeMismatch):
             await instance.receive_into("in", into)
+        assert (await instance.receive("in")).data is None
         assert (await instance.receive("other", default=7)).data == 7
 
     stage.play(knows, receives, model)

@@ -113,7 +113,7 @@ class Instance:
     ) -> Message:
         """Receives an array into memory of the program's own, such as a NumPy array (strided ones too).
 
-        Dtype and shape must be those of the message (:class:`titin.TypeMismatch`; then the message is lost). The
+        Dtype and shape must be those of the message (:class:`titin.TypeMismatch`; then the next call gets it). The
         element at an index stays at that index, whatever the order in memory.
         """
 

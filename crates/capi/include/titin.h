@@ -432,7 +432,7 @@ int titin_receive_any(titin_port *const *ports, int count, double timeout, int *
 /* Receives an array into the caller's memory, whose dtype and shape must be those of the message. `strides` and `order`
  * describe the memory as in titin_send_array; the element at an index stays at that index. Memory of rank 0 takes a
  * number of a structure too. `message` may be NULL; else the message is given too (for its timestamps). After
- * TITIN_ERROR_TYPE_MISMATCH the message is lost. */
+ * TITIN_ERROR_TYPE_MISMATCH it was not taken: the next call gets it. */
 int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, int rank, const int64_t *extents,
                        const int64_t *strides, int order, void *data, titin_message **message);
 

@@ -117,6 +117,21 @@ impl Instance {
     /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
     /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
+        self.receive_that(port, slot, patience, |_| Ok(()))
+    }
+
+    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call.
+    ///
+    /// # Errors
+    /// As [`Instance::receive`], and what `fits` says.
+    #[inline(always)]
+    pub fn receive_that(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        patience: Patience,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<Message> {
         let inner = &self.inner;
         inner.enter()?;
         let source = inner.source(port, slot)?;
@@ -126,6 +141,10 @@ impl Instance {
         let state = &mut port.inlets[source.place];
         let (slot, message) =
             inner.await_message(&source, state, patience, &here, || inner.place(&[source]))?;
+        if let Err(error) = fits(&message) {
+            inner.leave_there(&source, &mut port, slot, message);
+            return Err(error);
+        }
         match inner.took(&source, slot, &message) {
             Ok(()) => Ok(message),
             Err(error) => Err(inner.misplaced(error, &source, &mut port, slot, message)),
@@ -452,10 +471,16 @@ impl Inner {
         slot: u32,
         message: Message,
     ) -> Error {
-        let state = &mut port.inlets[source.place];
-        if self.cycle().place(&source.port.name, source.port.operator).is_ok() {
-            return error;
+        if self.cycle().place(&source.port.name, source.port.operator).is_err() {
+            self.leave_there(source, port, slot, message);
         }
+        error
+    }
+
+    /// Puts a message back that a call was not given, for the next one.
+    #[cold]
+    fn leave_there(&self, source: &Source<'_>, port: &mut PortState, slot: u32, message: Message) {
+        let state = &mut port.inlets[source.place];
         if source.follows() {
             // `repeat` and `pad` choose anew where the next call is. What `pad` gives once nobody was given.
             if let Some(chosen) = &mut state.chosen
@@ -463,11 +488,10 @@ impl Inner {
             {
                 chosen.given = None;
             }
-            return error;
+            return;
         }
         state.put_back(slot, message);
         self.put_back.store(true, Ordering::Relaxed);
-        error
     }
 
     /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
