@@ -1,0 +1,86 @@
+//! How fast messages are packed and unpacked, beside a plain copy of as many bytes:
+//!
+//!     cargo run --release -p titin-array --example pack
+//!
+//! Rank 0 of four packs its part of an array of doubles for all of its partners, or unpacks what it gets from them. The time is
+//! the shortest of many turns; the ratio is to a plain copy in the same turns.
+
+use std::time::Instant;
+
+use titin_array::{Decomposition, Exchange, Local, Order, Parts, Role, Side, Source, Spread, Target};
+
+fn main() {
+    println!("{:<44}{:>10}{:>10}{:>10}{:>8}{:>8}", "", "copy us", "pack us", "unpack us", "pack", "unpack");
+    for edge in [1024, 4096] {
+        let shape = [edge, edge];
+        let block = |grid: &[u32]| Side::new(Decomposition::block(&shape, grid).unwrap());
+        let cyclic = |width, grid: &[u32]| {
+            let spread = [Spread::Cyclic(width), Spread::Cyclic(width)];
+            Side::new(Decomposition::regular(&shape, grid, &spread, Order::C, 4).unwrap())
+        };
+        let (rows, columns, square) = (block(&[4, 1]), block(&[1, 4]), block(&[2, 2]));
+        measure(&format!("{edge}²: rows to rows"), rows.clone(), rows.clone());
+        measure(&format!("{edge}²: rows to columns"), rows.clone(), columns.clone());
+        measure(
+            &format!("{edge}²: C rows to Fortran columns"),
+            rows.clone(),
+            columns.clone().order(Order::Fortran),
+        );
+        for width in [1, 2, 3, 8, 64] {
+            measure(
+                &format!("{edge}²: block-cyclic ({width}) to block"),
+                cyclic(width, &[2, 2]),
+                square.clone(),
+            );
+        }
+        measure(&format!("{edge}²: block to block-cyclic (8)"), square.clone(), cyclic(8, &[2, 2]));
+        measure(&format!("{edge}²: block-cyclic (2) to (3)"), cyclic(2, &[2, 2]), cyclic(3, &[2, 2]));
+    }
+}
+
+const SIZE: usize = 8;
+
+fn measure(name: &str, from: Side, to: Side) {
+    let exchange = Exchange::new(from, to).unwrap();
+    let dense = |side: &Side| Local::dense(&side.decomposition, 0, &Parts::Rule, None, side.order).unwrap();
+    let (here, there) = (dense(exchange.from()), dense(exchange.to()));
+    let memory = |local: &Local| (0..local.length() as usize * SIZE).map(|n| n as u8).collect::<Vec<_>>();
+    let (sources, mut targets) = (memory(&here), memory(&there));
+    let mut copies = sources.clone();
+
+    let sending = exchange.schedule(Role::Sender, 0).unwrap();
+    let receiving = exchange.schedule(Role::Receiver, 0).unwrap();
+    let messages = |schedule: &titin_array::Schedule| {
+        let message = |place| vec![1u8; schedule.bytes(place, [SIZE]) as usize];
+        (0..schedule.partners().len()).map(message).collect::<Vec<_>>()
+    };
+    let (mut sent, received) = (messages(&sending), messages(&receiving));
+
+    let mut best = [f64::MAX; 3];
+    for _ in 0..(1 << 26) / sources.len().max(1) + 3 {
+        let times = [
+            timed(|| copies.copy_from_slice(std::hint::black_box(&sources))),
+            timed(|| {
+                for (place, message) in sent.iter_mut().enumerate() {
+                    let field = Source { memory: &sources, local: &here, size: SIZE };
+                    sending.pack(place, &[field], message).unwrap();
+                }
+            }),
+            timed(|| {
+                for (place, message) in received.iter().enumerate() {
+                    let field = Target { memory: &mut targets, local: &there, size: SIZE };
+                    receiving.unpack(place, message, &mut [field]).unwrap();
+                }
+            }),
+        ];
+        best = std::array::from_fn(|at| best[at].min(times[at]));
+    }
+    let [copy, pack, unpack] = best;
+    println!("{name:<44}{copy:>10.0}{pack:>10.0}{unpack:>10.0}{:>8.2}{:>8.2}", pack / copy, unpack / copy);
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64() * 1e6
+}

@@ -1,0 +1,167 @@
+//! How long a rank works for its schedule, with many ranks on both sides, all played in one process:
+//!
+//!     cargo run --release -p titin-array --example schedule
+//!
+//! Each line has the mean and the longest time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank of
+//! an irregular sender works for its own schedule and for its share of the directory.
+
+use std::time::{Duration, Instant};
+
+use titin_array::{
+    Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Schedule, Side,
+    Spread,
+};
+
+fn main() {
+    println!(
+        "{:<26}{:>12}{:>18}{:>18}{:>10}{:>10}",
+        "", "ranks", "sender us", "receiver us", "messages", "bytes"
+    );
+    for (from, to) in
+        [([32, 32], [16, 16]), ([64, 32], [32, 16]), ([64, 64], [32, 32]), ([128, 64], [64, 32])]
+    {
+        for (gigabytes, shape) in [(1, [8192, 16384]), (8, [32768, 32768])] {
+            let name = |what| format!("{what}, {gigabytes} GB");
+            let block = |grid: [u32; 2]| Decomposition::block(&shape, &grid).unwrap();
+            regular(&name("block to block"), block(from), block([to[1], to[0]]));
+            let spread = [Spread::Cyclic(32), Spread::Cyclic(32)];
+            let cyclic = Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap();
+            regular(&name("block to block-cyclic"), block(from), cyclic);
+            irregular(&name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1]);
+        }
+    }
+}
+
+fn regular(name: &str, from: Decomposition, to: Decomposition) {
+    let exchange = Exchange::new(Side::new(from), Side::new(to)).unwrap();
+    let all = |role, ranks| timed(ranks, |rank| exchange.schedule(role, rank).unwrap());
+    let (sending, senders) = all(Role::Sender, exchange.from().decomposition.ranks());
+    let (receiving, receivers) = all(Role::Receiver, exchange.to().decomposition.ranks());
+    report(name, &senders, &receivers, &sending, &receiving, (0, 0));
+}
+
+fn irregular(name: &str, shape: &[u64], senders: u32, receivers: u32) {
+    let whole = Region::whole(shape).unwrap();
+    let (from, to) = (bisected(whole, senders, 1), bisected(whole, receivers, 2));
+    let side = |ranks| Side::new(Decomposition::boxes(shape, ranks).unwrap());
+    let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
+    let map = exchange.map(senders);
+    let (mut messages, mut bytes) = (0, 0);
+
+    let (entries, mut sender_time) =
+        timed(senders, |rank| exchange.entries(rank, &from[rank as usize], &map).unwrap());
+    let mut told: Vec<_> = (0..senders).map(|_| Vec::new()).collect();
+    for (rank, entries) in entries.into_iter().enumerate() {
+        for (at, entries) in entries {
+            (messages, bytes) = (messages + 1, bytes + entries.to_bytes().len());
+            told[at as usize].push((rank as u32, entries));
+        }
+    }
+    let (directories, times): (Vec<Directory>, _) = timed(senders, |at| {
+        let mut register = Register::new(exchange.clone());
+        told[at as usize].iter().for_each(|(rank, entries)| register.enter(*rank, entries).unwrap());
+        register.directory().unwrap()
+    });
+    add(&mut sender_time, &times);
+
+    let (queries, mut receiver_time) =
+        timed(receivers, |rank| exchange.queries(rank, &to[rank as usize], &map).unwrap());
+    let mut asked: Vec<_> = (0..senders).map(|_| Vec::new()).collect();
+    for (rank, queries) in queries.into_iter().enumerate() {
+        for (at, query) in queries {
+            (messages, bytes) = (messages + 1, bytes + query.to_bytes().len());
+            asked[at as usize].push((rank as u32, query));
+        }
+    }
+    let (answered, times) = timed(senders, |at| {
+        let answer =
+            |(rank, query): &(u32, Entries)| (*rank, directories[at as usize].answer(*rank, query).unwrap());
+        asked[at as usize].iter().map(answer).collect::<Vec<_>>()
+    });
+    add(&mut sender_time, &times);
+    let mut answers: Vec<_> = (0..receivers).map(|_| Vec::new()).collect();
+    for (rank, answer) in answered.into_iter().flatten() {
+        (messages, bytes) = (messages + 1, bytes + answer.to_bytes().len());
+        answers[rank as usize].push(answer);
+    }
+
+    let (found, times) = timed(receivers, |rank| {
+        let answers = std::mem::take(&mut answers[rank as usize]);
+        exchange.receiving(rank, &to[rank as usize], answers).unwrap()
+    });
+    add(&mut receiver_time, &times);
+    let mut wants: Vec<_> = (0..senders).map(|_| Vec::new()).collect();
+    let mut receiving = Vec::new();
+    for (rank, (schedule, wanted)) in found.into_iter().enumerate() {
+        for (sender, wanted) in wanted {
+            (messages, bytes) = (messages + 1, bytes + wanted.to_bytes().len());
+            wants[sender as usize].push((rank as u32, wanted));
+        }
+        receiving.push(schedule);
+    }
+    let (sending, times) =
+        timed(senders, |rank| exchange.sending(rank, &from[rank as usize], &wants[rank as usize]).unwrap());
+    add(&mut sender_time, &times);
+    report(name, &sender_time, &receiver_time, &sending, &receiving, (messages, bytes));
+}
+
+/// What each rank does, and how long.
+fn timed<T>(ranks: u32, mut work: impl FnMut(u32) -> T) -> (Vec<T>, Vec<Duration>) {
+    (0..ranks)
+        .map(|rank| {
+            let start = Instant::now();
+            let done = work(rank);
+            (done, start.elapsed())
+        })
+        .unzip()
+}
+
+fn add(times: &mut [Duration], more: &[Duration]) {
+    times.iter_mut().zip(more).for_each(|(time, more)| *time += *more);
+}
+
+/// Messages and bytes are those that find the schedule, per rank of both sides.
+fn report(
+    name: &str,
+    senders: &[Duration],
+    receivers: &[Duration],
+    sending: &[Schedule],
+    receiving: &[Schedule],
+    (messages, bytes): (usize, usize),
+) {
+    let total = |schedules: &[Schedule]| schedules.iter().map(Schedule::elements).sum::<u64>();
+    assert_eq!(total(sending), total(receiving));
+    let micros = |times: &[Duration]| {
+        let mean = times.iter().sum::<Duration>().as_secs_f64() * 1e6 / times.len() as f64;
+        format!("{mean:.1} / {:.0}", times.iter().max().unwrap().as_secs_f64() * 1e6)
+    };
+    let (ranks, all) = (format!("{}x{}", senders.len(), receivers.len()), senders.len() + receivers.len());
+    println!(
+        "{name:<26}{ranks:>12}{:>18}{:>18}{:>10.1}{:>10}",
+        micros(senders),
+        micros(receivers),
+        messages as f64 / all as f64,
+        bytes / all,
+    );
+}
+
+/// A box for each rank, cut at places that no rule gives.
+fn bisected(whole: Region, ranks: u32, seed: u64) -> Vec<Parts> {
+    let (mut seed, mut open, mut boxes) = (seed, vec![(whole, ranks)], Vec::new());
+    while let Some((region, ranks)) = open.pop() {
+        if ranks == 1 {
+            boxes.push(Parts::Boxes(vec![region]));
+            continue;
+        }
+        let extents = region.extents();
+        let dim = usize::from(extents[1] > extents[0]);
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let share = 0.4 + 0.2 * ((seed >> 33) as f64 / (1u64 << 31) as f64);
+        let cut = region.lower()[dim] + ((extents[dim] as f64 * share) as u64).clamp(1, extents[dim] - 1);
+        let (mut upper, mut lower) = (*region.upper(), *region.lower());
+        (upper[dim], lower[dim]) = (cut, cut);
+        open.push((Region::new(region.lower(), &upper).unwrap(), ranks / 2));
+        open.push((Region::new(&lower, region.upper()).unwrap(), ranks - ranks / 2));
+    }
+    boxes
+}
