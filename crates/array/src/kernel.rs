@@ -32,8 +32,11 @@ impl At {
     }
 }
 
-/// A tile of a transposition is about as wide as a line of the cache, so that each line is fetched once and used up.
-const LINE: usize = 64;
+/// Elements along the edge of what is transposed at once: eight doubles are a line of the cache.
+const SQUARE: usize = 8;
+
+/// How many elements are read of a row before the next rows have their turn.
+const TILE: usize = 512;
 
 impl Loops {
     pub fn new(size: usize) -> Self {
@@ -128,25 +131,55 @@ fn line(mut at: At, row: &Loop, from: &[u8], to: &mut [u8], element: &impl Eleme
     }
 }
 
-/// A plane whose rows in one array are columns in the other, tile by tile.
+/// A plane whose rows in one array are columns in the other, in squares whose rows are a line of the cache.
+///
+/// What is read comes from a few rows at once, each from its beginning on, and for so long that these lines stay near until the
+/// next squares use their rest. Squares begin where lines do, in both arrays: a line used by halves would be fetched twice.
 fn tiles(at: At, outer: &Loop, inner: &Loop, from: &[u8], to: &mut [u8], element: &impl Element) {
-    let edge = (LINE / element.size()).max(4);
-    for row in (0..outer.extent).step_by(edge) {
-        let rows = edge.min(outer.extent - row);
-        for column in (0..inner.extent).step_by(edge) {
-            let columns = edge.min(inner.extent - column);
-            let corner = at.go(outer, row).go(inner, column);
-            for step in 0..rows {
-                line(corner.go(outer, step), &Loop { extent: columns, ..*inner }, from, to, element);
+    let lead = |memory: &[u8], at: isize, step: isize| {
+        let line = SQUARE * step.unsigned_abs();
+        if line == 0 {
+            0
+        } else {
+            (line - (memory.as_ptr() as usize + at as usize) % line) % line / step.unsigned_abs()
+        }
+    };
+    let first = (lead(from, at.from, outer.from), lead(to, at.to, inner.to));
+    for (tile, length) in steps(0, outer.extent, first.0, TILE) {
+        for (column, columns) in steps(0, inner.extent, first.1, SQUARE) {
+            for (row, rows) in steps(tile, tile + length, 0, SQUARE) {
+                let corner = at.go(outer, row).go(inner, column);
+                if (rows, columns) == (SQUARE, SQUARE) && element.transpose(corner, outer, inner, from, to) {
+                    continue;
+                }
+                for step in 0..rows {
+                    line(corner.go(outer, step), &Loop { extent: columns, ..*inner }, from, to, element);
+                }
             }
         }
     }
 }
 
+/// From `begin` to `end`, first by `lead`, then by `step`: where each begins, and how long it is.
+fn steps(begin: usize, end: usize, lead: usize, step: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = begin;
+    std::iter::from_fn(move || {
+        let length = if at == begin && lead > 0 { lead } else { step }.min(end - at);
+        let here = at;
+        at += length;
+        (length > 0).then_some((here, length))
+    })
+}
+
 /// What is copied at once: of a size that the compiler knows, or of any other one.
 trait Element {
-    fn size(&self) -> usize;
     fn copy(&self, at: At, from: &[u8], to: &mut [u8]);
+
+    /// Transposes a square by way of the processor's own memory, if it can: rows in one piece from one array, columns in one piece
+    /// to the other.
+    fn transpose(&self, _at: At, _outer: &Loop, _inner: &Loop, _from: &[u8], _to: &mut [u8]) -> bool {
+        false
+    }
 }
 
 struct Fixed<const SIZE: usize>;
@@ -155,22 +188,32 @@ struct Sized(usize);
 
 impl<const SIZE: usize> Element for Fixed<SIZE> {
     #[inline(always)]
-    fn size(&self) -> usize {
-        SIZE
-    }
-
-    #[inline(always)]
     fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
         let from = from[at.from as usize..].first_chunk::<SIZE>().expect("within the array");
         *to[at.to as usize..].first_chunk_mut::<SIZE>().expect("within the array") = *from;
     }
+
+    #[inline(always)]
+    fn transpose(&self, at: At, outer: &Loop, inner: &Loop, from: &[u8], to: &mut [u8]) -> bool {
+        if (outer.from, inner.to) != (SIZE as isize, SIZE as isize) || SIZE > 16 {
+            return false;
+        }
+        let mut square = [[[0; SIZE]; SQUARE]; SQUARE];
+        for (step, row) in square.iter_mut().enumerate() {
+            let begin = at.go(inner, step).from as usize;
+            row.as_flattened_mut().copy_from_slice(&from[begin..begin + SQUARE * SIZE]);
+        }
+        let columns: [[[u8; SIZE]; SQUARE]; SQUARE] =
+            std::array::from_fn(|column| std::array::from_fn(|row| square[row][column]));
+        for (step, column) in columns.iter().enumerate() {
+            let begin = at.go(outer, step).to as usize;
+            to[begin..begin + SQUARE * SIZE].copy_from_slice(column.as_flattened());
+        }
+        true
+    }
 }
 
 impl Element for Sized {
-    fn size(&self) -> usize {
-        self.0
-    }
-
     fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
         to[at.to as usize..][..self.0].copy_from_slice(&from[at.from as usize..][..self.0]);
     }
@@ -181,8 +224,8 @@ mod tests {
     use super::*;
 
     fn check(size: usize, at: At, loops: &[Loop]) {
-        let from: Vec<u8> = (0..4000).map(|n| (n * 7 % 251) as u8).collect();
-        let (mut got, mut expected) = (vec![0; 4000], vec![0; 4000]);
+        let from: Vec<u8> = (0..40_000).map(|n| (n * 7 % 251) as u8).collect();
+        let (mut got, mut expected) = (vec![0; 40_000], vec![0; 40_000]);
         each(loops, at, &mut |at| Sized(size).copy(at, &from, &mut expected));
         let mut copy = Loops::new(size);
         loops.iter().for_each(|one| copy.push(*one));
@@ -201,7 +244,8 @@ mod tests {
             check(size, start, &[one(3, 20 * step, 5 * step), one(5, step, step)]);
             check(size, start, &[one(3, step, 5 * step), one(5, 4 * step, step)]);
             check(size, start, &[one(3, 5 * step, step), one(5, step, 3 * step)]);
-            check(size, start, &[one(11, 13 * step, step), one(13, step, 11 * step)]);
+            check(size, start, &[one(37, 41 * step, step), one(41, step, 37 * step)]);
+            check(size, start, &[one(37, 60 * step, 2 * step), one(29, step, 80 * step)]);
             check(
                 size,
                 start,
