@@ -1,8 +1,18 @@
 ! The bare interfaces of errors, options, instances, settings, ports, sending and receiving.
 module titin_c_instance
-   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_funptr, c_int, c_int64_t, c_null_funptr, c_null_ptr, c_ptr, c_size_t
    implicit none
-   private :: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
+   private :: c_char, c_double, c_funptr, c_int, c_int64_t, c_null_funptr, c_null_ptr, c_ptr, c_size_t
+
+   !> The ranks of a parallel program, as in titin.h.
+   type, bind(C) :: titin_communicator
+      integer(c_size_t) :: size = 0
+      integer(c_int) :: rank = 0
+      integer(c_int) :: ranks = 1
+      type(c_ptr) :: context = c_null_ptr
+      type(c_funptr) :: broadcast = c_null_funptr
+      type(c_funptr) :: gather = c_null_funptr
+   end type
 
    interface
       type(c_ptr) function titin_error() bind(C)
@@ -75,6 +85,12 @@ module titin_c_instance
       integer(c_int) function titin_options_exceptions(options) bind(C)
          import
          type(c_ptr), value :: options
+      end function
+
+      integer(c_int) function titin_options_communicator(options, communicator) bind(C)
+         import
+         type(c_ptr), value :: options
+         type(titin_communicator), intent(in) :: communicator
       end function
 
       integer(c_int) function titin_options_interrupt(options, interrupted, data) bind(C)

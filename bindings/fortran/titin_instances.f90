@@ -27,9 +27,10 @@ module titin_instances
       logical, private :: borrowed = .false.
       type(question), pointer, private :: question => null()
    contains
-      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted): joins the run. Ports are lists of names,
-      !> `name[]` for a vector port, or text as in C; without any they are those of the description. `interrupted` is as for
-      !> on_interrupt, and already asked while this waits.
+      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks): joins the run. Ports are lists of
+      !> names, `name[]` for a vector port, or text as in C; without any they are those of the description. `interrupted` is as
+      !> for on_interrupt, and already asked while this waits. `ranks` are those of a parallel program, which open it
+      !> together; for MPI the modules titin_mpi and titin_mpi_f08 have titin_ranks(comm).
       procedure :: open => open_instance
       !> Uses an instance that somebody else closes, such as titin_host of the module titin_c.
       procedure :: borrow
@@ -60,11 +61,12 @@ module titin_instances
 
 contains
 
-   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ierr)
+   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks, ierr)
       class(titin_instance), intent(inout) :: self
       character(len=*), intent(in), optional :: f_init(:), o_i(:), s(:), o_f(:)
       character(len=*), intent(in), optional :: ports, name, manager, unchecked
       procedure(titin_interrupted), optional :: interrupted
+      type(titin_communicator), intent(in), optional :: ranks
       integer, intent(out), optional :: ierr
       character(len=:), allocatable :: declared
       type(c_ptr) :: options
@@ -91,6 +93,7 @@ contains
          self%question%ask => interrupted
          status = titin_options_interrupt(options, c_funloc(asked), c_loc(self%question))
       end if
+      if (status == titin_ok .and. present(ranks)) status = titin_options_communicator(options, ranks)
       if (status == titin_ok) status = titin_open(c(declared), options, self%raw)
       call titin_options_free(options)
       self%borrowed = .false.

@@ -15,6 +15,7 @@ use crate::loan::Loan;
 use crate::message::{Message, Payload};
 use crate::options::{Options, port_names, reason_of};
 use crate::port::Port;
+use crate::ranks::Ranks;
 use crate::region::Region;
 use crate::session::{Call, Session};
 use crate::setting;
@@ -75,7 +76,7 @@ impl<'py> FromPyObject<'_, 'py> for Fallback<'py> {
 #[pymethods]
 impl Instance {
     #[new]
-    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None))]
+    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, comm=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -86,9 +87,12 @@ impl Instance {
         name: Option<Text>,
         manager: Option<Text>,
         unchecked: Option<Bound<'_, PyAny>>,
+        comm: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let options = options(py, [f_init, o_i, s, o_f], name, manager, unchecked)?;
-        let session = Session::open(py, &options)?;
+        let ranks = comm.as_ref().map(Ranks::new).transpose()?;
+        ranks.iter().try_for_each(|ranks| ranks.offer(py, options.as_ptr()))?;
+        let session = Session::open(py, &options, ranks.as_deref())?;
         // Not before: whoever could not open must be refused, or the run waits for it.
         PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = true));
         forget_secret(py);

@@ -14,6 +14,7 @@ mod loan;
 mod message;
 mod options;
 mod port;
+mod ranks;
 mod region;
 mod session;
 mod setting;

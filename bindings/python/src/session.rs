@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 
 use crate::options::Options;
+use crate::ranks::Ranks;
 use crate::{error, sys};
 
 /// Marks, beside the number of calls, that the instance is closed.
@@ -52,7 +53,8 @@ impl Call<'_> {
 
 impl Session {
     /// Opens an instance. This and its other calls answer Ctrl-C.
-    pub fn open(py: Python<'_>, options: &Options) -> PyResult<Arc<Self>> {
+    /// `ranks` is the communicator that they have, if they have one.
+    pub fn open(py: Python<'_>, options: &Options, ranks: Option<&Ranks>) -> PyResult<Arc<Self>> {
         let raised = Box::new(Mutex::new(None));
         let mut instance = std::ptr::null_mut();
         let options = options.as_ptr();
@@ -63,7 +65,11 @@ impl Session {
             // SAFETY: as above.
             unsafe { sys::titin_open(std::ptr::null(), options, &mut instance) }
         });
-        outcome(py, py.detach(move || open.run()), &raised)?;
+        let code = py.detach(move || open.run());
+        if let Some(raised) = ranks.and_then(Ranks::raised) {
+            return Err(raised);
+        }
+        outcome(py, code, &raised)?;
         let instance = NonNull::new(instance).ok_or_else(|| error::last(py, sys::USAGE))?;
         Ok(Arc::new(Session { instance, calls: AtomicUsize::new(0), raised }))
     }

@@ -67,6 +67,17 @@ pub type Find = unsafe extern "C" fn(*mut c_void, *const c_char, *mut *mut c_voi
 pub type Call = unsafe extern "C" fn(*mut c_void, *const titin_message, *mut titin_output) -> c_int;
 pub type Dispose = unsafe extern "C" fn(*mut c_void);
 
+/// As in titin.h.
+#[repr(C)]
+pub struct titin_communicator {
+    pub size: usize,
+    pub rank: c_int,
+    pub ranks: c_int,
+    pub context: *mut c_void,
+    pub broadcast: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, i64) -> c_int>,
+    pub gather: Option<unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, i64) -> c_int>,
+}
+
 unsafe extern "C" {
     pub fn titin_error() -> *const c_char;
     pub fn titin_set_error(text: *const c_char);
@@ -80,6 +91,10 @@ unsafe extern "C" {
     pub fn titin_options_unchecked(options: *mut titin_options, reason: *const c_char) -> c_int;
     pub fn titin_options_language(options: *mut titin_options, language: *const c_char) -> c_int;
     pub fn titin_options_exceptions(options: *mut titin_options) -> c_int;
+    pub fn titin_options_communicator(
+        options: *mut titin_options,
+        communicator: *const titin_communicator,
+    ) -> c_int;
     pub fn titin_options_interrupt(
         options: *mut titin_options,
         interrupted: Interrupted,

@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Protocol, Self, TypeVar, overload
 
 from numpy.typing import DTypeLike, NDArray
 from titin.data import Scale
@@ -11,6 +11,14 @@ __version__: str
 _T = TypeVar("_T")
 _Value = str | int | float | bool | list[int] | list[float] | list[list[float]]
 
+class Communicator(Protocol):
+    """What :class:`Instance` takes as ``comm``: the ranks of a parallel program, as mpi4py has them."""
+
+    def Get_rank(self) -> int: ...
+    def Get_size(self) -> int: ...
+    def bcast(self, obj: Any, root: int = 0, /) -> Any: ...
+    def gather(self, sendobj: Any, root: int = 0, /) -> list[Any] | None: ...
+
 class Instance:
     """One running copy of a program, as it takes part in a run.
 
@@ -19,6 +27,10 @@ class Instance:
     operators are declared the order of calls is checked against the submodel execution loop; ``unchecked="why"``
     switches that off, and the reason goes to the run's log. ``name`` and ``manager`` stand in for the environment's
     ``TITIN_INSTANCE`` and ``TITIN_MANAGER``.
+
+    A parallel program gives its communicator as ``comm`` (of mpi4py, as it is). All its ranks open the instance, and make
+    its calls together and in the same order: rank 0 sends and receives, and all ranks get what it gets. The communicator
+    is used while the instance is opened and never again, and ranks that wait use no core.
 
     Use it in a ``with`` block: leaving it closes the instance; leaving it by an exception fails the run, and the report
     shows the exception with its last lines. An instance that is let go without closing fails the run too.
@@ -39,6 +51,7 @@ class Instance:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        comm: Communicator | None = None,
     ) -> Self: ...
     def reuse(self) -> bool:
         """Begins the next use of the submodel; False when there is none.

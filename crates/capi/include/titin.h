@@ -46,6 +46,7 @@
 #define TITIN_H
 
 #include <float.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -200,6 +201,29 @@ int titin_options_exceptions(titin_options *options);
 /* As titin_on_interrupt, and already while titin_open waits for the manager's answer; so interrupted it fails the run, if
  * the manager has heard of the instance. `data` must live until titin_close. */
 int titin_options_interrupt(titin_options *options, int (*interrupted)(void *data), void *data);
+
+
+/* ---- Parallel programs ----------------------------------------------------------------------------------------- */
+
+/* An instance may be a program of many ranks, such as one of MPI. All ranks open it, with their communicator; from then on
+ * they make their calls on ports, titin_reuse and titin_close together and in the same order, and all get the same: rank 0
+ * sends and receives, and what it gets all get, over links of titin's own. So waiting ranks use no core and are not inside
+ * MPI, and of what several ranks send only that of rank 0 goes out. Settings, titin_log and titin_fail are each rank's own.
+ * titin_mpi.h fills a communicator in for MPI (titin_mpi_open); it holds for any other library, or for ranks by hand. */
+typedef struct titin_communicator {
+    size_t size; /* sizeof(titin_communicator) */
+    int rank;    /* the calling rank, from 0 */
+    int ranks;   /* how many there are */
+    void *context;
+    /* Gives `count` bytes of rank 0 to all; called by all ranks. Returns 0, or a number that goes into the error. */
+    int (*broadcast)(void *context, void *bytes, int64_t count);
+    /* Gives everybody's `count` bytes to rank 0, in the order of the ranks; elsewhere `all` is not looked at. */
+    int (*gather)(void *context, const void *mine, void *all, int64_t count);
+} titin_communicator;
+
+/* The instance is one of these ranks. The communicator is copied, and is used by titin_open, on the thread that calls it, and
+ * never again. One rank alone is a serial program. */
+int titin_options_communicator(titin_options *options, const titin_communicator *communicator);
 
 
 /* ---- Instances ------------------------------------------------------------------------------------------------- */

@@ -262,7 +262,7 @@ struct Place<'a> {
 
 /// How far a light instance has come.
 enum Stage {
-    Asked(Asked),
+    Asked(Box<Asked>),
     Open(Box<Handle>),
     /// Its step has come to an end, with this.
     Closing(Box<Handle>, Result<()>),
@@ -276,7 +276,11 @@ impl<'a> Share<'a> {
             let options = Options { ready: Some((ready.clone(), number as u64)), ..options.clone() };
             let asked = caught(|| begin(guest.ports, &options, Some(guest.name)));
             ready.push(number as u64);
-            Place { guest, stage: asked.map_or_else(|error| Stage::Over(Err(error)), Stage::Asked) }
+            Place {
+                guest,
+                stage: asked
+                    .map_or_else(|error| Stage::Over(Err(error)), |asked| Stage::Asked(Box::new(asked))),
+            }
         };
         let places = guests.iter().enumerate().map(place).collect();
         Share { ready, places, again: VecDeque::new() }

@@ -42,6 +42,9 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     if let Some(Enlisted(listing)) = &light {
         wanted = wanted.ready(listing.clone());
     }
+    if let Some(communicator) = options.communicator {
+        wanted = wanted.communicator(communicator);
+    }
     for (name, operator) in &options.ports {
         wanted = wanted.port(name, *operator)?;
     }

@@ -5,6 +5,7 @@
 //! `unsafe` at every call; each block says what it relies on, which is what the header asks of the caller.
 
 mod array;
+mod communicator;
 mod error;
 mod filter;
 mod fork;

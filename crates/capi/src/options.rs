@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use titin_runtime::{Operator, Ready, Result};
 
+use crate::communicator::Communicator;
 use crate::error::{null, status, usage, value};
 use crate::filter::Callbacks;
 use crate::input;
@@ -22,6 +23,7 @@ pub struct Options {
     pub(crate) filters: Option<Callbacks>,
     pub(crate) interrupt: Option<Question>,
     pub(crate) ready: Option<(Arc<Ready>, u64)>,
+    pub(crate) communicator: Option<Communicator>,
 }
 
 /// What is asked while a call waits: a function of the caller's, and its data.

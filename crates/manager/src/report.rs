@@ -329,7 +329,7 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
     let lines: Vec<String> = match &failure.cause {
         Cause::Instance(id, fault) => {
             let name = &plan.instances[*id].name;
-            match fault {
+            match fault.of_all() {
                 Fault::NotStarted(_) => vec!["Correct the program's entry in the description.".into()],
                 Fault::NotStaged(_) => {
                     vec!["Correct what stands under `titin: stage` in the description, or its files.".into()]
@@ -362,7 +362,7 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::LinkLost(_) | Fault::Silent(_) => {
                     vec!["Is its host up, and the network between?".into()]
                 }
-                Fault::Late(_) | Fault::Stopped => vec!["See its output for what it was doing.".into()],
+                Fault::Late(_) | Fault::Stopped | Fault::AfterRank { .. } => vec!["See its output for what it was doing.".into()],
             }
         }
         Cause::Deadlock(_) => vec![

@@ -1,11 +1,15 @@
-//! Watching processes that the guard did not start: programs behind a script, and those started by hand.
+//! Watching processes that the guard did not start: programs behind a script, the ranks behind `mpirun`, and those
+//! started by hand.
 
+use std::collections::HashMap;
 use std::fs;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::tree;
@@ -16,28 +20,91 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Set to try what is done on old systems.
 const OLD_SYSTEM: &str = "TITIN_OLD_SYSTEM";
 
-/// Calls `gone` when this process has ended, from a thread of its own. False if there is no such process.
-pub fn watch(pid: u32, gone: impl FnOnce() + Send + 'static) -> bool {
-    let Some(begun) = begun(pid) else { return false };
-    let handle = open(pid);
-    // The number may have been given to another process in between.
-    if self::begun(pid) != Some(begun) {
-        return false;
-    }
-    let wait = move || {
-        match handle {
-            Some(handle) => {
-                while poll(&mut [PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)], None).is_err() {}
-            }
-            None => {
-                while self::begun(pid) == Some(begun) {
-                    std::thread::sleep(LOOK);
+/// Among the descriptors that are waited for, the one that ends the waiting.
+const OVER: u64 = u64::MAX;
+
+/// Watches processes, and tells of those that have ended in the order in which they did: of the ranks of a parallel program
+/// the first one matters, since whatever has started them soon ends the others.
+pub struct Sentry {
+    epoll: Arc<OwnedFd>,
+    /// Processes and their descriptors, by the order in which they came.
+    watched: Arc<Mutex<HashMap<u64, (u32, OwnedFd)>>>,
+    turn: AtomicU64,
+    /// Ends the thread.
+    over: Arc<OwnedFd>,
+    gone: Arc<dyn Fn(u32) + Send + Sync>,
+}
+
+impl Sentry {
+    /// Watches nobody yet. `gone` is called from threads of its own.
+    ///
+    /// # Errors
+    /// If the system has no descriptors or threads left.
+    pub fn start(gone: impl Fn(u32) + Send + Sync + 'static) -> std::io::Result<Self> {
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        epoll::add(&epoll, &over, epoll::EventData::new_u64(OVER), epoll::EventFlags::IN)?;
+        let (watched, turn) = (Arc::default(), AtomicU64::new(0));
+        let sentry = Sentry { epoll: epoll.clone(), watched, turn, over: over.clone(), gone: Arc::new(gone) };
+        let (watched, gone) = (sentry.watched.clone(), sentry.gone.clone());
+        let wait = move || {
+            let mut events = Vec::with_capacity(64);
+            // Ended processes come in the order in which they have ended.
+            while let Ok(()) | Err(rustix::io::Errno::INTR) =
+                epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None).map(drop)
+            {
+                for event in events.drain(..) {
+                    if event.data.u64() == OVER {
+                        return drop(over);
+                    }
+                    // Dropping the descriptor takes it out of the set.
+                    let ended = watched.lock().expect("never poisoned").remove(&event.data.u64());
+                    if let Some((pid, _)) = ended {
+                        gone(pid);
+                    }
                 }
             }
+        };
+        std::thread::Builder::new().name("sentry".into()).spawn(wait)?;
+        Ok(sentry)
+    }
+
+    /// Watches this process. False if there is none.
+    pub fn watch(&self, pid: u32) -> bool {
+        let Some(begun) = begun(pid) else { return false };
+        let handle = open(pid);
+        // The number may have been given to another process in between.
+        if self::begun(pid) != Some(begun) {
+            return false;
         }
-        gone();
-    };
-    std::thread::Builder::new().name("sentry".into()).spawn(wait).is_ok()
+        let Some(handle) = handle else { return self.look_after(pid, begun) };
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let mut watched = self.watched.lock().expect("never poisoned");
+        let data = epoll::EventData::new_u64(turn);
+        let added = epoll::add(&self.epoll, &handle, data, epoll::EventFlags::IN).is_ok();
+        if added {
+            watched.insert(turn, (pid, handle));
+        }
+        added
+    }
+
+    /// The same where the system cannot tell.
+    fn look_after(&self, pid: u32, begun: u64) -> bool {
+        let gone = self.gone.clone();
+        let wait = move || {
+            while self::begun(pid) == Some(begun) {
+                std::thread::sleep(LOOK);
+            }
+            gone(pid);
+        };
+        std::thread::Builder::new().name("sentry".into()).spawn(wait).is_ok()
+    }
+}
+
+impl Drop for Sentry {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&*self.over, &1u64.to_ne_bytes());
+    }
 }
 
 /// Whether a process belongs to this run: it is a descendant, or its environment names the run's connection file.
@@ -82,13 +149,29 @@ mod tests {
     fn the_end_of_a_process_is_told() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let (sender, receiver) = channel();
-        assert!(watch(child.id(), move || sender.send(()).unwrap()));
+        let sentry = Sentry::start(move |pid| sender.send(pid).unwrap()).unwrap();
+        assert!(sentry.watch(child.id()));
         assert!(receiver.try_recv().is_err());
         assert!(is_ours(child.id(), Path::new("/nowhere")));
         drop(child.stdin.take());
         child.wait().unwrap();
-        receiver.recv().unwrap();
-        assert!(!watch(child.id(), || ()));
+        assert_eq!(receiver.recv().unwrap(), child.id());
+        assert!(!sentry.watch(child.id()));
+    }
+
+    #[test]
+    fn ends_are_told_in_their_order() {
+        let (sender, receiver) = channel();
+        let sentry = Sentry::start(move |pid| sender.send(pid).unwrap()).unwrap();
+        let cats = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let mut children: Vec<_> = std::iter::repeat_with(cats).take(8).collect();
+        assert!(children.iter().all(|child| sentry.watch(child.id())));
+        children.reverse();
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        children.iter().for_each(|child| assert_eq!(receiver.recv().unwrap(), child.id()));
     }
 
     #[test]

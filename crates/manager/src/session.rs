@@ -24,9 +24,10 @@ use crate::log::Log;
 use crate::placement::Placement;
 use crate::plan::{Plan, Start};
 use crate::profile::Recorder;
+use crate::sentry::{self, Sentry};
 use crate::starter::Starter;
 use crate::state::{Manager, Standing};
-use crate::{cores, sentry, tree};
+use crate::{cores, tree};
 
 use clock::Clock;
 pub use end::{Ending, InstanceEnd};
@@ -102,6 +103,7 @@ pub struct Session {
     guard: Arc<Guard>,
     starter: Starter,
     reactor: Arc<Reactor>,
+    sentry: Sentry,
     recorder: Recorder,
     links: HashMap<LinkId, Arc<Link>>,
     sender: Sender<Incoming>,
@@ -282,11 +284,7 @@ impl Session {
 
     fn watch(&self, pid: u32) {
         let ours = self.hosting == Some(pid) || sentry::is_ours(pid, &self.directory.connection());
-        let sender = self.sender.clone();
-        let gone = move || {
-            let _ = sender.send(Incoming::Event(Event::Gone(pid)));
-        };
-        if ours && sentry::watch(pid, gone) {
+        if ours && self.sentry.watch(pid) {
             let _ = self.sender.send(Incoming::Event(Event::Watching(pid)));
         }
     }
@@ -294,13 +292,7 @@ impl Session {
     /// Without the process that runs the hosted instances there is nobody left to run them.
     fn watch_host(&self) {
         let Some(pid) = self.hosting else { return };
-        let sender = self.sender.clone();
-        let gone = move || {
-            let text =
-                format!("process {pid}, which had begun the run and hosts some of its instances, has ended");
-            let _ = sender.send(Incoming::Event(Event::Trouble(text)));
-        };
-        if !sentry::watch(pid, gone) {
+        if !self.sentry.watch(pid) {
             let text = format!("process {pid}, which had begun the run, has ended");
             let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
         }

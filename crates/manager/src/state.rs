@@ -64,6 +64,8 @@ pub struct Manager {
     next_doubt: Option<Duration>,
     /// All instances before this one are done.
     first_open: InstanceId,
+    /// The first number that no conduit has.
+    next_conduit: u32,
     /// When the manager came back that could do nothing for a while, and for how long.
     away: Option<(Duration, Duration)>,
     now: Duration,
@@ -82,6 +84,10 @@ pub(crate) struct Member {
     /// Whether that process, which is not the one that the guard started, is watched, and has ended.
     watched: bool,
     gone: bool,
+    /// Of a parallel program, the ranks from 1 on that are on this host, and their processes.
+    ranks: Vec<(u32, u32)>,
+    /// That of them, rank 0 included, which has ended first.
+    first_gone: Option<(u32, u32)>,
     /// Its own error, and whether that is only the echo of another's.
     said: Option<(String, bool)>,
     /// A failure unless something explains it before that time.
@@ -208,6 +214,7 @@ impl Manager {
             peers.sort_unstable();
             peers.dedup();
         }
+        let next_conduit = plan.conduits.len() as u32;
         let names = plan.instances.ids().map(|id| (plan.instances[id].name.clone(), id)).collect();
         let members = plan.instances.iter().map(|planned| Member::new(&planned.start)).collect();
         Manager {
@@ -226,6 +233,7 @@ impl Manager {
             next_late: None,
             next_doubt: None,
             first_open: InstanceId(0),
+            next_conduit,
             away: None,
             now: Duration::ZERO,
             actions: Vec::new(),
@@ -444,6 +452,8 @@ impl Member {
             local: None,
             watched: false,
             gone: false,
+            ranks: Vec::new(),
+            first_gone: None,
             said: None,
             doubt: None,
             fault: None,

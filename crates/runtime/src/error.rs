@@ -52,6 +52,32 @@ pub struct Error {
 /// What calls return.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl Kind {
+    /// The kind of this number; an internal error if there is none.
+    pub(crate) fn numbered(number: i32) -> Self {
+        use Kind::*;
+        let kinds = [
+            Usage,
+            CallOrder,
+            Setting,
+            TypeMismatch,
+            Timeout,
+            PortClosed,
+            PeerLost,
+            Deadlock,
+            Connection,
+            NoMemory,
+            Forked,
+            Internal,
+            Interrupted,
+            Filter,
+            Closed,
+            Pending,
+        ];
+        kinds.into_iter().find(|kind| *kind as i32 == number).unwrap_or(Internal)
+    }
+}
+
 impl Error {
     /// An error of a kind.
     pub fn new(kind: Kind, text: impl Into<String>) -> Self {

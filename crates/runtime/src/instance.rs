@@ -7,6 +7,7 @@ mod open;
 mod receive;
 mod report;
 mod send;
+mod together;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -23,6 +24,7 @@ use crate::options::Interrupt;
 use crate::port::{End, Inlet, Outlet, Port};
 use crate::process::{Process, Way, forked, not_forked};
 use crate::profile::{Region, Trace};
+use crate::ranks::{Ranks, is_between_ranks};
 use crate::sel::Loop;
 use crate::{Error, Kind, PortInfo, Result, SettingValue};
 
@@ -50,6 +52,8 @@ pub struct Instance {
 pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) path: InstanceName,
+    /// Of a parallel program, the place among its ranks.
+    ranks: Option<Ranks>,
     pub(crate) process: Arc<Process>,
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
@@ -120,7 +124,7 @@ impl Instance {
 
     /// The numbers and names of these ports.
     pub fn port_ids(&self) -> impl Iterator<Item = (PortId, &str)> {
-        let ports = self.inner.ports.iter().enumerate().filter(|(_, port)| *port.name != *SETTINGS_IN);
+        let ports = self.inner.ports.iter().enumerate().filter(|(_, port)| port.is_own());
         ports.map(|(number, port)| (PortId(number), &*port.name))
     }
 
@@ -163,7 +167,8 @@ impl Instance {
             );
             return Err(Error::new(Kind::Usage, format!("{}: {text}", self.inner.name)));
         }
-        self.inner.ports.iter().position(|port| *port.name == *bare).map(PortId).ok_or_else(|| {
+        let is_it = |port: &Port| port.is_own() && *port.name == *bare;
+        self.inner.ports.iter().position(is_it).map(PortId).ok_or_else(|| {
             let known: Vec<&str> = self.inner.own_ports().map(|port| &*port.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Error::new(
@@ -354,10 +359,17 @@ fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
+impl Port {
+    /// Whether the program sends or receives on it.
+    fn is_own(&self) -> bool {
+        *self.name != *SETTINGS_IN && !is_between_ranks(&self.name)
+    }
+}
+
 impl Inner {
     /// The ports that the program sends and receives on.
     fn own_ports(&self) -> impl Iterator<Item = &Port> {
-        self.ports.iter().filter(|port| *port.name != *SETTINGS_IN)
+        self.ports.iter().filter(|port| port.is_own())
     }
 
     pub(crate) fn cycle(&self) -> Latched<'_, Loop> {

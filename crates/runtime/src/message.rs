@@ -94,6 +94,20 @@ impl<'a> Payload<'a> {
         Payload { what: What::Structure, parts, lent: None }
     }
 
+    /// A structure that was encoded before.
+    pub(crate) fn encoded(encoded: &'a [u8]) -> Self {
+        Payload { what: What::Structure, parts: smallvec![IoSlice::new(encoded)], lent: None }
+    }
+
+    /// What was received, to be sent on.
+    pub(crate) fn of(message: &'a Message) -> Self {
+        match message.content() {
+            Content::Nil => Payload::nil(),
+            Content::Array(layout) => Payload::array(layout, message.bytes()),
+            Content::Structure => Payload::encoded(message.bytes()),
+        }
+    }
+
     /// What it is, for its metadata.
     pub(crate) fn content(&self) -> Content {
         match self.what {

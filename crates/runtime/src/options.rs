@@ -10,7 +10,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
 
 use crate::filter::Functions;
-use crate::{Error, Kind, Listing, Result};
+use crate::{Communicator, Error, Kind, Listing, Result};
 
 /// What a program says when it opens an instance. By default everything comes from the environment.
 #[derive(Default)]
@@ -22,6 +22,7 @@ pub struct Options {
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
     pub(crate) ready: Option<Arc<Listing>>,
+    pub(crate) communicator: Option<Box<dyn Communicator>>,
 }
 
 /// Whether the program wants a call that waits to end.
@@ -115,6 +116,13 @@ impl Options {
     /// this list once it may go on. Then the same call is made again, with the same arguments.
     pub fn ready(mut self, listing: Arc<Listing>) -> Self {
         self.ready = Some(listing);
+        self
+    }
+
+    /// The instance is one of many ranks, of which this process is one. All open it together; the communicator is used
+    /// until it is open, or has failed to, on the thread that opens it.
+    pub fn communicator(mut self, communicator: impl Communicator + 'static) -> Self {
+        self.communicator = Some(Box::new(communicator));
         self
     }
 

@@ -10,6 +10,7 @@ mod members;
 mod once;
 mod peers;
 mod routes;
+mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,6 +30,7 @@ use self::events::Events;
 use self::members::Asked;
 use self::once::mark;
 use self::routes::{EXPLANATION, Routes, SHORTER};
+use self::tree::Branch;
 use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
@@ -83,12 +85,19 @@ struct State {
     /// Instances of ours, by the peer that they have conduits with.
     neighbours: HashMap<Arc<str>, Vec<Arc<Inner>>>,
     finished: HashSet<String>,
+    /// Of a parallel program, the place among its ranks.
+    branch: Option<Branch>,
     failure: Option<Error>,
 }
 
 impl Process {
     /// The process's part in a run: the one that it has, or a new one.
     pub(crate) fn join(connection: &Connection) -> Result<Arc<Self>> {
+        Self::join_as_rank(connection, 0)
+    }
+
+    /// The same for a rank of a parallel program. Of its processes only that of rank 0 has a link to the manager.
+    pub(crate) fn join_as_rank(connection: &Connection, rank: u32) -> Result<Arc<Self>> {
         not_forked()?;
         let mut processes = PROCESSES.lock().expect("never poisoned");
         mark()?;
@@ -96,9 +105,17 @@ impl Process {
         let known =
             processes.iter().filter_map(Weak::upgrade).find(|process| process.secret == connection.secret);
         if let Some(process) = known.filter(|process| !process.failed.load(Ordering::Relaxed)) {
+            if rank != 0 || process.is_below() {
+                let text = "this process takes part in the run already: a process that is another than rank 0 of a parallel \
+                            instance has no other instance";
+                return Err(Error::new(Kind::Usage, text));
+            }
             return Ok(process);
         }
         let process = Self::start(connection)?;
+        if rank == 0 {
+            process.reach_manager(connection)?;
+        }
         processes.push(Arc::downgrade(&process));
         Ok(process)
     }
@@ -148,10 +165,12 @@ impl Process {
         let tcp = hosts.into_iter().map(|host| Address::Tcp(host, port));
         let addresses = process.meet().into_iter().chain(tcp).collect();
         process.addresses.set(addresses).expect("set once");
-        reactor
-            .dial(&connection.addresses, Purpose::Control, MANAGER)
-            .map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))?;
         Ok(process)
+    }
+
+    fn reach_manager(&self, connection: &Connection) -> Result<()> {
+        let dialled = self.reactor().dial(&connection.addresses, Purpose::Control, MANAGER);
+        dialled.map(drop).map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))
     }
 
     /// The one copy of a name that the process has: a thousand instances may have the same ports, and the same neighbours.
@@ -200,9 +219,13 @@ impl Process {
 
     fn fail(&self, error: Error) {
         let mut state = self.lock();
-        state.failure.get_or_insert(error);
+        let is_first = state.failure.is_none();
+        let failure = state.failure.get_or_insert(error).clone();
         self.failed.store(true, Ordering::Release);
         drop(state);
+        if is_first {
+            self.fail_below(&failure);
+        }
         self.ring_all();
     }
 

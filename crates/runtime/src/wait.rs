@@ -10,6 +10,7 @@ use titin_wire::control::{ToManager, WaitOn};
 use crate::instance::Inner;
 use crate::light::Light;
 use crate::port::{End, Port};
+use crate::ranks::is_between_ranks;
 use crate::{Error, Kind, Result};
 
 /// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
@@ -271,7 +272,8 @@ impl Inner {
 
     /// Tells the manager of a wait; its number. `None` if that would tell nothing.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
-        if self.is_shared() || on.is_empty() {
+        // What ranks of one program wait for each other is nothing to the manager.
+        if self.is_shared() || on.is_empty() || on.iter().any(|on| is_between_ranks(&on.port)) {
             return None;
         }
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use titin_model::Filter;
 
+use crate::ranks::RankProcess;
 use crate::settings::{Overlay, Setting};
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
@@ -185,6 +186,9 @@ pub struct Registration {
     /// The release of titin that it uses.
     #[serde(default)]
     pub release: String,
+    /// Of a parallel program, the processes of its other ranks, from rank 1 on. That of rank 0 is the one above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankProcess>,
 }
 
 /// A port as a program declares it.
@@ -226,6 +230,9 @@ pub struct Welcome {
     /// Setting or number that says when simulated time ends, if known; for the progress bar.
     #[serde(default)]
     pub end: Option<Setting>,
+    /// Of a parallel program: the first of the numbers of the conduits between its ranks, see [`crate::ranks::conduits`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_ranks: Option<ConduitId>,
 }
 
 /// Scales of a component, in seconds and metres.
@@ -475,6 +482,7 @@ mod tests {
             ports: Some(vec![PortDeclaration { name: "out".into(), operator: "o_f".into(), vector: true }]),
             language: "python".into(),
             release: "0.1.0".into(),
+            ranks: Vec::new(),
         });
         assert_eq!(decode::<ToManager>(&encode(&registration)).unwrap(), registration);
         let alive = ToProgram::Heartbeat {};

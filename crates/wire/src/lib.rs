@@ -24,6 +24,7 @@ pub mod handshake;
 pub mod ids;
 mod link;
 pub mod meta;
+pub mod ranks;
 pub mod settings;
 pub mod structure;
 

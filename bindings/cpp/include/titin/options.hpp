@@ -51,6 +51,16 @@ public:
     Options &&on_interrupt(std::function<bool()> interrupted) && {
         return std::move(on_interrupt(std::move(interrupted)));
     }
+    /// The instance is one of these ranks of a parallel program; for MPI titin_mpi.hpp has titin::mpi::ranks. Its context must
+    /// last until the instance is open: keep it with the options.
+    Options &communicator(const titin_communicator &ranks) & { return also(titin_options_communicator(raw(), &ranks)); }
+    Options &&communicator(const titin_communicator &ranks) && { return std::move(communicator(ranks)); }
+    /// Keeps something as long as the options.
+    Options &keep(std::shared_ptr<void> something) & {
+        kept_ = std::move(something);
+        return *this;
+    }
+    Options &&keep(std::shared_ptr<void> something) && { return std::move(keep(std::move(something))); }
     titin_options *raw() const { return options_.get(); }
 
 private:
@@ -61,6 +71,7 @@ private:
     }
     std::unique_ptr<titin_options, void (*)(titin_options *)> options_;
     std::shared_ptr<detail::Interrupt> interrupt_;
+    std::shared_ptr<void> kept_;
 };
 
 } // namespace titin

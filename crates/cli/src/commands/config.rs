@@ -30,6 +30,12 @@ pub(crate) struct Config {
     /// Source files of the Fortran module, in the order to compile them
     #[arg(long)]
     fortran: bool,
+    /// Source files of the Fortran modules for MPI: titin_mpi, to compile behind those of --fortran
+    #[arg(long)]
+    fortran_mpi: bool,
+    /// The same for programs that use mpi_f08: titin_mpi_f08
+    #[arg(long)]
+    fortran_mpi_f08: bool,
     /// Flags to link with
     #[arg(long)]
     libs: bool,
@@ -67,6 +73,8 @@ impl Config {
         let flags = [
             (self.cflags, option("-I", &prefix.join("include"))),
             (self.fortran, fortran(prefix)),
+            (self.fortran_mpi || self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi.f90"))),
+            (self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi_f08.f90"))),
             (self.libs && !self.archive, format!("{} {rpath} -ltitin", option("-L", &lib))),
             (self.archive, format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a")))),
         ];

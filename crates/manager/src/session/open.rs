@@ -23,6 +23,7 @@ use crate::log::{Log, stamp};
 use crate::placement::place;
 use crate::plan::Plan;
 use crate::profile::Recorder;
+use crate::sentry::Sentry;
 use crate::starter::{self, Starter, Workshop};
 
 /// What a run is begun with.
@@ -130,6 +131,17 @@ impl Session {
         };
         let starter =
             Starter::begin(workshop, report).map_err(system("start the thread that starts programs"))?;
+        let tell = sender.clone();
+        let sentry = Sentry::start(move |pid| {
+            if hosting == Some(pid) {
+                let text = format!(
+                    "process {pid}, which had begun the run and hosts some of its instances, has ended"
+                );
+                let _ = tell.send(Incoming::Event(Event::Trouble(text)));
+            }
+            let _ = tell.send(Incoming::Event(Event::Gone(pid)));
+        });
+        let sentry = sentry.map_err(system("start the thread that watches programs"))?;
         let log = Log::new(directory.open_log()?, plan.clone());
         Ok(Session {
             plan,
@@ -146,6 +158,7 @@ impl Session {
             guard,
             starter,
             reactor,
+            sentry,
             recorder,
             links: HashMap::new(),
             sender,

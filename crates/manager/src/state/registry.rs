@@ -8,10 +8,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use titin_model::{Name, Operator, SETTINGS_IN};
 use titin_transport::LinkId;
 use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
+use titin_wire::ranks;
 
 use super::{Fault, Joined, Manager, Process, Seat};
 use crate::event::{Action, Level};
 use crate::plan::{ConduitId, End, InstanceId, Planned, Port};
+
+/// Ranks that an instance has at most: the conduits between them are numbered.
+const MOST_RANKS: u32 = 1 << 20;
 
 impl Manager {
     pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
@@ -48,7 +52,7 @@ impl Manager {
             Seat::Taken(joined) => {
                 return refuse(format!(
                     "process {} on {} takes part as {name} already, so process {} on {} cannot. If they are ranks \
-                     of one parallel program, only rank 0 may open the instance; if not, give each its own \
+                     of one parallel program, open the instance with their communicator; if not, give each its own \
                      TITIN_INSTANCE",
                     joined.pid, joined.host, registration.pid, registration.host
                 ));
@@ -61,6 +65,12 @@ impl Manager {
             }
             Seat::Lost(why) => return refuse(format!("{name} has taken part already and was lost: {why}")),
             Seat::Empty => {}
+        }
+        let ranks = u32::try_from(registration.ranks.len()).unwrap_or(u32::MAX).saturating_add(1);
+        if ranks > MOST_RANKS || u32::MAX - self.next_conduit < ranks::conduit_count(ranks) {
+            return refuse(format!(
+                "{ranks} ranks, at most {MOST_RANKS} in an instance, and 2000 times that in a run"
+            ));
         }
         let planned = &self.plan.instances[id];
         let ends = self.ends[id].iter().map(|&end| self.near(end));
@@ -114,10 +124,17 @@ impl Manager {
     }
 
     fn join(&mut self, link: LinkId, id: InstanceId, registration: Registration) {
-        let welcome = self.welcome(id, registration.ports.as_deref());
+        let mut welcome = self.welcome(id, registration.ports.as_deref());
         self.warn_of_unknown_ports(id, &welcome.ports);
-        let Registration { endpoint, addresses, pid, host, language, release, .. } = registration;
-        let text = format!("joined: process {pid} on {host}, {language}, titin {release}");
+        let Registration { endpoint, addresses, pid, host, language, release, ranks, .. } = registration;
+        let others = match ranks.len() {
+            0 => String::new(),
+            others => {
+                welcome.between_ranks = Some(self.reserve(ranks::conduit_count(others as u32 + 1)));
+                format!(" with {} ranks", others + 1)
+            }
+        };
+        let text = format!("joined: process {pid} on {host}{others}, {language}, titin {release}");
         self.log(Level::Info, Some(id), text);
         let vectors = vectors(&welcome.ports).into_iter().map(str::to_owned).collect();
         let local = (host == self.host).then_some(pid);
@@ -127,7 +144,10 @@ impl Manager {
         if local.is_some() && self.members[id].process != Process::Running(pid) {
             self.actions.push(Action::Watch(pid));
         }
+        let numbered = ranks.into_iter().zip(1..).filter(|(rank, _)| rank.host == self.host);
         let member = &mut self.members[id];
+        member.ranks = numbered.map(|(process, rank)| (rank, process.pid)).collect();
+        self.actions.extend(member.ranks.iter().map(|(_, pid)| Action::Watch(*pid)));
         member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, vectors });
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);
@@ -151,6 +171,13 @@ impl Manager {
         for link in links {
             self.tell(link, ToProgram::Peers { peers: vec![newcomer.clone()] });
         }
+    }
+
+    /// The first of so many numbers that no other conduit gets.
+    fn reserve(&mut self, count: u32) -> ConduitId {
+        let first = self.next_conduit;
+        self.next_conduit += count;
+        ConduitId(first)
     }
 
     fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
@@ -178,6 +205,7 @@ impl Manager {
             trace: terms.trace,
             counts_steps: self.plan.counts_steps(),
             end: planned.end.clone(),
+            between_ranks: None,
         }
     }
 

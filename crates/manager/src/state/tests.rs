@@ -182,6 +182,7 @@ impl Rig {
             ports: None,
             language: "rust".into(),
             release: "0.1.0".into(),
+            ranks: Vec::new(),
         }
     }
 

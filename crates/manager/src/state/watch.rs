@@ -54,12 +54,29 @@ pub enum Fault {
     Late(Duration),
     /// It was made to end with the run.
     Stopped,
+    /// This, after the process of one of its ranks had ended, which may be why.
+    AfterRank {
+        /// Which rank.
+        rank: u32,
+        /// Its process.
+        pid: u32,
+        /// How the instance failed.
+        fault: Box<Fault>,
+    },
 }
 
 impl Fault {
+    /// How the instance failed, whichever of its ranks was first.
+    pub fn of_all(&self) -> &Fault {
+        match self {
+            Fault::AfterRank { fault, .. } => fault,
+            fault => fault,
+        }
+    }
+
     /// Whether a file that it did not find may be the reason.
     pub fn may_miss_a_file(&self) -> bool {
-        match self {
+        match self.of_all() {
             Fault::BeforeJoining(exit) | Fault::WithoutClosing(exit) => {
                 matches!(exit, Exit::Code(code) if *code != 0)
             }
@@ -70,7 +87,7 @@ impl Fault {
 
     /// Whether a process has failed, with every instance that it runs.
     pub fn is_of_process(&self) -> bool {
-        !matches!(self, Fault::Said(_) | Fault::Refused(_) | Fault::Late(_) | Fault::Stopped)
+        !matches!(self.of_all(), Fault::Said(_) | Fault::Refused(_) | Fault::Late(_) | Fault::Stopped)
     }
 
     /// The same, of the process of a host. Printed, it follows the host's name.
@@ -109,6 +126,9 @@ impl fmt::Display for Fault {
                 time.as_secs_f64()
             ),
             Fault::Stopped => write!(f, "was made to end"),
+            Fault::AfterRank { rank, pid, fault } => {
+                write!(f, "{fault}; of its ranks, rank {rank} (process {pid}) ended first")
+            }
         }
     }
 }
@@ -208,8 +228,18 @@ impl Manager {
 
     pub(super) fn gone(&mut self, pid: u32) {
         for id in self.joined_by(pid) {
-            self.members[id].gone = true;
+            let member = &mut self.members[id];
+            member.gone = true;
+            if !member.ranks.is_empty() {
+                member.first_gone.get_or_insert((0, pid));
+            }
             self.judge(id);
+        }
+        // That it has ended may be all right: the others tell if it had not closed.
+        for member in self.members.iter_mut() {
+            if let Some(gone) = member.ranks.iter().find(|(_, process)| *process == pid) {
+                member.first_gone.get_or_insert(*gone);
+            }
         }
     }
 
@@ -356,6 +386,10 @@ impl Manager {
         if member.fault.is_some() {
             return;
         }
+        let fault = match member.first_gone.filter(|_| fault.is_of_process()) {
+            Some((rank, pid)) => Fault::AfterRank { rank, pid, fault: Box::new(fault) },
+            None => fault,
+        };
         member.fault = Some(fault.clone());
         if self.course.failure().is_none() {
             let cause = self.own_fault(&fault).unwrap_or(Cause::Instance(id, fault));

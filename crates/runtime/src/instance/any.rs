@@ -79,6 +79,11 @@ impl Instance {
                 let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
                 return Err(Error::new(Kind::Usage, text));
             }
+            // Rank 0 of a parallel program has the ends.
+            if inner.ranks.is_some_and(|ranks| ranks.rank > 0) {
+                plain = false;
+                continue;
+            }
             plain &= port.operator == Operator::S && !port.resizable;
             // Of one whose slots the sender counts, the first end brings what is for all of them.
             let slots = if port.resizable && !port.operator.sends() { 0 } else { port.slots() };
@@ -105,16 +110,13 @@ impl Instance {
     pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
-        let Choice { number, ports, selection } = choice;
-        let Some(selection) = selection else { return inner.receive_by_turns(ports, patience) };
-        let mut selection = selection.try_lock().ok_or_else(|| two_at_once(&inner.ports[ports[0].0].name))?;
-        let mut begun = inner.chosen_by.lock().expect("never poisoned");
-        let held = if *begun == *number { Held::new() } else { selection.begin(inner, ports)? };
-        *begun = *number;
-        let _using = Using::of(&selection.arrivals);
-        // From here on a call on one of the ports finds that it is waited for.
-        drop((begun, held));
-        inner.receive_listed(&mut selection, patience)
+        if inner.ranks.is_none() {
+            return inner.receive_chosen(choice, patience);
+        }
+        let ports: Vec<&str> = choice.ports.iter().map(|port| &*inner.ports[port.0].name).collect();
+        let call = format!("receive_any on ports {}", ports.join(", "));
+        let received = inner.receive_together(&call, || inner.receive_chosen(choice, patience).map(Some));
+        Ok(received?.expect("receiving waits for a message"))
     }
 }
 
@@ -171,6 +173,19 @@ impl Selection {
 }
 
 impl Inner {
+    fn receive_chosen(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
+        let Choice { number, ports, selection } = choice;
+        let Some(selection) = selection else { return self.receive_by_turns(ports, patience) };
+        let mut selection = selection.try_lock().ok_or_else(|| two_at_once(&self.ports[ports[0].0].name))?;
+        let mut begun = self.chosen_by.lock().expect("never poisoned");
+        let held = if *begun == *number { Held::new() } else { selection.begin(self, ports)? };
+        *begun = *number;
+        let _using = Using::of(&selection.arrivals);
+        // From here on a call on one of the ports finds that it is waited for.
+        drop((begun, held));
+        self.receive_listed(&mut selection, patience)
+    }
+
     /// An end that was chosen.
     fn end_at(&self, (number, place): (usize, usize)) -> Source<'_> {
         self.end_of(number, place).expect("chosen, so it is connected")

@@ -51,13 +51,12 @@ impl Inner {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
-        for outlet in self.outlets().skip(ending.told) {
-            if let Some(carrier) = self.carrier(outlet)? {
-                carrier.end(outlet.end.conduit, outlet.window.sent());
-            }
-            ending.told += 1;
-        }
+        // The rank above hears it once all below have closed.
+        let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
+        let outlets = self.outlets().count();
+        self.end_streams(&mut ending, outlets - up)?;
         self.take_leave(&mut ending)?;
+        self.end_streams(&mut ending, outlets)?;
         for outlet in self.outlets().skip(ending.settled) {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
             let poll = || match outlet.window.settled() || outlet.window.closed() {
@@ -66,6 +65,10 @@ impl Inner {
             };
             self.counted(&outlet.end, || self.wait(None, None, None, on, poll))?;
             ending.settled += 1;
+        }
+        if self.ranks.is_some_and(|ranks| ranks.rank > 0) {
+            // Rank 0 says that the instance is done.
+            return Ok(());
         }
         let missed = self.of_inlets(|port, inlet, state| inlet.missed(state, port))?.into_iter().flatten();
         if !std::mem::replace(&mut ending.said, true) {
@@ -76,6 +79,17 @@ impl Inner {
             self.tell(&ToManager::Done { instance: self.name.clone() });
         }
         self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
+    }
+
+    /// Tells receivers that no more follows, the first so many of them.
+    fn end_streams(&self, ending: &mut Ending, count: usize) -> Result<()> {
+        for outlet in self.outlets().take(count).skip(ending.told) {
+            if let Some(carrier) = self.carrier(outlet)? {
+                carrier.end(outlet.end.conduit, outlet.window.sent());
+            }
+            ending.told += 1;
+        }
+        Ok(())
     }
 
     /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came
@@ -144,7 +158,7 @@ impl Inner {
             return;
         }
         self.tell(&ToManager::Profile(self.profile()));
-        let text = shortened(&error.text);
+        let text = shortened(&self.as_rank(&error.text));
         self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
         self.part();
         // Many on few cores learn of the failure at once: none should tear down its program before all know.

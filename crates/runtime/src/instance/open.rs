@@ -15,6 +15,7 @@ use crate::neighbours::{Neighbours, Place};
 use crate::port::{End, Inlet, Port};
 use crate::process::{ANSWER, Process, forked, host};
 use crate::profile::Trace;
+use crate::ranks::{Met, Ranks, is_between_ranks, meet};
 use crate::sel::Loop;
 use crate::wait::SLICE;
 use crate::{Error, Kind, Options, Result, SettingValue};
@@ -27,6 +28,8 @@ pub struct Opening {
     options: Options,
     process: Arc<Process>,
     bell: Arc<Doorbell>,
+    /// Of a parallel program, its rank and how many there are.
+    place: Option<(u32, u32)>,
     over: bool,
 }
 
@@ -46,10 +49,27 @@ impl Opening {
     ///
     /// # Errors
     /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
-    pub fn begin(options: Options) -> Result<Self> {
-        let (name, run) = (options.find_instance()?, options.find_run()?);
-        let process = Process::join(&run)?;
+    pub fn begin(mut options: Options) -> Result<Self> {
         let bell = Arc::new(Doorbell::default());
+        let met = match options.communicator.take() {
+            Some(_) if options.ready.is_some() => {
+                let text = "a light instance cannot be parallel: its calls do not wait, and those of ranks wait for each other";
+                return Err(Error::new(Kind::Usage, text));
+            }
+            // One rank alone is a serial program.
+            Some(communicator) if communicator.ranks() > 1 => Some(meet(&options, &*communicator, &bell)?),
+            _ => None,
+        };
+        let Met { instance: name, process, rank, roll } = match met {
+            Some(met) => met,
+            None => {
+                let (instance, run) = (options.find_instance()?, options.find_run()?);
+                let process = Process::join(&run)?;
+                process.expect_answer(&instance, bell.clone())?;
+                Met { instance, process, rank: 0, roll: Vec::new() }
+            }
+        };
+        let place = (!roll.is_empty()).then_some((rank, roll.len() as u32));
         if let Some(listing) = options.ready.clone() {
             bell.listen(move || listing.push());
         }
@@ -62,9 +82,13 @@ impl Opening {
             ports: options.ports.clone(),
             language: options.language.clone(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
+            ranks: roll.into_iter().skip(1).collect(),
         };
-        process.ask(registration, bell.clone())?;
-        Ok(Opening { name, options, process, bell, over: false })
+        // For the other ranks rank 0 asks; they hear the answer by way of the rank above.
+        if rank == 0 {
+            process.ask(registration);
+        }
+        Ok(Opening { name, options, process, bell, place, over: false })
     }
 
     /// The instance, once the manager has answered; until then `None`. A light one is told by its list when to ask again.
@@ -76,7 +100,7 @@ impl Opening {
             let rings = self.bell.rings();
             let answer = self.process.answer(&self.name).inspect_err(|_| self.give_up())?;
             if let Some(welcome) = answer {
-                return self.enter(&welcome).map(Some);
+                return self.enter(welcome).map(Some);
             }
             if self.options.ready.is_none() || self.bell.arm(rings, &[]) {
                 return Ok(None);
@@ -105,11 +129,15 @@ impl Opening {
         }
     }
 
-    fn enter(&mut self, welcome: &Welcome) -> Result<Instance> {
+    fn enter(&mut self, mut welcome: Welcome) -> Result<Instance> {
         self.over = true;
-        let built = Inner::build(&self.name, &self.options, &self.process, &self.bell, welcome);
+        let ranks = self.place.map(|(rank, ranks)| Ranks::of(&mut welcome, rank, ranks)).transpose();
+        let built = ranks.and_then(|ranks| {
+            Inner::build(&self.name, &self.options, &self.process, &self.bell, &welcome, ranks)
+        });
         let inner = Arc::new(built.inspect_err(|error| self.tell(&error.text))?);
-        self.process.admit(&inner, welcome);
+        welcome.between_ranks.iter().for_each(|first| self.process.number_tree(*first));
+        self.process.admit(&inner, &welcome);
         if let Some(interrupted) = self.options.interrupt.take() {
             let _ = inner.interrupt.set(interrupted);
         }
@@ -149,6 +177,7 @@ impl Inner {
         process: &Arc<Process>,
         bell: &Arc<Doorbell>,
         welcome: &Welcome,
+        ranks: Option<Ranks>,
     ) -> Result<Self> {
         let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
         let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
@@ -169,7 +198,6 @@ impl Inner {
         for wire in &welcome.wires {
             let index =
                 *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
-            let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
             let port: &mut Port = &mut ports[index];
             let place = port.place(wire);
             port.timeline = match &wire.timeline {
@@ -181,6 +209,11 @@ impl Inner {
                     })
                 }
             };
+            // Rank 0 of a parallel program has its conduits.
+            if ranks.is_some_and(|ranks| ranks.rank > 0) && !is_between_ranks(&wire.port) {
+                continue;
+            }
+            let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
             if port.resizable && chain.chooses() {
                 let text = format!(
                     "port '{}' of {name}: its sender counts the slots at run time, so the filters `last`, `repeat` and \
@@ -217,6 +250,7 @@ impl Inner {
         Ok(Inner {
             name: name.to_owned(),
             path,
+            ranks,
             habits,
             process: process.clone(),
             bell: bell.clone(),

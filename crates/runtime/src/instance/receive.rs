@@ -1,5 +1,6 @@
 //! Receiving, and the beginning of a use.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,15 +9,16 @@ use std::time::{Duration, Instant};
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Latched, Message as Arrived};
 use titin_wire::meta::{Content, Meta};
+use titin_wire::ranks::Common;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
 use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::filter::{Mapped, decode};
+use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
 use crate::profile::SAMPLE;
-use crate::sel::Call;
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
 
@@ -69,45 +71,11 @@ impl Instance {
     pub fn reuse(&self) -> Result<bool> {
         let inner = &self.inner;
         inner.enter()?;
-        let _beginning = inner.beginning.try_lock().ok_or_else(|| {
-            let text = format!(
-                "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
-                inner.name
-            );
-            Error::new(Kind::Usage, text)
-        })?;
-        if let Some(text) = inner.cycle().untaken() {
-            return Err(Error::new(Kind::CallOrder, format!("{}: {text}", inner.name)));
-        }
-        let (mut held, sources) = inner.f_init()?;
-        let (following, mut leading): (Vec<_>, Vec<_>) = sources.into_iter().partition(Source::follows);
-        let first = !inner.cycle().used();
-        if leading.is_empty() && !first {
-            return Ok(false);
-        }
-        inner.end_steps()?;
-        let Some(begins) = inner.all_or_none(&mut leading, &mut held)? else { return Ok(false) };
-        if inner.counts_steps {
-            inner.leave_groups(&begins.iteration)?;
-        }
-        for source in &following {
-            let state = source.state(&mut held);
-            let (slot, message) =
-                inner.await_message(source, state, Patience::Forever, &begins, || Ok(()))?;
-            state.put_back(slot, message);
-        }
-        let sources: Vec<_> = following.into_iter().chain(leading).collect();
-        let overlay = inner.merge_overlays(&sources, &mut held)?;
-        let numbered = inner.number(overlay)?;
-        inner.overlaid.store(numbered.0 != 0, Ordering::Release);
-        *inner.overlay.lock().expect("never poisoned") = numbered;
-        let waiting = sources.iter().filter(|source| *source.port.name != *SETTINGS_IN);
-        let ends = waiting.map(|s| {
-            let slot = s.slot.unwrap_or(0);
-            ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
-        });
-        inner.cycle().reuse(ends.collect(), begins.iteration);
-        Ok(true)
+        let next = match inner.ranks {
+            None => inner.next_use(),
+            Some(_) => inner.reuse_together(|| inner.next_use()),
+        };
+        Ok(next?.map(|next| inner.begin(next)).is_some())
     }
 
     /// Receives a message; waits until one is there.
@@ -134,21 +102,17 @@ impl Instance {
     ) -> Result<Message> {
         let inner = &self.inner;
         inner.enter()?;
-        let source = inner.source(port, slot)?;
-        let mut port = inner.enter_for(&source)?;
-        inner.before(&[source], patience)?;
-        let here = inner.here(&source);
-        let state = &mut port.inlets[source.place];
-        let (slot, message) =
-            inner.await_message(&source, state, patience, &here, || inner.place(&[source]))?;
-        if let Err(error) = fits(&message) {
-            inner.leave_there(&source, &mut port, slot, message);
-            return Err(error);
+        if inner.ranks.is_none() {
+            return inner.receive(port, slot, patience, fits).map(|(_, message)| message);
         }
-        match inner.took(&source, slot, &message) {
-            Ok(()) => Ok(message),
-            Err(error) => Err(inner.misplaced(error, &source, &mut port, slot, message)),
-        }
+        // What rank 0 finds no fault with may not fit another one, where it is gone then.
+        let (call, fits) = (inner.call_on("receive", port, slot), Cell::new(Some(fits)));
+        let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
+        let received = inner.receive_together(&call, || {
+            inner.receive(port, slot, patience, check).map(|(slot, message)| Some((port, slot, message)))
+        });
+        let (.., message) = received?.expect("receiving waits for a message");
+        check(&message).map(|()| message)
     }
 
     /// Receives a message if one is there.
@@ -158,15 +122,126 @@ impl Instance {
     pub fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<Message>> {
         let inner = &self.inner;
         inner.enter()?;
-        let source = inner.source(port, slot)?;
-        let mut port = inner.enter_for(&source)?;
-        let here = inner.here(&source);
-        let found = inner.poll(&source, &mut port.inlets[source.place], &here)?;
-        let Some((slot, message)) = found else { return inner.place(&[source]).map(|()| None) };
-        match inner.took(&source, slot, &message) {
-            Ok(()) => Ok(Some(message)),
-            Err(error) => Err(inner.misplaced(error, &source, &mut port, slot, message)),
+        if inner.ranks.is_none() {
+            return Ok(inner.try_receive(port, slot)?.map(|(_, message)| message));
         }
+        let call = inner.call_on("try_receive", port, slot);
+        let received = inner.receive_together(&call, || {
+            Ok(inner.try_receive(port, slot)?.map(|(slot, message)| (port, slot, message)))
+        });
+        Ok(received?.map(|(.., message)| message))
+    }
+}
+
+/// A use that begins.
+pub(super) struct NextUse {
+    /// The settings overlay in force, and its number.
+    pub(super) overlay: (u32, Arc<Overlay>),
+    /// The ends of F_INIT ports that have a message, and how users write them.
+    pub(super) f_init: Vec<((usize, u32), String)>,
+    /// Within which step of others it lies.
+    pub(super) iteration: Iteration,
+}
+
+impl NextUse {
+    /// What the other ranks are told of it.
+    pub(super) fn for_ranks(&self) -> Common {
+        let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
+        Common::Use {
+            overlay: (*self.overlay.1).clone(),
+            steps: self.iteration.steps().to_vec(),
+            f_init: self.f_init.iter().map(end).collect(),
+        }
+    }
+}
+
+impl Inner {
+    /// Waits for the next use; `None` if there is none.
+    fn next_use(&self) -> Result<Option<NextUse>> {
+        let _beginning = self.beginning.try_lock().ok_or_else(|| {
+            let text = format!(
+                "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
+                self.name
+            );
+            Error::new(Kind::Usage, text)
+        })?;
+        if let Some(text) = self.cycle().untaken() {
+            return Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)));
+        }
+        let (mut held, sources) = self.f_init()?;
+        let (following, mut leading): (Vec<_>, Vec<_>) = sources.into_iter().partition(Source::follows);
+        let first = !self.cycle().used();
+        if leading.is_empty() && !first {
+            return Ok(None);
+        }
+        self.end_steps()?;
+        let Some(begins) = self.all_or_none(&mut leading, &mut held)? else { return Ok(None) };
+        if self.counts_steps {
+            self.leave_groups(&begins.iteration)?;
+        }
+        for source in &following {
+            let state = source.state(&mut held);
+            let (slot, message) = self.await_message(source, state, Patience::Forever, &begins, || Ok(()))?;
+            state.put_back(slot, message);
+        }
+        let sources: Vec<_> = following.into_iter().chain(leading).collect();
+        let overlay = self.merge_overlays(&sources, &mut held)?;
+        let overlay = self.number(overlay)?;
+        let waiting = sources.iter().filter(|source| *source.port.name != *SETTINGS_IN);
+        let ends = waiting.map(|s| {
+            let slot = s.slot.unwrap_or(0);
+            ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
+        });
+        Ok(Some(NextUse { overlay, f_init: ends.collect(), iteration: begins.iteration }))
+    }
+
+    /// The use begins: the overlay is fixed.
+    fn begin(&self, NextUse { overlay, f_init, iteration }: NextUse) {
+        self.overlaid.store(overlay.0 != 0, Ordering::Release);
+        *self.overlay.lock().expect("never poisoned") = overlay;
+        self.cycle().reuse(f_init, iteration);
+    }
+
+    #[inline(always)]
+    fn receive(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        patience: Patience,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<(u32, Message)> {
+        let source = self.source(port, slot)?;
+        let mut port = self.enter_for(&source)?;
+        self.before(&[source], patience)?;
+        let here = self.here(&source);
+        let state = &mut port.inlets[source.place];
+        let (slot, message) =
+            self.await_message(&source, state, patience, &here, || self.place(&[source]))?;
+        if let Err(error) = fits(&message) {
+            self.leave_there(&source, &mut port, slot, message);
+            return Err(error);
+        }
+        match self.took(&source, slot, &message) {
+            Ok(()) => Ok((slot, message)),
+            Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
+        }
+    }
+
+    fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<(u32, Message)>> {
+        let source = self.source(port, slot)?;
+        let mut port = self.enter_for(&source)?;
+        let here = self.here(&source);
+        let found = self.poll(&source, &mut port.inlets[source.place], &here)?;
+        let Some((slot, message)) = found else { return self.place(&[source]).map(|()| None) };
+        match self.took(&source, slot, &message) {
+            Ok(()) => Ok(Some((slot, message))),
+            Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
+        }
+    }
+
+    /// A call on a port, as users write it.
+    fn call_on(&self, call: &str, port: PortId, slot: Option<u32>) -> String {
+        format!("{call} on port '{}'", self.ports[port.0].label(slot))
     }
 }
 
@@ -352,7 +427,7 @@ impl Inner {
     }
 
     /// Waits for a message. While there is none, `may_wait` says why there is no use in that.
-    fn await_message(
+    pub(super) fn await_message(
         &self,
         source: &Source<'_>,
         state: &mut InletState,
@@ -446,12 +521,7 @@ impl Inner {
         } else {
             message.timestamp
         };
-        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp };
-        self.cycle()
-            .call(&call)
-            .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
-        self.at(timestamp);
+        self.note_received(number, slot, timestamp)?;
         if self.trace.on {
             let at = self.trace.now();
             let size = (message.number, message.body.len() as u64);

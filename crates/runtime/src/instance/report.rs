@@ -10,6 +10,7 @@ use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, W
 use super::Inner;
 use crate::port::{End, Inlet, Outlet};
 use crate::profile::share;
+use crate::ranks::is_between_ranks;
 
 impl Inner {
     /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
@@ -55,8 +56,13 @@ impl Inner {
             level,
             time,
             simulated: self.simulated(),
-            text: shortened(text),
+            text: shortened(&self.as_rank(text)),
         });
+    }
+
+    /// What a rank of a parallel program has to say.
+    pub(super) fn as_rank(&self, text: &str) -> String {
+        self.ranks.map_or_else(|| text.to_owned(), |ranks| format!("rank {}: {text}", ranks.rank))
     }
 
     pub(super) fn simulated(&self) -> Option<f64> {
@@ -70,8 +76,14 @@ impl Inner {
 
     /// Reports simulated time and traffic, if they have changed.
     pub(crate) fn report_progress(&self) {
+        if self.ranks.is_some_and(|ranks| ranks.rank > 0) {
+            return;
+        }
         let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
-            self.outlets().map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
+            let own = self.ports.iter().filter(|port| !is_between_ranks(&port.name));
+            own.flat_map(|port| port.outlets.iter().flatten())
+                .map(|outlet| counter(outlet).load(Ordering::Relaxed))
+                .sum()
         };
         let messages = count(|outlet| &outlet.end.meter.messages);
         let bytes = count(|outlet| &outlet.end.meter.bytes);
@@ -135,7 +147,11 @@ impl Inner {
             }
         };
         let mut conduits = Vec::new();
-        self.ends(|end, receives| conduits.push(report(end, receives)));
+        self.ends(|end, receives| {
+            if !is_between_ranks(&end.label) {
+                conduits.push(report(end, receives));
+            }
+        });
         let sum =
             |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
         Profile {

@@ -17,6 +17,7 @@ use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::port::{End, Outlet, OutletState, Port, PortState};
 use crate::profile::stands_for;
+use crate::ranks::{is_between_ranks, written};
 use crate::sel::Call;
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -97,17 +98,8 @@ impl Instance {
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
-        let mut sending = Sending {
-            slot,
-            timestamp,
-            next_timestamp,
-            iteration,
-            overlay,
-            copy: payload.lent.clone(),
-            done: 0,
-            mapped: None,
-            lost: false,
-        };
+        let bare = Sending::bare((timestamp, next_timestamp));
+        let mut sending = Sending { slot, iteration, overlay, copy: payload.lent.clone(), ..bare };
         let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
@@ -177,6 +169,23 @@ pub(crate) struct Sending {
 /// The timestamp and the next one.
 type Stamps = (f64, Option<f64>);
 
+impl Sending {
+    /// A message that says nothing but what its data are.
+    pub(super) fn bare((timestamp, next_timestamp): Stamps) -> Self {
+        Sending {
+            slot: 0,
+            timestamp,
+            next_timestamp,
+            iteration: Iteration::default(),
+            overlay: None,
+            copy: None,
+            done: 0,
+            mapped: None,
+            lost: false,
+        }
+    }
+}
+
 impl Inner {
     /// An overlay with its number, by which receivers know it once they have seen it.
     pub(crate) fn number(&self, overlay: Overlay) -> Result<(u32, Arc<Overlay>)> {
@@ -201,7 +210,7 @@ impl Inner {
     }
 
     /// Sends along all conduits that have not had the message yet.
-    fn send_along_all(
+    pub(super) fn send_along_all(
         &self,
         port: &Port,
         outlets: &[Outlet],
@@ -261,8 +270,12 @@ impl Inner {
         }
         match self.process.unreachable(&end.peer, end.way()) {
             Some(why) => {
-                let text =
-                    format!("{}: the connection to {} ({}) is lost: {why}", self.name, end.peer, end.other());
+                let who = if is_between_ranks(&end.label) {
+                    written(&end.peer)
+                } else {
+                    format!("{} ({})", end.peer, end.other())
+                };
+                let text = format!("{}: the connection to {who} is lost: {why}", self.name);
                 Err(Error::new(Kind::PeerLost, text))
             }
             None => Ok(()),

@@ -31,13 +31,7 @@ impl Events {
 impl Handler for Events {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
         self.with(|process| match link.tag() {
-            Some(MANAGER) => {
-                let mut state = process.lock();
-                state.heard = Some(Instant::now());
-                // Nothing that is told meanwhile may come before it: one cannot fail before it has registered.
-                std::mem::take(&mut state.outbox).iter().for_each(|body| link.tell(body));
-                state.manager = Some(link.clone());
-            }
+            Some(MANAGER) => process.hear(link),
             Some(tag) => {
                 let Some((to, way)) = process.lock().routes.dialled(tag) else { return };
                 if let Some(detour) = process.apart(to, way, link) {
@@ -58,12 +52,18 @@ impl Handler for Events {
             if Self::is_manager(process, link.id()) {
                 process.lock().heard = Some(Instant::now());
                 match control::decode(body) {
-                    Ok(message) => process.told(message),
+                    Ok(message) => {
+                        process.pass_down(&message, body);
+                        process.told(message);
+                    }
                     Err(error) => process.fail(Error::new(
                         Kind::Connection,
                         format!("the manager sent what this release of titin cannot read: {error}"),
                     )),
                 }
+                return;
+            }
+            if process.told_by_rank(link.id(), body) {
                 return;
             }
             match control::decode::<Greeting>(body) {
@@ -81,7 +81,8 @@ impl Handler for Events {
 
     fn lost(&self, link: &Arc<Link>, why: Lost) {
         self.with(|process| {
-            if Self::is_manager(process, link.id()) {
+            process.lost_rank(link.id(), &why);
+            if Self::is_manager(process, link.id()) && !process.is_below() {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
             }
@@ -104,6 +105,10 @@ impl Handler for Events {
                 process.fail(Error::new(Kind::Connection, text));
             }
             tag => {
+                let to = process.lock().routes.dialled(tag);
+                if let Some((endpoint, _)) = to {
+                    process.missed_rank(endpoint, &why);
+                }
                 process.lock().routes.unanswered(tag, why, Instant::now());
                 process.ring_all();
             }
@@ -123,6 +128,15 @@ impl Handler for Events {
 }
 
 impl Process {
+    /// A link is there to whom this process tells how it is: the manager, or the rank above.
+    pub(super) fn hear(&self, link: &Arc<Link>) {
+        let mut state = self.lock();
+        state.heard = Some(Instant::now());
+        // Nothing that is told meanwhile may come before it: one cannot fail before it has registered.
+        std::mem::take(&mut state.outbox).iter().for_each(|body| link.tell(body));
+        state.manager = Some(link.clone());
+    }
+
     fn told(&self, message: ToProgram) {
         match message {
             ToProgram::Registered(welcome) => {
@@ -208,7 +222,8 @@ impl Process {
         if told.is_none_or(|told| told.elapsed() >= heartbeat) {
             self.tell(&ToManager::Heartbeat {});
         }
-        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) {
+        self.beat_below(heartbeat);
+        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) && !self.is_watched_by_link() {
             let silence = (3 * heartbeat).as_secs_f64();
             let text = format!("{SILENT_MANAGER} for {silence:.1} s");
             self.fail(Error::new(Kind::Connection, text));

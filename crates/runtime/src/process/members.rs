@@ -22,21 +22,23 @@ pub(super) struct Asked {
 }
 
 impl Process {
-    /// Asks the manager to let an instance in; its answer rings the bell.
-    pub(crate) fn ask(&self, mut registration: Registration, bell: Arc<Doorbell>) -> Result<()> {
-        let name = &registration.instance;
+    /// From here on the manager's answer to an instance is heard, which rings the bell.
+    pub(crate) fn expect_answer(&self, name: &str, bell: Arc<Doorbell>) -> Result<()> {
         let mut state = self.lock();
         if state.instances.contains_key(name) || state.asked.contains_key(name) {
             let text =
                 format!("instance {name} is open in this process already; close it first, or open another");
             return Err(Error::new(Kind::Usage, text));
         }
-        state.asked.insert(name.clone(), Asked { bell, since: Instant::now(), answer: None });
-        drop(state);
+        state.asked.insert(name.to_owned(), Asked { bell, since: Instant::now(), answer: None });
+        Ok(())
+    }
+
+    /// Asks the manager to let an instance in.
+    pub(crate) fn ask(&self, mut registration: Registration) {
         registration.endpoint = self.id;
         registration.addresses = self.addresses.get().cloned().unwrap_or_default();
         self.tell(&ToManager::Register(registration));
-        Ok(())
     }
 
     /// The manager's answer to an instance that has asked, if it has come.
@@ -76,7 +78,9 @@ impl Process {
 
     /// Forgets that an instance has asked. The manager may have let it in meanwhile, or do so yet.
     pub(crate) fn ask_no_more(&self, name: &str) {
-        self.lock().asked.remove(name);
+        let mut state = self.lock();
+        state.asked.remove(name);
+        state.branch.take_if(|branch| branch.is_of(name));
     }
 
     /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
@@ -87,6 +91,10 @@ impl Process {
         for wire in &welcome.wires {
             let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
             let way = if pinned { Way::Tcp } else { Way::Best };
+            // Of a parallel program only rank 0 has conduits with others.
+            if inner.neighbours.ends(&wire.peer).is_empty() {
+                continue;
+            }
             state.routes.want(&wire.peer, way, wire.link);
         }
         let mut dials = Vec::new();

@@ -50,6 +50,8 @@ impl Process {
         for resident in state.routes.up(endpoint, way, link.clone()) {
             self.settle(&mut state, &resident);
         }
+        drop(state);
+        self.met(endpoint, link);
     }
 
     /// Gives the ends that wait for this peer the carriers that there are.

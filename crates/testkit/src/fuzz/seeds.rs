@@ -166,6 +166,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ports: Some(vec![PortDeclaration { name: "out".into(), operator: "o_f".into(), vector: true }]),
         language: "python".into(),
         release: "0.1.0".into(),
+        ranks: Vec::new(),
     };
     let waiting = WaitOn {
         conduit: ConduitId(3),

@@ -75,7 +75,7 @@ fn joining_twice_is_refused_and_is_told_in_the_report_of_what_follows() {
     rig.say(link, ToManager::Register(registration));
     let text = rig.refusal(link).unwrap();
     assert!(
-        text.contains("process 100 on here") && text.contains("4711") && text.contains("rank 0"),
+        text.contains("process 100 on here") && text.contains("4711") && text.contains("communicator"),
         "{text}"
     );
     assert_eq!(rig.failure(), None);

@@ -1,0 +1,182 @@
+//! Calls that all ranks of a parallel program make together.
+//!
+//! Rank 0 makes the call, and tells the others what it has come to: by the conduits down the tree of ranks, on which
+//! those wait as for any message, at titin's doorbell and not inside MPI. A message's data follow in a message of
+//! their own, so that on one host they lie in shared memory once for all ranks below.
+
+use std::sync::Arc;
+
+use titin_transport::Latched;
+use titin_wire::control;
+use titin_wire::ranks::{Common, Verdict};
+
+use super::choose::Here;
+use super::receive::{NextUse, Patience};
+use super::send::Sending;
+use super::{Inner, PortId};
+use crate::iteration::Iteration;
+use crate::port::PortState;
+use crate::ranks::{outcome, result};
+use crate::sel::Call;
+use crate::{Error, Kind, Message, Payload, Result};
+
+/// A message, and by which port and slot it came.
+pub(super) type Received = (PortId, u32, Message);
+
+impl Inner {
+    /// Begins the next use on all ranks.
+    pub(super) fn reuse_together(
+        &self,
+        act: impl FnOnce() -> Result<Option<NextUse>>,
+    ) -> Result<Option<NextUse>> {
+        let call = "reuse";
+        if self.leads() {
+            let next = act();
+            let common = next.as_ref().map(|next| next.as_ref().map_or(Common::Nothing, NextUse::for_ranks));
+            let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
+            return next.and_then(|next| told.map(|()| next));
+        }
+        match self.hear_rank(call)? {
+            (Common::Nothing, _) => Ok(None),
+            (Common::Use { overlay, steps, f_init }, _) => {
+                let end = |(port, slot, label)| ((port as usize, slot), label);
+                let f_init = f_init.into_iter().map(end).collect();
+                Ok(Some(NextUse { overlay: self.number(overlay)?, f_init, iteration: Iteration::new(steps) }))
+            }
+            (Common::Message { .. }, _) => Err(unexpected(call)),
+        }
+    }
+
+    /// Receives on all ranks what `act` receives on rank 0.
+    pub(super) fn receive_together(
+        &self,
+        call: &str,
+        act: impl FnOnce() -> Result<Option<Received>>,
+    ) -> Result<Option<Received>> {
+        if self.leads() {
+            let received = act();
+            let (common, data) = match &received {
+                Err(error) => (Err(error.clone()), None),
+                Ok(None) => (Ok(Common::Nothing), None),
+                Ok(Some(received)) => (Ok(self.for_ranks(received)), Some(&received.2)),
+            };
+            let told = self.tell_ranks(call, common, data);
+            return received.and_then(|received| told.map(|()| received));
+        }
+        match self.hear_rank(call)? {
+            (Common::Nothing, _) => Ok(None),
+            (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data)) => {
+                let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
+                let message = Message { settings, number, slots, iteration, ..data };
+                self.note_received(port as usize, slot, time)?;
+                Ok(Some((PortId(port as usize), slot, message)))
+            }
+            _ => Err(unexpected(call)),
+        }
+    }
+
+    /// Notes that the program has a message of this time now.
+    #[inline(always)]
+    pub(super) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
+        let port = &self.ports[number];
+        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
+        let call = Call { port: &port.name, end, operator, timeline, timestamp };
+        let called = self.cycle().call(&call);
+        called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
+        self.at(timestamp);
+        Ok(())
+    }
+
+    /// Whether it acts for all ranks.
+    fn leads(&self) -> bool {
+        self.ranks.is_none_or(|ranks| ranks.rank == 0)
+    }
+
+    fn for_ranks(&self, (port, slot, message): &Received) -> Common {
+        Common::Message {
+            port: port.0 as u32,
+            slot: *slot,
+            slots: message.slots,
+            number: message.number,
+            settings: message.settings.as_deref().cloned(),
+            steps: message.iteration.steps().to_vec(),
+            time: self.cycle().now().unwrap_or(message.timestamp),
+        }
+    }
+
+    /// Tells the ranks below what a call has come to.
+    fn tell_ranks(&self, call: &str, common: Result<Common>, data: Option<&Message>) -> Result<()> {
+        let Some(down) = self.ranks.and_then(|ranks| ranks.down) else { return Ok(()) };
+        let verdict = Verdict { call: call.to_owned(), outcome: outcome(common) };
+        let mut port = self.take_turn(down)?;
+        self.send_down(down, &mut port, &Payload::encoded(&control::encode(&verdict)), (0.0, None))?;
+        data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
+    }
+
+    /// What this call has come to at rank 0, and the data that come with that.
+    fn hear_rank(&self, call: &str) -> Result<(Common, Option<Message>)> {
+        let ranks = self.ranks.expect("asked by ranks only");
+        let above = ranks.above.expect("rank 0 is not told");
+        let mut port = self.take_turn(above)?;
+        let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
+        let mut next = || -> Result<Message> {
+            let source = self.end_of(above, 0).expect("there is a rank above");
+            let state = &mut port.inlets[0];
+            let (_, message) =
+                self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(()))?;
+            if let Some((down, port)) = &mut below {
+                self.pass_down(*down, port, &message)?;
+            }
+            Ok(message)
+        };
+        let told = next()?;
+        let verdict: Verdict = control::decode(told.bytes()).map_err(|error| {
+            Error::new(Kind::Internal, format!("{}: what rank 0 tells cannot be read: {error}", self.name))
+        })?;
+        let common = result(verdict.outcome);
+        let data = match &common {
+            Ok(Common::Message { .. }) => Some(next()?),
+            _ => None,
+        };
+        if verdict.call != call {
+            let text = format!(
+                "{}: rank {} calls {call}, but rank 0 calls {}: calls on ports and reuse() are made by all ranks together, \
+                 in the same order",
+                self.name, ranks.rank, verdict.call
+            );
+            return Err(Error::new(Kind::CallOrder, text));
+        }
+        Ok((common?, data))
+    }
+
+    fn pass_down(&self, down: usize, port: &mut PortState, message: &Message) -> Result<()> {
+        let stamps = (message.timestamp, message.next_timestamp);
+        self.send_down(down, port, &Payload::of(message), stamps)
+    }
+
+    fn send_down(
+        &self,
+        down: usize,
+        state: &mut PortState,
+        payload: &Payload<'_>,
+        stamps: (f64, Option<f64>),
+    ) -> Result<()> {
+        let port = &self.ports[down];
+        self.send_along_all(port, &port.outlets[0], state, payload, &mut Sending::bare(stamps))
+    }
+
+    /// Takes a port between ranks.
+    fn take_turn(&self, number: usize) -> Result<Latched<'_, PortState>> {
+        self.ports[number].enter().map_err(|_| {
+            let text = format!(
+                "{}: two calls at once of a parallel program: ranks make their calls together, so one at a time",
+                self.name
+            );
+            Error::new(Kind::Usage, text)
+        })
+    }
+}
+
+fn unexpected(call: &str) -> Error {
+    Error::new(Kind::Internal, format!("rank 0 has told something else than what {call} comes to"))
+}

@@ -1,0 +1,261 @@
+//! The place of this process among the ranks of a parallel program: what it tells the rank above, and passes on to
+//! those below.
+//!
+//! For a rank but 0 the one above stands for the manager: the process tells it the same, and hears the same. What
+//! ranks below tell is passed up, as far as the manager is to know it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use titin_transport::{Link, LinkId, Lost};
+use titin_wire::control::{self, Peer, ToManager, ToProgram};
+use titin_wire::ranks::{RankProcess, children, conduits, parent};
+use titin_wire::{ConduitId, EndpointId, LinkSettings};
+
+use super::addresses::host;
+use super::{Process, Way};
+use crate::ranks::{process_of, rank_name};
+use crate::{Error, Kind, Result};
+
+/// Where the process is in the tree of ranks.
+pub(super) struct Branch {
+    instance: String,
+    rank: u32,
+    above: Option<Neighbour>,
+    below: Vec<Neighbour>,
+    /// The first of the numbers of the conduits between ranks, once it is known.
+    first: Option<ConduitId>,
+    /// When those below were last told something.
+    told: Instant,
+}
+
+/// A rank right above or below.
+struct Neighbour {
+    rank: u32,
+    process: RankProcess,
+    link: Option<Arc<Link>>,
+    /// What it is told once there is a link.
+    outbox: Vec<Vec<u8>>,
+    heard: Instant,
+}
+
+impl Neighbour {
+    fn new(rank: u32, process: &RankProcess) -> Self {
+        Neighbour { rank, process: process.clone(), link: None, outbox: Vec::new(), heard: Instant::now() }
+    }
+
+    fn is_at(&self, link: LinkId) -> bool {
+        self.link.as_ref().is_some_and(|known| known.id() == link)
+    }
+
+    fn tell(&mut self, body: &[u8]) {
+        match &self.link {
+            Some(link) => link.tell(body),
+            None => self.outbox.push(body.to_vec()),
+        }
+    }
+
+    /// It is there; what was to be told it goes out.
+    fn reached(&mut self, link: &Arc<Link>) {
+        std::mem::take(&mut self.outbox).iter().for_each(|body| link.tell(body));
+        (self.link, self.heard) = (Some(link.clone()), Instant::now());
+    }
+}
+
+impl Branch {
+    pub(super) fn is_of(&self, instance: &str) -> bool {
+        self.instance == instance
+    }
+
+    fn neighbours(&mut self) -> impl Iterator<Item = &mut Neighbour> {
+        self.above.iter_mut().chain(&mut self.below)
+    }
+
+    fn tell_below(&mut self, body: &[u8]) {
+        self.below.iter_mut().for_each(|below| below.tell(body));
+        self.told = Instant::now();
+    }
+}
+
+impl Process {
+    /// Where this process is, for the other ranks.
+    pub(crate) fn place(&self) -> RankProcess {
+        RankProcess {
+            endpoint: self.id,
+            addresses: self.addresses.get().cloned().unwrap_or_default(),
+            pid: std::process::id(),
+            host: host(),
+        }
+    }
+
+    /// Takes its place among the ranks of an instance, and reaches out for its neighbours.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if it is a rank of another instance already.
+    pub(crate) fn join_tree(&self, instance: &str, rank: u32, roll: &[RankProcess]) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(branch) = &state.branch {
+            let text = format!(
+                "this process is rank {} of {} already: it can be a rank of one parallel instance only",
+                branch.rank, branch.instance
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
+        let neighbour = |rank: u32| Neighbour::new(rank, &roll[rank as usize]);
+        let mut branch = Branch {
+            instance: instance.to_owned(),
+            rank,
+            above: parent(rank).map(neighbour),
+            below: children(rank, roll.len() as u32).map(neighbour).collect(),
+            first: None,
+            told: Instant::now(),
+        };
+        let mut dials = Vec::new();
+        for Neighbour { rank, process, .. } in branch.neighbours() {
+            let (peer, addresses) = (rank_name(instance, *rank), process.addresses.clone());
+            state.routes.want(&peer, Way::Best, LinkSettings::default());
+            state.routes.found(Peer { instance: peer.clone(), endpoint: process.endpoint, addresses });
+            dials.extend(self.reach(&mut state, &peer));
+        }
+        // Those that were faster have reached it already.
+        let there = |neighbour: &mut Neighbour| {
+            let link = state.routes.links(&rank_name(instance, neighbour.rank)).next()?.1.clone();
+            Some((neighbour.process.endpoint, link))
+        };
+        let there: Vec<_> = branch.neighbours().filter_map(there).collect();
+        state.branch = Some(branch);
+        drop(state);
+        there.iter().for_each(|(endpoint, link)| self.met(*endpoint, link));
+        self.dial(dials);
+        Ok(())
+    }
+
+    /// The conduits between its ranks have numbers from this one on.
+    pub(crate) fn number_tree(&self, first: ConduitId) {
+        if let Some(branch) = &mut self.lock().branch {
+            branch.first = Some(first);
+        }
+    }
+
+    /// A link to a process is there; whose it is shows in the tree.
+    pub(super) fn met(&self, endpoint: EndpointId, link: &Arc<Link>) {
+        let mut state = self.lock();
+        let Some(branch) = &mut state.branch else { return };
+        let Some(neighbour) = branch.neighbours().find(|it| it.process.endpoint == endpoint) else { return };
+        neighbour.reached(link);
+        if branch.above.as_ref().is_some_and(|above| above.is_at(link.id())) {
+            drop(state);
+            self.hear(link);
+        }
+    }
+
+    /// What a rank below says, if the link is one of those. True if it is.
+    pub(super) fn told_by_rank(&self, link: LinkId, body: &[u8]) -> bool {
+        let mut state = self.lock();
+        let Some(branch) = &mut state.branch else { return false };
+        let Some(below) = branch.below.iter_mut().find(|below| below.is_at(link)) else { return false };
+        below.heard = Instant::now();
+        let who = below.rank;
+        drop(state);
+        match control::decode::<ToManager>(body) {
+            // The rest is about what only rank 0 does.
+            Ok(message @ (ToManager::Failed { .. } | ToManager::Log { .. })) => self.tell(&message),
+            Ok(_) => {}
+            Err(error) => {
+                let text = format!("rank {who} sent what this release of titin cannot read: {error}");
+                self.fail(Error::new(Kind::Connection, text));
+            }
+        }
+        true
+    }
+
+    /// Passes on to the ranks below what the manager has said, if it is for all of them.
+    pub(super) fn pass_down(&self, message: &ToProgram, body: &[u8]) {
+        use ToProgram::{Finished, Peers, Refused, Registered, RunFailed};
+        if let Registered(_) | Refused { .. } | Peers { .. } | Finished { .. } | RunFailed { .. } = message
+            && let Some(branch) = &mut self.lock().branch
+        {
+            branch.tell_below(body);
+        }
+    }
+
+    /// Tells the ranks below that the run is over, if the manager cannot.
+    pub(super) fn fail_below(&self, error: &Error) {
+        let mut state = self.lock();
+        let Some(branch) = &mut state.branch else { return };
+        let culprit = format!("rank {} of {}", branch.rank, branch.instance);
+        let (text, deadlock) = (error.text.clone(), false);
+        branch.tell_below(&control::encode(&ToProgram::RunFailed { culprit, text, deadlock }));
+    }
+
+    /// A link is lost, which may have led to a rank that has not closed.
+    pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
+        self.miss(|neighbour| neighbour.is_at(link), &format!("its connection is lost: {why}"));
+    }
+
+    /// A process cannot be reached, which may be that of a rank.
+    pub(super) fn missed_rank(&self, endpoint: EndpointId, why: &Lost) {
+        self.miss(
+            |neighbour| neighbour.process.endpoint == endpoint,
+            &format!("it cannot be reached: {why}"),
+        );
+    }
+
+    fn miss(&self, is_it: impl Fn(&Neighbour) -> bool, why: &str) {
+        let mut state = self.lock();
+        let Some(branch) = &mut state.branch else { return };
+        let (own, instance, first) = (branch.rank, branch.instance.clone(), branch.first);
+        let Some(lost) = branch.neighbours().find(|neighbour| is_it(neighbour)) else { return };
+        let (rank, process) = (lost.rank, lost.process.clone());
+        let is_open = state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
+        drop(state);
+        // Who has closed may go.
+        let has_closed = first.is_some_and(|first| {
+            let (down, up) = conduits(first, rank.max(own));
+            self.exchange.inbox(if rank < own { down } else { up }).ended()
+        });
+        if !is_open || has_closed || self.has_failed() {
+            return;
+        }
+        let text = format!("{} has gone without closing the instance: {why}", process_of(rank, &process));
+        if rank < own {
+            self.fail(Error::new(
+                Kind::PeerLost,
+                format!("the run has failed because of {instance}: {text}"),
+            ));
+        } else {
+            self.tell(&ToManager::Failed { instance, text, echo: false });
+        }
+    }
+
+    /// Gives signs of life to the ranks below, and looks for those that give none.
+    pub(super) fn beat_below(&self, heartbeat: Duration) {
+        let mut state = self.lock();
+        let Some(branch) = &mut state.branch else { return };
+        if branch.told.elapsed() >= heartbeat {
+            branch.tell_below(&control::encode(&ToProgram::Heartbeat {}));
+        }
+        // On this host the link breaks when the process ends; one that is stopped may go on.
+        let here = host();
+        let is_silent =
+            |below: &&Neighbour| below.process.host != here && below.heard.elapsed() > 3 * heartbeat;
+        let silent = branch.below.iter().find(is_silent).map(|below| below.process.endpoint);
+        drop(state);
+        if let Some(endpoint) = silent {
+            let why = format!("nothing was heard of it for {:.1} s", (3 * heartbeat).as_secs_f64());
+            self.miss(|neighbour| neighbour.process.endpoint == endpoint, &why);
+        }
+    }
+
+    /// Whether it is the process of another rank than 0, which has no link to the manager.
+    pub(super) fn is_below(&self) -> bool {
+        self.lock().branch.as_ref().is_some_and(|branch| branch.above.is_some())
+    }
+
+    /// Whether signs of life are missed: not those of a rank above on this host, whose end breaks the link.
+    pub(super) fn is_watched_by_link(&self) -> bool {
+        let state = self.lock();
+        let above = state.branch.as_ref().and_then(|branch| branch.above.as_ref());
+        above.is_some_and(|above| above.process.host == host())
+    }
+}

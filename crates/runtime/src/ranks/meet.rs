@@ -1,0 +1,234 @@
+//! How the ranks of a program meet when they open their instance: by the program's own communicator.
+//!
+//! Everything that one of them may fail at comes to all before they go on: each step that is told begins with a word
+//! that says whether it went well. So no rank is left behind in a call of MPI.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use titin_transport::Doorbell;
+use titin_wire::control;
+use titin_wire::ranks::{Invitation, Outcome, RankProcess};
+
+use super::{Communicator, process_of};
+use crate::process::Process;
+use crate::{Error, Kind, Options, Result};
+
+/// A rank that has met the others.
+pub(crate) struct Met {
+    pub(crate) instance: String,
+    pub(crate) process: Arc<Process>,
+    pub(crate) rank: u32,
+    /// All ranks, and where they are; none for a serial program.
+    pub(crate) roll: Vec<RankProcess>,
+}
+
+/// Meets the other ranks. All must call it; it fails on all or none. The answer to the instance will ring the bell.
+pub(crate) fn meet(options: &Options, communicator: &dyn Communicator, bell: &Arc<Doorbell>) -> Result<Met> {
+    let rank = communicator.rank();
+    let meeting = Meeting { communicator, is_first: rank == 0 };
+    let invitation =
+        || Ok(Invitation { instance: options.find_instance()?, connection: options.find_run()? });
+    let Invitation { instance, connection } = meeting.tell(meeting.is_first.then(invitation))?;
+    let process = Process::join_as_rank(&connection, rank);
+    let place = process.as_ref().map(|process| process.place()).map_err(Clone::clone);
+    let gathered = meeting.gather(place).transpose();
+    let roll: Vec<RankProcess> = meeting.tell(gathered.map(|gathered| check(gathered?)))?;
+    let process = process?;
+    let placed = process
+        .expect_answer(&instance, bell.clone())
+        .and_then(|()| process.join_tree(&instance, rank, &roll));
+    // Only once all have their place something may be told along the tree.
+    let gathered = meeting.gather(placed);
+    let all = meeting.tell(gathered.transpose().map(|gathered| all_or_none(gathered?).map(drop)));
+    all.inspect_err(|_| process.ask_no_more(&instance))?;
+    Ok(Met { instance, process, rank, roll })
+}
+
+/// What each rank has, if none of them has failed.
+fn all_or_none<T>(gathered: Vec<Result<T>>) -> Result<Vec<T>> {
+    let named = |(rank, each): (usize, Result<T>)| {
+        each.map_err(|error| Error::new(error.kind, format!("rank {rank}: {}", error.text)))
+    };
+    gathered.into_iter().enumerate().map(named).collect()
+}
+
+/// All ranks, if each could begin.
+fn check(gathered: Vec<Result<RankProcess>>) -> Result<Vec<RankProcess>> {
+    let roll = all_or_none(gathered)?;
+    let mut known = HashMap::new();
+    for (rank, place) in roll.iter().enumerate() {
+        if let Some(twin) = known.insert(place.endpoint, rank) {
+            let text = format!(
+                "{} and rank {twin} are in one process: each rank of a parallel program needs a process of its own",
+                process_of(rank as u32, place)
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
+    }
+    Ok(roll)
+}
+
+struct Meeting<'a> {
+    communicator: &'a dyn Communicator,
+    /// Whether this is rank 0.
+    is_first: bool,
+}
+
+impl Meeting<'_> {
+    /// What rank 0 has to say, or why it cannot, on all ranks. Only rank 0 has something.
+    fn tell<T: Serialize + DeserializeOwned>(&self, said: Option<Result<T>>) -> Result<T> {
+        let mut bytes = said.map(|said| control::encode(&outcome(said))).unwrap_or_default();
+        let length = self.share(bytes.len())?;
+        bytes.resize(length, 0);
+        self.communicator.broadcast(&mut bytes)?;
+        read(&bytes)?
+    }
+
+    /// What each rank has, or why it has not, at rank 0 in the order of the ranks.
+    fn gather<T: Serialize + DeserializeOwned>(&self, mine: Result<T>) -> Result<Option<Vec<Result<T>>>> {
+        let mut mine = control::encode(&outcome(mine));
+        let count = self.communicator.ranks() as usize;
+        let room = |each: usize| if self.is_first { vec![0; each * count] } else { Vec::new() };
+        let mut lengths = room(8);
+        self.communicator.gather(&(mine.len() as u64).to_le_bytes(), &mut lengths)?;
+        let lengths: Vec<usize> =
+            lengths.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes) as usize).collect();
+        let longest = self.share(lengths.iter().copied().max().unwrap_or_default())?;
+        mine.resize(longest, 0);
+        let mut all = room(longest);
+        self.communicator.gather(&mine, &mut all)?;
+        if !self.is_first {
+            return Ok(None);
+        }
+        let each = all.chunks(longest).zip(lengths).map(|(bytes, length)| read(&bytes[..length]));
+        each.collect::<Result<_>>().map(Some)
+    }
+
+    /// The number that rank 0 has.
+    fn share(&self, number: usize) -> Result<usize> {
+        let mut bytes = (number as u64).to_le_bytes();
+        self.communicator.broadcast(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes) as usize)
+    }
+}
+
+/// What one rank has told another.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Result<T>> {
+    control::decode(bytes).map(result).map_err(|error| {
+        let text = format!(
+            "what a rank has told by the program's communicator cannot be read: {error}; do all ranks use the same \
+             release of titin, and do broadcast and gather copy bytes as they are?"
+        );
+        Error::new(Kind::Connection, text)
+    })
+}
+
+/// As ranks tell each other what has come of something.
+pub(crate) fn outcome<T>(result: Result<T>) -> Outcome<T> {
+    match result {
+        Ok(done) => Outcome::Done(done),
+        Err(Error { kind, text }) => Outcome::Failed { kind: kind as i32, text },
+    }
+}
+
+/// The reverse.
+pub(crate) fn result<T>(outcome: Outcome<T>) -> Result<T> {
+    match outcome {
+        Outcome::Done(done) => Ok(done),
+        Outcome::Failed { kind, text } => Err(Error::new(Kind::numbered(kind), text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// Ranks that are threads.
+    struct Threads {
+        rank: u32,
+        to: Vec<Sender<Vec<u8>>>,
+        from: Vec<Receiver<Vec<u8>>>,
+    }
+
+    impl Threads {
+        fn team(ranks: usize) -> Vec<Threads> {
+            let mut team: Vec<Threads> = (0..ranks)
+                .map(|rank| Threads { rank: rank as u32, to: Vec::new(), from: Vec::new() })
+                .collect();
+            for one in 0..ranks {
+                for other in 0..ranks {
+                    let (sender, receiver) = channel();
+                    team[one].to.push(sender);
+                    team[other].from.push(receiver);
+                }
+            }
+            team
+        }
+    }
+
+    impl Communicator for Threads {
+        fn rank(&self) -> u32 {
+            self.rank
+        }
+        fn ranks(&self) -> u32 {
+            self.to.len() as u32
+        }
+        fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
+            if self.rank == 0 {
+                self.to.iter().skip(1).for_each(|to| to.send(bytes.to_vec()).unwrap());
+            } else {
+                bytes.copy_from_slice(&self.from[0].recv().unwrap());
+            }
+            Ok(())
+        }
+        fn gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+            self.to[0].send(mine.to_vec()).unwrap();
+            if self.rank == 0 {
+                let each = all.chunks_mut(mine.len()).zip(&self.from);
+                each.for_each(|(room, from)| room.copy_from_slice(&from.recv().unwrap()));
+            }
+            Ok(())
+        }
+    }
+
+    fn on_each<T: Send>(ranks: usize, act: impl Fn(Meeting<'_>) -> T + Sync) -> Vec<T> {
+        std::thread::scope(|scope| {
+            let run = |team: Threads| {
+                let act = &act;
+                scope.spawn(move || act(Meeting { communicator: &team, is_first: team.rank == 0 }))
+            };
+            let threads: Vec<_> = Threads::team(ranks).into_iter().map(run).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn what_rank_0_says_comes_to_all_and_so_does_its_failure() {
+        let told = on_each(3, |meeting| meeting.tell(meeting.is_first.then(|| Ok("here".to_owned()))));
+        assert!(told.iter().all(|told| told.as_deref() == Ok("here")), "{told:?}");
+        let failure = Error::new(Kind::Setting, "no such run");
+        let told =
+            on_each(3, |meeting| meeting.tell::<String>(meeting.is_first.then(|| Err(failure.clone()))));
+        assert!(told.iter().all(|told| *told == Err(failure.clone())), "{told:?}");
+    }
+
+    #[test]
+    fn what_each_has_comes_to_rank_0_whatever_its_length() {
+        let gathered = on_each(4, |meeting| {
+            let rank = meeting.communicator.rank() as usize;
+            let mine =
+                if rank == 2 { Err(Error::new(Kind::Usage, "not I")) } else { Ok("x".repeat(10 * rank)) };
+            meeting.gather(mine).unwrap()
+        });
+        let at_first = gathered[0].as_ref().unwrap();
+        assert_eq!(at_first[0], Ok(String::new()));
+        assert_eq!(at_first[2].as_ref().unwrap_err().text, "not I");
+        assert_eq!(at_first[3], Ok("x".repeat(30)));
+        assert!(gathered[1..].iter().all(Option::is_none));
+    }
+}
