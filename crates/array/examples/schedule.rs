@@ -27,7 +27,11 @@ fn main() {
             let spread = [Spread::Cyclic(32), Spread::Cyclic(32)];
             let cyclic = Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap();
             regular(&name("block to block-cyclic"), block(from), cyclic);
-            irregular(&name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1]);
+            let spread = [Spread::Cyclic(1), Spread::Cyclic(1)];
+            let cyclic = Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap();
+            regular(&name("block to cyclic"), block(from), cyclic);
+            irregular(&name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1], 1);
+            irregular(&name("8 boxes a rank"), &shape, from[0] * from[1], to[0] * to[1], 8);
         }
     }
 }
@@ -40,9 +44,9 @@ fn regular(name: &str, from: Decomposition, to: Decomposition) {
     report(name, &senders, &receivers, &sending, &receiving, (0, 0));
 }
 
-fn irregular(name: &str, shape: &[u64], senders: u32, receivers: u32) {
+fn irregular(name: &str, shape: &[u64], senders: u32, receivers: u32, boxes: u32) {
     let whole = Region::whole(shape).unwrap();
-    let (from, to) = (bisected(whole, senders, 1), bisected(whole, receivers, 2));
+    let (from, to) = (bisected(whole, senders, boxes, 1), bisected(whole, receivers, boxes, 2));
     let side = |ranks| Side::new(Decomposition::boxes(shape, ranks).unwrap());
     let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
     let map = exchange.map(senders);
@@ -145,12 +149,12 @@ fn report(
     );
 }
 
-/// A box for each rank, cut at places that no rule gives.
-fn bisected(whole: Region, ranks: u32, seed: u64) -> Vec<Parts> {
-    let (mut seed, mut open, mut boxes) = (seed, vec![(whole, ranks)], Vec::new());
+/// So many boxes for each rank, cut at places that no rule gives, and not beside each other.
+fn bisected(whole: Region, ranks: u32, each: u32, seed: u64) -> Vec<Parts> {
+    let (mut seed, mut open, mut boxes) = (seed, vec![(whole, ranks * each)], Vec::new());
     while let Some((region, ranks)) = open.pop() {
         if ranks == 1 {
-            boxes.push(Parts::Boxes(vec![region]));
+            boxes.push(region);
             continue;
         }
         let extents = region.extents();
@@ -163,5 +167,6 @@ fn bisected(whole: Region, ranks: u32, seed: u64) -> Vec<Parts> {
         open.push((Region::new(region.lower(), &upper).unwrap(), ranks / 2));
         open.push((Region::new(&lower, region.upper()).unwrap(), ranks - ranks / 2));
     }
-    boxes
+    let of = |rank| boxes.iter().skip(rank).step_by(ranks as usize).copied().collect();
+    (0..ranks as usize).map(|rank| Parts::Boxes(of(rank))).collect()
 }

@@ -62,7 +62,9 @@ impl Loops {
             4 => self.all(at, from, to, &Fixed::<4>),
             8 => self.all(at, from, to, &Fixed::<8>),
             16 => self.all(at, from, to, &Fixed::<16>),
+            24 => self.all(at, from, to, &Fixed::<24>),
             32 => self.all(at, from, to, &Fixed::<32>),
+            48 => self.all(at, from, to, &Fixed::<48>),
             64 => self.all(at, from, to, &Fixed::<64>),
             size => self.all(at, from, to, &Sized(size)),
         }

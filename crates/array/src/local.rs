@@ -87,6 +87,28 @@ impl Local {
         Ok(Self { blocks: vec![Block { extents, offset, strides, before: 0 }], length })
     }
 
+    /// An array as a program declares it, halo and all: its extents and strides, as NumPy or a Fortran descriptor gives them. The
+    /// memory begins at the lowest of its elements.
+    pub fn array(extents: &[u64], strides: &[i64], halo: &Halo) -> Result<Self, Error> {
+        let fits = extents.len() == halo.len()
+            && extents
+                .iter()
+                .zip(&**halo)
+                .all(|(extent, (below, above))| below.checked_add(*above) <= Some(*extent));
+        if !fits || extents.len() != strides.len() {
+            let (extents, strides) = (Dims::new(extents)?, strides.len());
+            return Err(Error::Invalid(format!(
+                "an array of {extents} with {strides} strides and the halo {halo:?}, which does not fit into it"
+            )));
+        }
+        let whole = |dim: usize| i128::from(extents[dim].saturating_sub(1)) * i128::from(strides[dim]);
+        let below = |dim: usize| i128::from(halo[dim].0) * i128::from(strides[dim]);
+        let offset: i128 = (0..extents.len()).map(|dim| below(dim) - whole(dim).min(0)).sum();
+        let owned = Dims::from_fn(extents.len(), |dim| extents[dim] - halo[dim].0 - halo[dim].1);
+        let offset = u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
+        Self::strided(&owned, offset, strides)
+    }
+
     /// How many elements the memory must have.
     pub fn length(&self) -> u64 {
         self.length
@@ -135,6 +157,23 @@ mod tests {
         let local = Local::dense(&boxes, 0, &parts, Some(&Dims::all(2, (1, 1))), Order::C).unwrap();
         assert_eq!(local.length(), 4 * 5 + 4 * 3);
         assert_eq!((local.blocks[1].offset, local.blocks[1].before), (20 + 3 + 1, 6));
+    }
+
+    #[test]
+    fn an_array_of_the_program_s_has_its_halo_inside() {
+        let halo = Dims::new(&[(1, 2), (0, 3)]).unwrap();
+        let local = Local::array(&[7, 9], &[9, 1], &halo).unwrap();
+        assert_eq!((local.blocks[0].offset, local.blocks[0].extents), (9, Dims::new(&[4, 6]).unwrap()));
+        // Upside down: the row that is first in the array is last in memory.
+        let local = Local::array(&[7, 9], &[-9, 1], &halo).unwrap();
+        assert_eq!(local.blocks[0].offset, 5 * 9);
+        assert_eq!(local.length(), 5 * 9 + 6);
+        let error = Local::array(&[7, 2], &[2, 1], &halo).unwrap_err().to_string();
+        assert!(
+            error.starts_with("an array of 7 × 2 with 2 strides and the halo [(1, 2), (0, 3)]"),
+            "{error}"
+        );
+        assert!(Local::array(&[u64::MAX], &[i64::MIN], &Halo::all(1, (0, 0))).is_err());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Messages from arrays, and arrays from messages.
 
+use std::cmp::Reverse;
+
 use crate::comb::{Axis, Span};
 use crate::kernel::{At, Loop, Loops};
 use crate::local::Block;
@@ -71,7 +73,7 @@ impl Schedule {
         let mut begin = 0;
         for piece in pieces {
             let block = &field.local.blocks[piece.block as usize];
-            let plan = Plan::new(self, piece, field.size);
+            let mut plan = Plan::new(self, piece, field.size);
             let dense = plan.dense(self.order, begin);
             plan.run(&End::of(block), &dense, |copy, at| copy.copy(at, field.memory, message));
             begin += plan.elements;
@@ -234,12 +236,15 @@ impl Plan {
         }
     }
 
-    fn run(&self, from: &End, to: &End, mut copy: impl FnMut(Loops, At)) {
-        let lanes = &self.lanes[..self.dims];
-        if lanes.iter().any(Vec::is_empty) {
+    /// Dimensions are gone through with the rows of memory fastest.
+    fn run(&mut self, from: &End, to: &End, mut copy: impl FnMut(Loops, At)) {
+        if self.lanes[..self.dims].iter().any(Vec::is_empty) {
             return;
         }
-        let size = self.size as i64;
+        let mut order: Dims<usize> = Dims::from_fn(self.dims, |dim| dim);
+        order.sort_by_key(|dim| Reverse(to.strides[*dim].unsigned_abs()));
+        self.cut(&order);
+        let (lanes, size) = (&self.lanes[..self.dims], self.size as i64);
         let mut turn: Dims<usize> = Dims::all(self.dims, 0);
         loop {
             let (mut loops, mut at) = (Loops::new(self.size), (from.offset, to.offset));
@@ -256,14 +261,30 @@ impl Plan {
                 push(stretch.length, near, far);
             }
             copy(loops, At { from: (at.0 * size) as isize, to: (at.1 * size) as isize });
-            let Some(dim) = (0..self.dims).rev().find(|dim| turn[*dim] + 1 < lanes[*dim].len()) else {
-                return;
-            };
-            turn[dim] += 1;
-            turn[dim + 1..].fill(0);
+            let more = |place: &usize| turn[order[*place]] + 1 < lanes[order[*place]].len();
+            let Some(place) = (0..self.dims).rev().find(more) else { return };
+            turn[order[place]] += 1;
+            order[place + 1..].iter().for_each(|dim| turn[*dim] = 0);
+        }
+    }
+
+    /// Where a row has several stretches, few rows are gone through at a time: they stay in the cache from stretch to stretch.
+    fn cut(&mut self, order: &[usize]) {
+        let Some((fastest, others)) = order.split_last() else { return };
+        let row: u64 = self.lanes[*fastest].iter().map(|stretch| stretch.length * stretch.count).sum();
+        if self.lanes[*fastest].len() < 2 {
+            return;
+        }
+        let most = (AT_ONCE / row.max(1)).max(1);
+        for dim in others {
+            let lane = &mut self.lanes[*dim];
+            *lane = lane.iter().flat_map(|stretch| stretch.cut(most)).collect();
         }
     }
 }
+
+/// So many elements stay in the cache, beside those that they are copied to.
+const AT_ONCE: u64 = 8192;
 
 /// An axis beside a message, in which its indices come one after the other.
 fn into_message(axis: &Axis, lane: &mut Vec<Stretch>) {
@@ -312,6 +333,22 @@ fn beside(from: &Axis, to: &Axis, lane: &mut Vec<Stretch>) {
 }
 
 impl Stretch {
+    /// In pieces of so many indices, or a little more.
+    fn cut(self, most: u64) -> impl Iterator<Item = Stretch> {
+        // Either repetitions or indices that lie together.
+        let (steps, by) =
+            if self.count > 1 { (self.count, most.div_ceil(self.length)) } else { (self.length, most) };
+        (0..steps).step_by(by as usize).map(move |begin| {
+            let some = by.min(steps - begin);
+            if self.count > 1 {
+                let (from, to) = (self.from + begin * self.from_step, self.to + begin * self.to_step);
+                Stretch { from, to, count: some, ..self }
+            } else {
+                Stretch { from: self.from + begin, to: self.to + begin, length: some, ..self }
+            }
+        })
+    }
+
     /// Takes one more in, if it is as long and as far on as those before.
     fn join(&mut self, from: u64, to: u64, length: u64) -> bool {
         if length != self.length || from < self.from || to < self.to {
