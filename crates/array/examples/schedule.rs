@@ -8,8 +8,8 @@
 use std::time::{Duration, Instant};
 
 use titin_array::{
-    Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Schedule, Side,
-    Spread,
+    Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Run, Schedule,
+    Side, Spread,
 };
 
 fn main() {
@@ -30,9 +30,10 @@ fn main() {
             let spread = [Spread::Cyclic(1), Spread::Cyclic(1)];
             let cyclic = Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap();
             regular(&name("block to cyclic"), block(from), cyclic);
-            irregular(&name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1], 1);
-            irregular(&name("8 boxes a rank"), &shape, from[0] * from[1], to[0] * to[1], 8);
+            boxes(&name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1], 1);
+            boxes(&name("8 boxes a rank"), &shape, from[0] * from[1], to[0] * to[1], 8);
         }
+        indices("indices, 2048 a sender", from[0] * from[1], to[0] * to[1]);
     }
 }
 
@@ -44,11 +45,29 @@ fn regular(name: &str, from: Decomposition, to: Decomposition) {
     report(name, &senders, &receivers, &sending, &receiving, (0, 0));
 }
 
-fn irregular(name: &str, shape: &[u64], senders: u32, receivers: u32, boxes: u32) {
+fn boxes(name: &str, shape: &[u64], senders: u32, receivers: u32, each: u32) {
     let whole = Region::whole(shape).unwrap();
-    let (from, to) = (bisected(whole, senders, boxes, 1), bisected(whole, receivers, boxes, 2));
     let side = |ranks| Side::new(Decomposition::boxes(shape, ranks).unwrap());
     let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
+    irregular(name, exchange, &bisected(whole, senders, each, 1), &bisected(whole, receivers, each, 2));
+}
+
+/// An unstructured mesh: 2048 elements for each rank of the sender, 16 by 16 in no order.
+fn indices(name: &str, senders: u32, receivers: u32) {
+    let runs = u64::from(senders) * 128;
+    let side = |ranks| Side::new(Decomposition::indices(&[runs * 16], ranks).unwrap());
+    // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
+    let dealt = |ranks: u32, by: u64| -> Vec<Parts> {
+        let list = |rank: u32| (u64::from(rank)..runs).step_by(ranks as usize).map(|n| n * by % runs * 16);
+        let parts = |rank| Parts::Indices(list(rank).map(|first| Run { first, length: 16 }).collect());
+        (0..ranks).map(parts).collect()
+    };
+    let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
+    irregular(name, exchange, &dealt(senders, 0x9E37_79B9), &dealt(receivers, 0x85EB_CA6B));
+}
+
+fn irregular(name: &str, exchange: Exchange, from: &[Parts], to: &[Parts]) {
+    let (senders, receivers) = (from.len() as u32, to.len() as u32);
     let map = exchange.map(senders);
     let (mut messages, mut bytes) = (0, 0);
 
