@@ -14,8 +14,8 @@ use titin_array::{
 
 fn main() {
     println!(
-        "{:<26}{:>12}{:>18}{:>18}{:>10}{:>10}",
-        "", "ranks", "sender us", "receiver us", "messages", "bytes"
+        "{:<28}{:>10}{:>16}{:>16}{:>10}{:>10}{:>10}",
+        "", "ranks", "sender us", "receiver us", "messages", "bytes", "memory"
     );
     for (from, to) in
         [([32, 32], [16, 16]), ([64, 32], [32, 16]), ([64, 64], [32, 32]), ([128, 64], [64, 32])]
@@ -143,7 +143,7 @@ fn add(times: &mut [Duration], more: &[Duration]) {
     times.iter_mut().zip(more).for_each(|(time, more)| *time += *more);
 }
 
-/// Messages and bytes are those that find the schedule, per rank of both sides.
+/// Messages and bytes are those that find the schedule, and memory the bytes that it takes, per rank of both sides.
 fn report(
     name: &str,
     senders: &[Duration],
@@ -159,12 +159,14 @@ fn report(
         format!("{mean:.1} / {:.0}", times.iter().max().unwrap().as_secs_f64() * 1e6)
     };
     let (ranks, all) = (format!("{}x{}", senders.len(), receivers.len()), senders.len() + receivers.len());
+    let memory = |schedules: &[Schedule]| schedules.iter().map(Schedule::footprint).sum::<usize>();
     println!(
-        "{name:<26}{ranks:>12}{:>18}{:>18}{:>10.1}{:>10}",
+        "{name:<28}{ranks:>10}{:>16}{:>16}{:>10.1}{:>10}{:>10}",
         micros(senders),
         micros(receivers),
         messages as f64 / all as f64,
         bytes / all,
+        (memory(sending) + memory(receiving)) / all,
     );
 }
 

@@ -62,7 +62,9 @@ impl Comb {
     /// The first index at or after this one that the rank has; at or past `upper` if there is none.
     pub fn next(&self, at: u64) -> u64 {
         let Some(teeth) = &self.teeth else { return at };
-        let place = (at + teeth.offset) % teeth.period;
+        // Past the end of all that can be counted there is nothing.
+        let Some(index) = at.checked_add(teeth.offset) else { return at };
+        let place = index % teeth.period;
         if place < teeth.first {
             at.saturating_add(teeth.first - place)
         } else if place - teeth.first < teeth.width {
@@ -376,5 +378,8 @@ mod tests {
             .map(|(_, axis)| axis.total())
             .sum();
         assert_eq!(shared, extent);
+        let clip = Clip { lower: 5, extent: extent - 5 };
+        let (one, other) = (Comb::of(&one, 6, clip), Comb::of(&other, (1 << 31) - 1, clip));
+        assert_eq!((meet(&one, &other), meet(&other, &one)), (None, None));
     }
 }

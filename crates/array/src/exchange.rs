@@ -35,7 +35,8 @@ pub enum Role {
 ///    ([`Exchange::entries`]), and once all have, each rank of the receiver asks it ([`Exchange::queries`]);
 /// 2. each rank of the receiver makes its schedule from the answers ([`Exchange::receiving`]) and tells its partners what it wants
 ///    from them;
-/// 3. each rank of the sender makes its own from these ([`Exchange::sending`]).
+/// 3. each rank of the sender makes its own from these ([`Exchange::sending`]). How many wants will come it cannot know by itself: the
+///    ranks of the receiver count them, or say when all are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     pub(crate) from: Side,
@@ -206,12 +207,16 @@ impl Exchange {
         }
     }
 
-    /// The schedule of a rank of the sender, from what the ranks of the receiver have told it.
+    /// The schedule of a rank of the sender, from what the ranks of the receiver have told it (between regular ones nothing needs to
+    /// be told).
     pub fn sending(&self, rank: u32, parts: &Parts, wants: &[(u32, Wants)]) -> Result<Schedule, Error> {
         parts.check(&self.from.decomposition, rank)?;
         let ranks = self.to.decomposition.ranks();
         if let Some((receiver, _)) = wants.iter().find(|(receiver, _)| *receiver >= ranks) {
             return Err(Error::Broken(format!("a want of rank {receiver}; the receiver has {ranks} ranks")));
+        }
+        if self.is_regular() {
+            return self.schedule(Role::Sender, rank);
         }
         if self.by_numbers() {
             crate::numbers::sending(self, rank, parts, wants)

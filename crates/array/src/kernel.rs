@@ -70,6 +70,12 @@ impl Loops {
         }
     }
 
+    /// Whether all of so many bytes lie one after the other in both arrays.
+    pub fn is_one_piece(mut self, length: usize) -> bool {
+        self.arrange();
+        self.count == 0 && self.size == length
+    }
+
     /// Written memory in its order, loops that go on from each other as one, and what lies together in both arrays as one element.
     fn arrange(&mut self) {
         self.loops[..self.count].sort_by_key(|one| std::cmp::Reverse(one.to.unsigned_abs()));

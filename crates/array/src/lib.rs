@@ -52,6 +52,7 @@ mod numbers;
 mod order;
 mod pack;
 mod parts;
+mod plan;
 mod region;
 mod schedule;
 mod spread;

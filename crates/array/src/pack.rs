@@ -1,10 +1,10 @@
 //! Messages from arrays, and arrays from messages.
 
-use std::cmp::Reverse;
+use std::ops::Range;
 
-use crate::comb::{Axis, Span};
+use crate::comb::Axis;
 use crate::kernel::{At, Loop, Loops};
-use crate::local::Block;
+use crate::plan::{End, Plan};
 use crate::schedule::{Parcel, Piece, Strip};
 use crate::{Dims, Error, Local, Order, Schedule};
 
@@ -35,6 +35,36 @@ impl Schedule {
     pub fn bytes(&self, partner: usize, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let sum = sizes.into_iter().fold(0u64, |sum, size| sum.saturating_add(size as u64));
         self.partners()[partner].elements.saturating_mul(sum)
+    }
+
+    /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
+    /// nothing needs to be packed. `None` if its elements do not lie one after the other.
+    pub fn in_place(&self, partner: usize, local: &Local, size: usize) -> Option<Range<usize>> {
+        if !self.fits(local) {
+            return None;
+        }
+        let length = usize::try_from(self.bytes(partner, [size])).ok()?;
+        let begin = match self.parcel(partner) {
+            Parcel::Pieces([piece]) => {
+                let mut plan = Plan::new(self.axes(piece), size);
+                let dense = plan.dense(self.order, 0);
+                let mut begin = None;
+                plan.run(&End::of(&local.blocks[piece.block as usize]), &dense, |copy, at| {
+                    begin = copy.is_one_piece(length).then_some(at.from as usize);
+                });
+                begin
+            }
+            Parcel::Strips([strip]) => {
+                let mut begin = None;
+                each_row(&[*strip], local, |at, stride, count| {
+                    let whole = count == strip.length && (stride == 1 || count == 1);
+                    begin = whole.then_some(at as usize * size);
+                });
+                begin
+            }
+            _ => None,
+        };
+        begin.map(|begin| begin..begin + length)
     }
 
     /// Writes the message for a partner: field after field. It must be [`Schedule::bytes`] long.
@@ -73,7 +103,7 @@ impl Schedule {
         let mut begin = 0;
         for piece in pieces {
             let block = &field.local.blocks[piece.block as usize];
-            let mut plan = Plan::new(self, piece, field.size);
+            let mut plan = Plan::new(self.axes(piece), field.size);
             let dense = plan.dense(self.order, begin);
             plan.run(&End::of(block), &dense, |copy, at| copy.copy(at, field.memory, message));
             begin += plan.elements;
@@ -84,7 +114,7 @@ impl Schedule {
         let mut begin = 0;
         for piece in pieces {
             let block = &field.local.blocks[piece.block as usize];
-            let mut plan = Plan::new(self, piece, field.size);
+            let mut plan = Plan::new(self.axes(piece), field.size);
             let dense = plan.dense(self.order, begin);
             plan.turn();
             plan.run(&dense, &End::of(block), |copy, at| copy.copy(at, message, field.memory));
@@ -160,11 +190,7 @@ pub fn copy(
         return Err(Error::Memory("schedules of different exchanges, or elements of different sizes".into()));
     }
     for (our, their) in pairs() {
-        let mut plan =
-            Plan { lanes: Default::default(), dims: our.axes.len(), elements: 0, size: source.size };
-        for (lane, (one, other)) in plan.lanes.iter_mut().zip(sending.axes(our).zip(receiving.axes(their))) {
-            beside(one, other, lane);
-        }
+        let mut plan = Plan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
         let ends = (
             End::of(&source.local.blocks[our.block as usize]),
             End::of(&target.local.blocks[their.block as usize]),
@@ -172,196 +198,6 @@ pub fn copy(
         plan.run(&ends.0, &ends.1, |copy, at| copy.copy(at, source.memory, target.memory));
     }
     Ok(())
-}
-
-/// One end of a copy: where index 0 lies, and how far neighbours are apart, in elements.
-struct End {
-    offset: i64,
-    strides: Dims<i64>,
-}
-
-impl End {
-    fn of(block: &Block) -> Self {
-        Self { offset: block.offset as i64, strides: block.strides }
-    }
-}
-
-/// Indices along one dimension, at both ends: `count` times `length` of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
-    from: u64,
-    to: u64,
-    length: u64,
-    count: u64,
-    from_step: u64,
-    to_step: u64,
-}
-
-/// A piece, dimension by dimension: every combination of stretches is copied by loops.
-struct Plan {
-    lanes: [Vec<Stretch>; crate::MOST_DIMS],
-    dims: usize,
-    elements: u64,
-    size: usize,
-}
-
-impl Plan {
-    /// From own indices to those of a message.
-    fn new(schedule: &Schedule, piece: &Piece, size: usize) -> Self {
-        let mut plan = Self { lanes: Default::default(), dims: piece.axes.len(), elements: 1, size };
-        for (lane, axis) in plan.lanes.iter_mut().zip(schedule.axes(piece)) {
-            into_message(axis, lane);
-            plan.elements *= axis.total();
-        }
-        plan
-    }
-
-    /// The piece in a message, from its element `begin` on.
-    fn dense(&self, order: Order, begin: u64) -> End {
-        let total = |lane: &Vec<Stretch>| lane.iter().map(|stretch| stretch.length * stretch.count).sum();
-        let strides = order.strides(&Dims::from_fn(self.dims, |dim| total(&self.lanes[dim])));
-        End { offset: begin as i64, strides: Dims::from_fn(self.dims, |dim| strides[dim] as i64) }
-    }
-
-    /// The other way round.
-    fn turn(&mut self) {
-        for stretch in self.lanes.iter_mut().flatten() {
-            *stretch = Stretch {
-                from: stretch.to,
-                to: stretch.from,
-                from_step: stretch.to_step,
-                to_step: stretch.from_step,
-                ..*stretch
-            };
-        }
-    }
-
-    /// Dimensions are gone through with the rows of memory fastest.
-    fn run(&mut self, from: &End, to: &End, mut copy: impl FnMut(Loops, At)) {
-        if self.lanes[..self.dims].iter().any(Vec::is_empty) {
-            return;
-        }
-        let mut order: Dims<usize> = Dims::from_fn(self.dims, |dim| dim);
-        order.sort_by_key(|dim| Reverse(to.strides[*dim].unsigned_abs()));
-        self.cut(&order);
-        let (lanes, size) = (&self.lanes[..self.dims], self.size as i64);
-        let mut turn: Dims<usize> = Dims::all(self.dims, 0);
-        loop {
-            let (mut loops, mut at) = (Loops::new(self.size), (from.offset, to.offset));
-            for (dim, lane) in lanes.iter().enumerate() {
-                let stretch = &lane[turn[dim]];
-                let (near, far) = (from.strides[dim], to.strides[dim]);
-                at.0 += stretch.from as i64 * near;
-                at.1 += stretch.to as i64 * far;
-                let mut push = |extent: u64, near: i64, far: i64| {
-                    let (from, to) = ((near * size) as isize, (far * size) as isize);
-                    loops.push(Loop { extent: extent as usize, from, to });
-                };
-                push(stretch.count, near * stretch.from_step as i64, far * stretch.to_step as i64);
-                push(stretch.length, near, far);
-            }
-            copy(loops, At { from: (at.0 * size) as isize, to: (at.1 * size) as isize });
-            let more = |place: &usize| turn[order[*place]] + 1 < lanes[order[*place]].len();
-            let Some(place) = (0..self.dims).rev().find(more) else { return };
-            turn[order[place]] += 1;
-            order[place + 1..].iter().for_each(|dim| turn[*dim] = 0);
-        }
-    }
-
-    /// Where a row has several stretches, few rows are gone through at a time: they stay in the cache from stretch to stretch.
-    fn cut(&mut self, order: &[usize]) {
-        let Some((fastest, others)) = order.split_last() else { return };
-        let row: u64 = self.lanes[*fastest].iter().map(|stretch| stretch.length * stretch.count).sum();
-        if self.lanes[*fastest].len() < 2 {
-            return;
-        }
-        let most = (AT_ONCE / row.max(1)).max(1);
-        for dim in others {
-            let lane = &mut self.lanes[*dim];
-            *lane = lane.iter().flat_map(|stretch| stretch.cut(most)).collect();
-        }
-    }
-}
-
-/// So many elements stay in the cache, beside those that they are copied to.
-const AT_ONCE: u64 = 8192;
-
-/// An axis beside a message, in which its indices come one after the other.
-fn into_message(axis: &Axis, lane: &mut Vec<Stretch>) {
-    let mut one = |span: &Span, to, count, from_step, to_step| {
-        lane.push(Stretch { from: span.at, to, length: span.length, count, from_step, to_step });
-    };
-    match axis {
-        Axis::One(span) => one(span, 0, 1, 0, 0),
-        Axis::Many(pattern) => {
-            let width: u64 = pattern.spans.iter().map(|span| span.length).sum();
-            let mut to = 0;
-            for span in &pattern.spans {
-                one(span, to, pattern.count, pattern.step, width);
-                to += span.length;
-            }
-            to = width * pattern.count;
-            for span in &pattern.tail {
-                one(span, to, 1, 0, 0);
-                to += span.length;
-            }
-        }
-    }
-}
-
-/// Two axes beside each other, cut where either one is, and what comes again with the same steps as one stretch.
-fn beside(from: &Axis, to: &Axis, lane: &mut Vec<Stretch>) {
-    let (mut ours, mut theirs) = (from.spans(), to.spans());
-    let (mut one, mut other) = (ours.next(), theirs.next());
-    while let (Some(our), Some(their)) = (&mut one, &mut other) {
-        let length = our.length.min(their.length);
-        let joined = lane.last_mut().is_some_and(|last| last.join(our.at, their.at, length));
-        if !joined {
-            lane.push(Stretch { from: our.at, to: their.at, length, count: 1, from_step: 0, to_step: 0 });
-        }
-        for span in [&mut *our, &mut *their] {
-            span.at += length;
-            span.length -= length;
-        }
-        if our.length == 0 {
-            one = ours.next();
-        }
-        if their.length == 0 {
-            other = theirs.next();
-        }
-    }
-}
-
-impl Stretch {
-    /// In pieces of so many indices, or a little more.
-    fn cut(self, most: u64) -> impl Iterator<Item = Stretch> {
-        // Either repetitions or indices that lie together.
-        let (steps, by) =
-            if self.count > 1 { (self.count, most.div_ceil(self.length)) } else { (self.length, most) };
-        (0..steps).step_by(by as usize).map(move |begin| {
-            let some = by.min(steps - begin);
-            if self.count > 1 {
-                let (from, to) = (self.from + begin * self.from_step, self.to + begin * self.to_step);
-                Stretch { from, to, count: some, ..self }
-            } else {
-                Stretch { from: self.from + begin, to: self.to + begin, length: some, ..self }
-            }
-        })
-    }
-
-    /// Takes one more in, if it is as long and as far on as those before.
-    fn join(&mut self, from: u64, to: u64, length: u64) -> bool {
-        if length != self.length || from < self.from || to < self.to {
-            return false;
-        }
-        let by = (from - self.from, to - self.to);
-        if self.count == 1 {
-            (self.from_step, self.to_step) = by;
-        }
-        let joins = by == (self.from_step * self.count, self.to_step * self.count);
-        self.count += u64::from(joins);
-        joins
-    }
 }
 
 fn pack_strips(strips: &[Strip], field: &Source, message: &mut [u8]) {
@@ -466,6 +302,34 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_together_needs_no_packing() {
+        let shape = [8, 6];
+        let rows = Decomposition::block(&shape, &[4, 1]).unwrap();
+        let partner = |to: Side, local: &Local| {
+            let exchange = Exchange::new(Side::new(rows.clone()), to).unwrap();
+            exchange.schedule(Role::Sender, 1).unwrap().in_place(0, local, 8)
+        };
+        let (halves, columns) =
+            (Decomposition::block(&shape, &[2, 1]), Decomposition::block(&shape, &[1, 2]));
+        let (halves, columns) = (Side::new(halves.unwrap()), Side::new(columns.unwrap()));
+        let dense = Local::dense(&rows, 1, &Parts::Rule, None, Order::C).unwrap();
+        assert_eq!(partner(halves.clone(), &dense), Some(0..96));
+        assert_eq!(partner(halves.clone().order(Order::Fortran), &dense), None);
+        assert_eq!(partner(columns, &dense), None);
+        // A halo of rows leaves what is owned together, one of columns does not.
+        let halo = |rows, columns| {
+            Local::array(
+                &[2 + 2 * rows, 6 + 2 * columns],
+                &[6 + 2 * columns as i64, 1],
+                &Dims::new(&[(rows, rows), (columns, columns)]).unwrap(),
+            )
+            .unwrap()
+        };
+        assert_eq!(partner(halves.clone(), &halo(1, 0)), Some(48..144));
+        assert_eq!(partner(halves, &halo(0, 1)), None);
+    }
+
+    #[test]
     fn memory_that_does_not_fit_is_refused() {
         let (exchange, local, _) = transposed();
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();
@@ -496,11 +360,8 @@ mod tests {
         let (sending, receiving) =
             (exchange.schedule(Role::Sender, 1).unwrap(), exchange.schedule(Role::Receiver, 2).unwrap());
         let (our, their) = (sending.find(2).unwrap(), receiving.find(1).unwrap());
-        let (Parcel::Pieces(ours), Parcel::Pieces(_)) = (sending.parcel(our), receiving.parcel(their)) else {
-            panic!()
-        };
-        let plan = Plan::new(&sending, &ours[0], 8);
-        assert!(plan.lanes[0].len() < 8, "{:?}", plan.lanes[0]);
+        let Parcel::Pieces(ours) = sending.parcel(our) else { panic!() };
+        assert!(Plan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
         let parts = (&Parts::Rule, Order::C);
         let local =
             |side: &Side, rank| Local::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap();

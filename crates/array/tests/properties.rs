@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::HashMap;
 
-use common::{End, pairs, schedules};
+use common::{End, pairs, pairs_of, schedules};
 use proptest::prelude::*;
 use titin_array::{Dims, Schedule, Source, Target, copy};
 
@@ -181,6 +181,10 @@ proptest! {
 
     #[test]
     fn seven_dimensions(pair in pairs(7, 2, 6)) {
+        check(pair, &[4]);
+    }
+    #[test]
+    fn empty_arrays_and_such_without_dimensions(pair in pairs_of(proptest::collection::vec(0..=2u64, 0..=3), 4)) {
         check(pair, &[4]);
     }
 }

@@ -223,7 +223,14 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
 
 /// Two sides that couple as many elements, in up to `most_dims` dimensions of up to `most` each.
 pub fn pairs(most_dims: usize, most: u64, most_ranks: u32) -> impl Strategy<Value = (End, End, u32)> {
-    let domain = proptest::collection::vec(1..=most, 1..=most_dims);
+    pairs_of(proptest::collection::vec(1..=most, 1..=most_dims), most_ranks)
+}
+
+/// The same of given extents.
+pub fn pairs_of(
+    domain: impl Strategy<Value = Vec<u64>>,
+    most_ranks: u32,
+) -> impl Strategy<Value = (End, End, u32)> {
     (domain, 0..3u8, 0..3u8, any::<u64>(), any::<u64>(), 1..6u32).prop_map(
         move |(domain, from, to, one, other, directory)| {
             (end(&domain, from, one, most_ranks), end(&domain, to, other, most_ranks), directory)
