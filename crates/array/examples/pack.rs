@@ -7,7 +7,10 @@
 
 use std::time::Instant;
 
-use titin_array::{Decomposition, Exchange, Local, Order, Parts, Role, Side, Source, Spread, Target};
+use titin_array::{
+    Decomposition, Exchange, Local, Order, Parts, Register, Role, Schedule, Side, Source, Spread, Target,
+    Wants,
+};
 
 fn main() {
     println!("{:<44}{:>10}{:>10}{:>10}{:>8}{:>8}", "", "copy us", "pack us", "unpack us", "pack", "unpack");
@@ -35,26 +38,60 @@ fn main() {
         }
         measure(&format!("{edge}²: block to block-cyclic (8)"), square.clone(), cyclic(8, &[2, 2]));
         measure(&format!("{edge}²: block-cyclic (2) to (3)"), cyclic(2, &[2, 2]), cyclic(3, &[2, 2]));
+        unstructured(edge);
     }
+}
+
+/// Single elements in no order, to rows.
+fn unstructured(edge: u64) {
+    let count = edge * edge;
+    // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
+    let parts = |rank| Parts::indices((0..count / 4).map(|n| (n * 4 + rank) * 0x9E37_79B1 % count));
+    let from = Side::new(Decomposition::indices(&[count], 4).unwrap());
+    let exchange = Exchange::new(from, Side::new(Decomposition::block(&[count], &[4]).unwrap())).unwrap();
+    let mut register = Register::new(exchange.clone());
+    let map = exchange.map(1);
+    for rank in 0..4 {
+        for (_, entries) in exchange.entries(rank, &parts(u64::from(rank)), &map).unwrap() {
+            register.enter(rank, &entries).unwrap();
+        }
+    }
+    let directory = register.directory().unwrap();
+    let mut receive = |rank| {
+        let queries = exchange.queries(rank, &Parts::Rule, &map).unwrap();
+        let answers = queries.iter().map(|(_, query)| directory.answer(rank, query).unwrap()).collect();
+        exchange.receiving(rank, &Parts::Rule, answers).unwrap()
+    };
+    let all: Vec<_> = (0..4).map(&mut receive).collect();
+    let wants = |(rank, (_, wants)): (usize, &(Schedule, Vec<(u32, Wants)>))| {
+        let mine = wants.iter().find(|(sender, _)| *sender == 0)?;
+        Some((rank as u32, mine.1.clone()))
+    };
+    let wants: Vec<_> = all.iter().enumerate().filter_map(wants).collect();
+    let sending = exchange.sending(0, &parts(0), &wants).unwrap();
+    run(&format!("{edge}²: single elements to rows"), &exchange, &sending, &all[0].0, &parts(0));
 }
 
 const SIZE: usize = 8;
 
 fn measure(name: &str, from: Side, to: Side) {
     let exchange = Exchange::new(from, to).unwrap();
-    let dense = |side: &Side| Local::dense(&side.decomposition, 0, &Parts::Rule, None, side.order).unwrap();
-    let (here, there) = (dense(exchange.from()), dense(exchange.to()));
+    let [sending, receiving] = [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
+    run(name, &exchange, &sending, &receiving, &Parts::Rule);
+}
+
+fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule, parts: &Parts) {
+    let dense = |side: &Side, parts| Local::dense(&side.decomposition, 0, parts, None, side.order).unwrap();
+    let (here, there) = (dense(exchange.from(), parts), dense(exchange.to(), &Parts::Rule));
     let memory = |local: &Local| (0..local.length() as usize * SIZE).map(|n| n as u8).collect::<Vec<_>>();
     let (sources, mut targets) = (memory(&here), memory(&there));
     let mut copies = sources.clone();
 
-    let sending = exchange.schedule(Role::Sender, 0).unwrap();
-    let receiving = exchange.schedule(Role::Receiver, 0).unwrap();
-    let messages = |schedule: &titin_array::Schedule| {
+    let messages = |schedule: &Schedule| {
         let message = |place| vec![1u8; schedule.bytes(place, [SIZE]) as usize];
         (0..schedule.partners().len()).map(message).collect::<Vec<_>>()
     };
-    let (mut sent, received) = (messages(&sending), messages(&receiving));
+    let (mut sent, received) = (messages(sending), messages(receiving));
 
     let mut best = [f64::MAX; 3];
     for _ in 0..(1 << 26) / sources.len().max(1) + 3 {

@@ -201,36 +201,61 @@ pub fn copy(
 }
 
 fn pack_strips(strips: &[Strip], field: &Source, message: &mut [u8]) {
-    let mut to = 0;
+    if let (8, Some(begin)) = (field.size, list(field.local)) {
+        return gather::<8>(strips, begin, field.memory, message);
+    }
+    if let (4, Some(begin)) = (field.size, list(field.local)) {
+        return gather::<4>(strips, begin, field.memory, message);
+    }
+    let (mut to, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
-        let count = length as usize * field.size;
-        if stride == 1 && field.size == 8 && length == 1 {
-            // The common case of unstructured codes: single doubles.
-            message[to..to + 8].copy_from_slice(&field.memory[at as usize * 8..at as usize * 8 + 8]);
-        } else {
-            let mut loops = Loops::new(field.size);
-            let size = field.size as isize;
-            loops.push(Loop { extent: length as usize, from: stride as isize * size, to: size });
-            loops.copy(At { from: at as isize * size, to: to as isize }, field.memory, message);
-        }
-        to += count;
+        let mut loops = Loops::new(field.size);
+        loops.push(Loop { extent: length as usize, from: stride as isize * size, to: size });
+        loops.copy(At { from: at as isize * size, to }, field.memory, message);
+        to += length as isize * size;
     });
 }
 
 fn unpack_strips(strips: &[Strip], message: &[u8], field: &mut Target) {
-    let mut from = 0;
+    if let (8, Some(begin)) = (field.size, list(field.local)) {
+        return scatter::<8>(strips, begin, message, field.memory);
+    }
+    if let (4, Some(begin)) = (field.size, list(field.local)) {
+        return scatter::<4>(strips, begin, message, field.memory);
+    }
+    let (mut from, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
-        let count = length as usize * field.size;
-        if stride == 1 && field.size == 8 && length == 1 {
-            field.memory[at as usize * 8..at as usize * 8 + 8].copy_from_slice(&message[from..from + 8]);
-        } else {
-            let mut loops = Loops::new(field.size);
-            let size = field.size as isize;
-            loops.push(Loop { extent: length as usize, from: size, to: stride as isize * size });
-            loops.copy(At { from: from as isize, to: at as isize * size }, message, field.memory);
-        }
-        from += count;
+        let mut loops = Loops::new(field.size);
+        loops.push(Loop { extent: length as usize, from: size, to: stride as isize * size });
+        loops.copy(At { from, to: at as isize * size }, message, field.memory);
+        from += length as isize * size;
     });
+}
+
+/// Where a plain list of elements begins: what unstructured codes have, often of single elements in no order.
+fn list(local: &Local) -> Option<u64> {
+    match &local.blocks[..] {
+        [block] if block.extents.len() == 1 && block.strides[0] == 1 => Some(block.offset),
+        _ => None,
+    }
+}
+
+/// Takes strips from a list of elements of a size that the compiler knows.
+fn gather<const SIZE: usize>(strips: &[Strip], begin: u64, list: &[u8], message: &mut [u8]) {
+    let (list, mut message) = (list.as_chunks::<SIZE>().0, message.as_chunks_mut::<SIZE>().0.iter_mut());
+    for strip in strips {
+        let (at, length) = ((begin + strip.at) as usize, strip.length as usize);
+        list[at..at + length].iter().zip(message.by_ref()).for_each(|(from, to)| *to = *from);
+    }
+}
+
+/// Puts them there.
+fn scatter<const SIZE: usize>(strips: &[Strip], begin: u64, message: &[u8], list: &mut [u8]) {
+    let (list, mut message) = (list.as_chunks_mut::<SIZE>().0, message.as_chunks::<SIZE>().0.iter());
+    for strip in strips {
+        let (at, length) = ((begin + strip.at) as usize, strip.length as usize);
+        list[at..at + length].iter_mut().zip(message.by_ref()).for_each(|(to, from)| *to = *from);
+    }
 }
 
 /// Strips in memory, cut where rows end: where each begins, how far neighbours are apart, and how many there are.
