@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use titin_array::{
     Decomposition, Exchange, Local, Order, Parts, Register, Role, Schedule, Side, Source, Spread, Target,
-    Wants,
 };
 
 fn main() {
@@ -63,11 +62,12 @@ fn unstructured(edge: u64) {
         exchange.receiving(rank, &Parts::Rule, answers).unwrap()
     };
     let all: Vec<_> = (0..4).map(&mut receive).collect();
-    let wants = |(rank, (_, wants)): (usize, &(Schedule, Vec<(u32, Wants)>))| {
-        let mine = wants.iter().find(|(sender, _)| *sender == 0)?;
-        Some((rank as u32, mine.1.clone()))
-    };
-    let wants: Vec<_> = all.iter().enumerate().filter_map(wants).collect();
+    let mut wants = Vec::new();
+    for (rank, (_, wanted)) in all.iter().enumerate() {
+        wants.extend(
+            wanted.iter().filter(|(sender, _)| *sender == 0).map(|(_, wants)| (rank as u32, wants.clone())),
+        );
+    }
     let sending = exchange.sending(0, &parts(0), &wants).unwrap();
     run(&format!("{edge}²: single elements to rows"), &exchange, &sending, &all[0].0, &parts(0));
 }
