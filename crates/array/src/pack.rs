@@ -286,7 +286,7 @@ fn each_row(strips: &[Strip], local: &Local, mut row: impl FnMut(i64, i64, u64))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decomposition, Exchange, Parts, Role, Side, Spread};
+    use crate::{Decomposition, Exchange, Parts, Role, Run, Side, Spread, Wants};
 
     fn bytes(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
         values.into_iter().flat_map(u32::to_le_bytes).collect()
@@ -352,6 +352,21 @@ mod tests {
         };
         assert_eq!(partner(halves.clone(), &halo(1, 0)), Some(48..144));
         assert_eq!(partner(halves, &halo(0, 1)), None);
+    }
+
+    #[test]
+    fn a_run_of_a_list_needs_no_packing_either() {
+        let from = Side::new(Decomposition::indices(&[9], 1).unwrap());
+        let exchange =
+            Exchange::new(from.clone(), Side::new(Decomposition::block(&[9], &[3]).unwrap())).unwrap();
+        let parts = Parts::indices([6, 7, 8, 0, 2, 1, 3, 4, 5]);
+        let run = |first, length| Run { first, length };
+        let wants = [(0, run(0, 3)), (1, run(3, 3)), (2, run(6, 3))];
+        let wants = wants.map(|(receiver, run)| (receiver, Wants::Runs(vec![run])));
+        let schedule = exchange.sending(0, &parts, &wants).unwrap();
+        let local = Local::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
+        let places: Vec<_> = (0..3).map(|partner| schedule.in_place(partner, &local, 8)).collect();
+        assert_eq!(places, [None, Some(48..72), Some(0..24)]);
     }
 
     #[test]

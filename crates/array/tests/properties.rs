@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use common::{End, pairs, pairs_of, schedules};
 use proptest::prelude::*;
-use titin_array::{Dims, Schedule, Source, Target, copy};
+use titin_array::{Dims, Parts, Schedule, Source, Target, copy};
 
 /// The bytes of an element: which one it is, and of which field.
 fn value(point: &Dims, field: usize, size: usize) -> Vec<u8> {
@@ -131,6 +131,22 @@ proptest! {
     #[test]
     fn long_arrays_of_one_dimension(pair in pairs(1, 200, 9)) {
         check(pair, &[8]);
+    }
+
+    #[test]
+    fn receivers_may_want_elements_twice_or_not_at_all((from, mut to, directory) in pairs(3, 6, 6)) {
+        // Each rank wants what the next one has, too, as if for a halo; the last one wants nothing.
+        for rank in 0..to.parts.len() {
+            let next = to.parts.get(rank + 1).cloned();
+            match (&mut to.parts[rank], next) {
+                (Parts::Boxes(own), Some(Parts::Boxes(next))) => own.extend(next),
+                (Parts::Indices(own), Some(Parts::Indices(next))) => own.extend(next),
+                (Parts::Boxes(own), _) => own.clear(),
+                (Parts::Indices(own), _) => own.clear(),
+                _ => {}
+            }
+        }
+        check((from, to, directory), &[4]);
     }
 
     #[test]
