@@ -133,6 +133,9 @@ fn each(loops: &[Loop], at: At, place: &mut impl FnMut(At)) {
 /// A row of elements.
 #[inline(always)]
 fn line(mut at: At, row: &Loop, from: &[u8], to: &mut [u8], element: &impl Element) {
+    if element.row(at, row, from, to) {
+        return;
+    }
     for _ in 0..row.extent {
         element.copy(at, from, to);
         at = At { from: at.from + row.from, to: at.to + row.to };
@@ -183,6 +186,11 @@ fn steps(begin: usize, end: usize, lead: usize, step: usize) -> impl Iterator<It
 trait Element {
     fn copy(&self, at: At, from: &[u8], to: &mut [u8]);
 
+    /// Copies a row in which both arrays go forward by whole elements, if it can: then there is nothing to check at each of them.
+    fn row(&self, _at: At, _row: &Loop, _from: &[u8], _to: &mut [u8]) -> bool {
+        false
+    }
+
     /// Transposes a square by way of the processor's own memory, if it can: rows in one piece from one array, columns in one piece
     /// to the other.
     fn transpose(&self, _at: At, _outer: &Loop, _inner: &Loop, _from: &[u8], _to: &mut [u8]) -> bool {
@@ -199,6 +207,27 @@ impl<const SIZE: usize> Element for Fixed<SIZE> {
     fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
         let from = from[at.from as usize..].first_chunk::<SIZE>().expect("within the array");
         *to[at.to as usize..].first_chunk_mut::<SIZE>().expect("within the array") = *from;
+    }
+
+    #[inline(always)]
+    fn row(&self, at: At, row: &Loop, from: &[u8], to: &mut [u8]) -> bool {
+        let forward =
+            |at: isize, step: isize| step > 0 && step % SIZE as isize == 0 && at % SIZE as isize == 0;
+        if row.extent < 4 || !forward(at.from, row.from) || !forward(at.to, row.to) {
+            return false;
+        }
+        let (near, far) = (row.from as usize / SIZE, row.to as usize / SIZE);
+        let begin = (at.from as usize / SIZE, at.to as usize / SIZE);
+        let from = &from.as_chunks::<SIZE>().0[begin.0..][..near * (row.extent - 1) + 1];
+        let to = &mut to.as_chunks_mut::<SIZE>().0[begin.1..][..far * (row.extent - 1) + 1];
+        if near == 1 {
+            to.iter_mut().step_by(far).zip(from).for_each(|(to, from)| *to = *from);
+        } else if far == 1 {
+            to.iter_mut().zip(from.iter().step_by(near)).for_each(|(to, from)| *to = *from);
+        } else {
+            to.iter_mut().step_by(far).zip(from.iter().step_by(near)).for_each(|(to, from)| *to = *from);
+        }
+        true
     }
 
     #[inline(always)]

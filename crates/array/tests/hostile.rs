@@ -4,7 +4,9 @@ mod common;
 
 use common::pairs;
 use proptest::prelude::*;
-use titin_array::{Answer, Bytes, Entries, Exchange, Parts, Region, Register, Role, Run, Side, Wants};
+use titin_array::{
+    Answer, Bytes, Decomposition, Entries, Exchange, Parts, Region, Register, Role, Run, Side, Wants,
+};
 
 /// What comes of bytes must be what it says, when it is written again.
 fn read<T: Bytes + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
@@ -90,8 +92,29 @@ fn lengths_that_lie_cost_nothing() {
 }
 
 #[test]
+fn wants_outside_of_what_is_coupled_are_refused() {
+    let boxes = Decomposition::boxes(&[8], 1).unwrap();
+    let to = Side::new(boxes.clone()).region(Region::new(&[0], &[4]).unwrap());
+    let from = Side::new(boxes).region(Region::new(&[2], &[6]).unwrap());
+    let exchange = Exchange::new(from, to).unwrap();
+    let send = |lower, upper| {
+        let wants = Wants::Boxes(vec![Region::new(&[lower], &[upper]).unwrap()]);
+        let parts = Parts::Boxes(vec![Region::new(&[0], &[5]).unwrap()]);
+        exchange
+            .sending(0, &parts, &[(0, wants)])
+            .map(|schedule| schedule.elements())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(send(0, 4), Ok(3));
+    assert_eq!(send(0, 5).unwrap_err(), "rank 0 wants [0:5], outside what is coupled");
+    assert_eq!(send(2, 2).unwrap_err(), "rank 0 wants [2:2], outside what is coupled");
+    let nothing = send(3, 4).unwrap_err();
+    assert_eq!(nothing, "rank 0 wants [5:6] from rank 0 of the sender, which has nothing of it");
+}
+
+#[test]
 fn schedules_are_refused_to_ranks_that_are_none() {
-    let side = Side::new(titin_array::Decomposition::block(&[4], &[2]).unwrap());
+    let side = Side::new(Decomposition::block(&[4], &[2]).unwrap());
     let exchange = Exchange::new(side.clone(), side).unwrap();
     assert!(exchange.schedule(Role::Sender, 2).is_err());
     assert!(exchange.receiving(2, &Parts::Rule, Vec::new()).is_err());
