@@ -39,7 +39,8 @@ test-python: build test-packages
 
 # What tests start beside titin, and nothing else needs.
 test-packages:
-	tools/packages.sh git:git mpirun:openmpi-bin script:bsdutils pgrep:procps unshare:util-linux
+	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
+		script:bsdutils pgrep:procps unshare:util-linux
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences
 

@@ -39,6 +39,14 @@ def build(name: str) -> Path:
 
 
 @functools.cache
+def parallel(name: str) -> Path:
+    """Compiles ``programs/NAME.c`` against titin and Open MPI; the executable."""
+    packages()
+    flags = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
+    return compiled(name, name, "mpicc.openmpi", shlex.split(flags.stdout))
+
+
+@functools.cache
 def library(name: str) -> Path:
     """Compiles ``programs/NAME.c`` to a shared library of titin's."""
     flags = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)

@@ -19,18 +19,21 @@
 ! counted from one. Which calls wait, and which threads may call, is as in titin.h.
 !
 ! This is the list of what there is. An instance is made of layers, each with a story of its own: titin_knowing (names,
-! scales, settings), titin_ports, titin_sending, titin_lending, titin_receiving, and titin_instances, how it begins and ends. titin_hosting
+! scales, settings), titin_ports, titin_sending, titin_lending, titin_receiving, titin_fields (arrays that are spread over ranks), and
+! titin_instances, how it begins and ends. titin_hosting
 ! runs several. titin_reading looks at values, titin_data has values of one's own and messages.
 module titin
    use titin_c
    use titin_common, only: text
    use titin_data, only: titin_message, titin_value
+   use titin_fields, only: titin_decomposition, titin_field
    use titin_hosting, only: titin_entry, titin_guest, titin_host_guests, titin_run_steps, titin_step
    use titin_instances, only: titin_instance, titin_interrupted, titin_region
    implicit none
    private
 
    public :: titin_instance, titin_message, titin_value, titin_region, titin_release, titin_error_text
+   public :: titin_decomposition, titin_field, titin_even, titin_block, titin_cyclic
    public :: titin_guest, titin_host_guests, titin_entry, titin_run_steps, titin_step, titin_interrupted
    public :: titin_ok, titin_error_usage, titin_error_call_order, titin_error_setting, titin_error_type_mismatch, &
       titin_error_timeout, titin_error_port_closed, titin_error_peer_lost, titin_error_deadlock, titin_error_connection, &

@@ -3,6 +3,7 @@
 ! Programs use the module titin, which is built on this one.
 module titin_c
    use titin_c_constants
+   use titin_c_field
    use titin_c_instance
    use titin_c_message
    implicit none

@@ -64,6 +64,9 @@ module titin_c_constants
    integer(c_int), parameter :: titin_log_warning = 30
    integer(c_int), parameter :: titin_log_error = 40
    integer(c_int), parameter :: titin_log_critical = 50
+   integer(c_int), parameter :: titin_even = 1
+   integer(c_int), parameter :: titin_block = 2
+   integer(c_int), parameter :: titin_cyclic = 3
    integer(c_int), parameter :: titin_no_slot = -1, titin_max_rank = 32
    real(c_double), parameter :: titin_wait = huge(1.0_c_double), titin_no_next = -huge(1.0_c_double)
 end module titin_c_constants

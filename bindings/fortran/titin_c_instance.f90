@@ -139,6 +139,16 @@ module titin_c_instance
          type(c_ptr), value :: instance
       end function
 
+      integer(c_int) function titin_rank(instance) bind(C)
+         import
+         type(c_ptr), value :: instance
+      end function
+
+      integer(c_int) function titin_ranks(instance) bind(C)
+         import
+         type(c_ptr), value :: instance
+      end function
+
       type(c_ptr) function titin_workdir(instance) bind(C)
          import
          type(c_ptr), value :: instance

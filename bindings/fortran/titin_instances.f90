@@ -3,7 +3,7 @@ module titin_instances
    use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_funloc, c_int, c_loc, c_null_ptr, c_ptr
    use titin_c
    use titin_common, only: began, c, ended, finish
-   use titin_receiving, only: receiving_layer
+   use titin_fields, only: fields_layer
    implicit none
    private
 
@@ -23,14 +23,14 @@ module titin_instances
 
    !> One running copy of a program, as it takes part in a run. Let go without close, it fails the run.
    !> What it knows, its ports, sending and receiving are in its layers.
-   type, extends(receiving_layer) :: titin_instance
+   type, extends(fields_layer) :: titin_instance
       logical, private :: borrowed = .false.
       type(question), pointer, private :: question => null()
    contains
       !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks): joins the run. Ports are lists of
       !> names, `name[]` for a vector port, or text as in C; without any they are those of the description. `interrupted` is as
       !> for on_interrupt, and already asked while this waits. `ranks` are those of a parallel program, which open it
-      !> together; for MPI the modules titin_mpi and titin_mpi_f08 have titin_ranks(comm).
+      !> together; for MPI the modules titin_mpi and titin_mpi_f08 have titin_mpi_ranks(comm).
       procedure :: open => open_instance
       !> Uses an instance that somebody else closes, such as titin_host of the module titin_c.
       procedure :: borrow

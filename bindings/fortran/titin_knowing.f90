@@ -18,6 +18,9 @@ module titin_knowing
       procedure :: name => instance_name
       !> The directory that was current when the instance was opened.
       procedure :: workdir
+      !> The calling rank of a parallel program, from 0 as in MPI, and how many it has; 0 and 1 for a serial program.
+      procedure :: rank => instance_rank
+      procedure :: ranks => instance_ranks
       !> Looks at the scales of the description: a map with those known of dt, total, dx and extent, in s and m.
       procedure :: scale => instance_scale
       !> setting(name, value, default, unit): a number, logical, text, list or table. With a unit "10 ms" in "s" is 0.01.
@@ -49,6 +52,22 @@ contains
       chars = titin_instance_name(self%raw)
       call finish_pointer(self, chars, ierr)
       name = text(chars)
+   end function
+
+   function instance_rank(self, ierr) result(rank)
+      class(knowing_layer), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      integer :: rank
+      rank = int(titin_rank(self%raw))
+      call finish(merge(titin_ok, titin_error_usage, c_associated(self%raw)), ierr)
+   end function
+
+   function instance_ranks(self, ierr) result(ranks)
+      class(knowing_layer), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      integer :: ranks
+      ranks = int(titin_ranks(self%raw))
+      call finish(merge(titin_ok, titin_error_usage, c_associated(self%raw)), ierr)
    end function
 
    function workdir(self, ierr)

@@ -3,7 +3,7 @@
 !>    use mpi
 !>    use titin
 !>    use titin_mpi
-!>    call instance%open(f_init=["initial"], o_f=["final"], ranks=titin_ranks(MPI_COMM_WORLD))
+!>    call instance%open(f_init=["initial"], o_f=["final"], ranks=titin_mpi_ranks(MPI_COMM_WORLD))
 !>
 !> Compiled with the program's own MPI; libtitin itself knows of none. With mpi_f08, use titin_mpi_f08 in its place.
 module titin_mpi
@@ -14,12 +14,12 @@ module titin_mpi
    implicit none
    private
 
-   public :: titin_ranks
+   public :: titin_mpi_ranks
 
 contains
 
    !> The ranks of this communicator, which is used while the instance is opened and never again.
-   function titin_ranks(comm) result(ranks)
+   function titin_mpi_ranks(comm) result(ranks)
       integer, intent(in) :: comm
       type(titin_communicator) :: ranks
       integer :: rank, count, ierr

@@ -2,13 +2,13 @@
 module titin_mpi_f08
    use mpi_f08, only: MPI_Comm
    use titin_c, only: titin_communicator
-   use titin_mpi, only: ranks_of => titin_ranks
+   use titin_mpi, only: ranks_of => titin_mpi_ranks
    implicit none
    private
 
-   public :: titin_ranks
+   public :: titin_mpi_ranks
 
-   interface titin_ranks
+   interface titin_mpi_ranks
       module procedure :: ranks_of_comm
       procedure :: ranks_of
    end interface

@@ -12,7 +12,7 @@ module titin_receiving
 
    public :: receiving_layer
 
-   !> The fifth layer of an instance; the last is titin_instance itself.
+   !> The fifth layer of an instance; titin_fields has the next.
    type, extends(lending_layer) :: receiving_layer
    contains
       !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Manage
-from . import test_exchange, test_hosted, test_light, test_process, test_solo
+from . import test_exchange, test_field, test_hosted, test_light, test_process, test_solo
 from .conftest import HERE, Build, config, run
 
 #: For tests alone, behind TITIN_TESTING; and for titin-host alone.
@@ -37,7 +37,7 @@ LEFT_TO_C = {
     "titin_message_data", "titin_message_dtype", "titin_message_extent", "titin_message_index_name",
     "titin_message_order", "titin_message_rank",
     # a View knows its elements and how they lie, and its type knows the rest
-    "titin_dtype_find", "titin_dtype_size",
+    "titin_dtype_find",
     "titin_message_elements", "titin_message_nbytes", "titin_message_stride",
     "titin_value_elements", "titin_value_nbytes", "titin_value_stride",
 }  # fmt: skip
@@ -97,10 +97,12 @@ def auditor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, tmp_path: Path, language: str) -> None:
     notes = tmp_path / "calls"
     env = f"LD_AUDIT: {auditor}, CALLS: {notes}"
-    for name in ("exchange", "solo", "process"):
+    for name in ("exchange", "field", "solo", "process"):
         (tmp_path / name).mkdir()
     exchange = build("exchange", language)
     run(tmp_path / "exchange", test_exchange.MODEL.format(left=exchange, right=exchange, env=env))
+    field = build("field", language)
+    run(tmp_path / "field", test_field.MODEL.format(left=field, right=field, env=env))
     run(tmp_path / "solo", test_solo.model(build("solo", language), env))
     test_process.interrupt(tmp_path / "process", build("interrupted", language), env)
     test_process.interrupt_opening(tmp_path, build("interrupted", language), LD_AUDIT=str(auditor), CALLS=str(notes))

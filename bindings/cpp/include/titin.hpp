@@ -14,7 +14,7 @@
 // titin.h: any thread may, but only one at a time on one port or in reuse. Names of ports and settings are text that ends with a NUL
 // (string literals, std::string).
 //
-// This includes all of it; the stories are in titin/: error, array, value, message, port, loan, options, instance, host, filter.
+// This includes all of it; the stories are in titin/: error, array, value, message, port, loan, field, options, instance, host, filter.
 #ifndef TITIN_HPP
 #define TITIN_HPP
 
@@ -24,6 +24,7 @@
 #include "titin/message.hpp"
 #include "titin/port.hpp"
 #include "titin/loan.hpp"
+#include "titin/field.hpp"
 #include "titin/options.hpp"
 #include "titin/instance.hpp"
 #include "titin/host.hpp"

@@ -34,6 +34,15 @@ impl Array {
         Self::native(&as_numpy(object)?)
     }
 
+    /// Memory that is to be read from where it lies.
+    pub fn to_read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
+        match dtype(&view) {
+            Element::Native(dtype) => Ok(Array::new(view, dtype)),
+            _ => Err(refused(object)),
+        }
+    }
+
     /// Memory that is to be written to.
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
@@ -99,6 +108,11 @@ impl Array {
 
     pub fn strides(&self) -> *const i64 {
         self.view.strides.cast()
+    }
+
+    /// Bytes of all its elements.
+    pub fn bytes(&self) -> usize {
+        self.view.len as usize
     }
 
     pub fn data(&self) -> *mut std::ffi::c_void {

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::argument::{Slot, Text, Words, unicode};
 use crate::array::Array;
+use crate::field::{Declaration, Field};
 use crate::loan::Loan;
 use crate::message::{Message, Payload};
 use crate::options::{Options, port_names, reason_of};
@@ -277,6 +278,41 @@ impl Instance {
         })?;
         // SAFETY: the call has handed the message out.
         unsafe { taken(py, message) }
+    }
+
+    #[pyo3(signature = (port, shape, dtype, *, owned=None, halo=None, region=None, order="C"))]
+    #[allow(clippy::too_many_arguments)]
+    fn field(
+        &self,
+        py: Python<'_>,
+        port: PortArgument<'_, '_>,
+        shape: &Bound<'_, PyAny>,
+        dtype: &Bound<'_, PyAny>,
+        owned: Option<Bound<'_, PyAny>>,
+        halo: Option<Bound<'_, PyAny>>,
+        region: Option<Bound<'_, PyAny>>,
+        order: &str,
+    ) -> PyResult<Field> {
+        let call = self.session.enter(py)?;
+        let port = self.find(&call, port)?;
+        let halo = halo.unwrap_or(0i64.into_pyobject(py)?.into_any());
+        let declaration = Declaration { shape, dtype, owned, halo, region, order };
+        // SAFETY: the instance is open while the call lives, and the port is one of its own.
+        unsafe { declaration.declare(&self.session, call.instance(), port.get().as_ptr()) }
+    }
+
+    #[getter]
+    fn rank(&self, py: Python<'_>) -> PyResult<c_int> {
+        let call = self.session.enter(py)?;
+        // SAFETY: the instance is open while the call lives.
+        Ok(unsafe { sys::titin_rank(call.instance()) })
+    }
+
+    #[getter]
+    fn ranks(&self, py: Python<'_>) -> PyResult<c_int> {
+        let call = self.session.enter(py)?;
+        // SAFETY: as above.
+        Ok(unsafe { sys::titin_ranks(call.instance()) })
     }
 
     fn port(&self, py: Python<'_>, name: PortArgument<'_, '_>) -> PyResult<Py<Port>> {

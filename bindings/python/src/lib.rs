@@ -7,6 +7,7 @@
 mod argument;
 mod array;
 mod error;
+mod field;
 mod filter;
 mod instance;
 mod light;
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // SAFETY: the text is the library's own and never changes.
     module.add("__version__", unsafe { error::text(sys::titin_version()) })?;
     module.add_class::<instance::Instance>()?;
+    module.add_class::<field::Field>()?;
     module.add_class::<light::Opening>()?;
     module.add_class::<light::Ready>()?;
     module.add("Pending", module.py().get_type::<error::Pending>())?;

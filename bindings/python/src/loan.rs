@@ -166,7 +166,7 @@ impl Drop for Share {
 }
 
 /// The number of a type of NumPy's.
-fn number(dtype: &Bound<'_, PyAny>) -> PyResult<c_int> {
+pub fn number(dtype: &Bound<'_, PyAny>) -> PyResult<c_int> {
     let py = dtype.py();
     let name = dtype.getattr(intern!(py, "name"))?.extract::<String>()?;
     let native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;

@@ -65,11 +65,13 @@ impl Ranks {
 /// `context` is a `Ranks`; `bytes` has so many bytes, which may be written.
 unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: i64) -> c_int {
     // SAFETY: as the caller promises.
-    let (ranks, bytes) =
-        unsafe { (&*context.cast::<Ranks>(), std::slice::from_raw_parts_mut(bytes.cast::<u8>(), count as usize)) };
+    let (ranks, bytes) = unsafe {
+        (&*context.cast::<Ranks>(), std::slice::from_raw_parts_mut(bytes.cast::<u8>(), count as usize))
+    };
     ranks.call(|comm| {
         let py = comm.py();
-        let mine = if ranks.rank == 0 { PyBytes::new(py, bytes).into_any() } else { py.None().into_bound(py) };
+        let mine =
+            if ranks.rank == 0 { PyBytes::new(py, bytes).into_any() } else { py.None().into_bound(py) };
         let told = comm.call_method1(intern!(py, "bcast"), (mine, 0))?;
         copy(told.cast::<PyBytes>()?.as_bytes(), bytes, py)
     })
@@ -78,7 +80,12 @@ unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: 
 /// # Safety
 /// `context` is a `Ranks`; `mine` has so many bytes, and at rank 0 `all` as many times as many as there are ranks, which may
 /// be written.
-unsafe extern "C" fn gather(context: *mut c_void, mine: *const c_void, all: *mut c_void, count: i64) -> c_int {
+unsafe extern "C" fn gather(
+    context: *mut c_void,
+    mine: *const c_void,
+    all: *mut c_void,
+    count: i64,
+) -> c_int {
     let count = count as usize;
     // SAFETY: as the caller promises.
     let (ranks, mine) =

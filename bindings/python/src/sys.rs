@@ -10,7 +10,7 @@ macro_rules! opaque {
 }
 
 opaque!(titin_instance titin_port titin_message titin_value titin_options titin_region titin_output);
-opaque!(titin_opening titin_ready titin_loan);
+opaque!(titin_opening titin_ready titin_loan titin_decomposition titin_field);
 
 pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
@@ -106,6 +106,78 @@ unsafe extern "C" {
         call: Call,
         drop: Dispose,
         data: *mut c_void,
+    ) -> c_int;
+
+    pub fn titin_rank(instance: *const titin_instance) -> c_int;
+    pub fn titin_ranks(instance: *const titin_instance) -> c_int;
+
+    pub fn titin_decomposition_new(dims: c_int, shape: *const i64) -> *mut titin_decomposition;
+    pub fn titin_decomposition_free(decomposition: *mut titin_decomposition);
+    pub fn titin_decomposition_grid(
+        decomposition: *mut titin_decomposition,
+        processes: *const c_int,
+    ) -> c_int;
+    pub fn titin_decomposition_spread(
+        decomposition: *mut titin_decomposition,
+        dim: c_int,
+        spread: c_int,
+        block: i64,
+    ) -> c_int;
+    pub fn titin_decomposition_bounds(
+        decomposition: *mut titin_decomposition,
+        dim: c_int,
+        count: c_int,
+        bounds: *const i64,
+    ) -> c_int;
+    pub fn titin_decomposition_ranks(decomposition: *mut titin_decomposition, order: c_int) -> c_int;
+    pub fn titin_decomposition_box(
+        decomposition: *mut titin_decomposition,
+        lower: *const i64,
+        upper: *const i64,
+    ) -> c_int;
+    pub fn titin_decomposition_indices(
+        decomposition: *mut titin_decomposition,
+        count: i64,
+        indices: *const i64,
+    ) -> c_int;
+    pub fn titin_decomposition_region(
+        decomposition: *mut titin_decomposition,
+        lower: *const i64,
+        upper: *const i64,
+    ) -> c_int;
+    pub fn titin_decomposition_halo(
+        decomposition: *mut titin_decomposition,
+        below: *const i64,
+        above: *const i64,
+    ) -> c_int;
+    pub fn titin_decomposition_order(decomposition: *mut titin_decomposition, order: c_int) -> c_int;
+    pub fn titin_field_new(
+        port: *mut titin_port,
+        decomposition: *const titin_decomposition,
+        arrays: c_int,
+        dtypes: *const c_int,
+        field: *mut *mut titin_field,
+    ) -> c_int;
+    pub fn titin_field_free(field: *mut titin_field);
+    pub fn titin_field_bytes(field: *const titin_field, array: c_int) -> i64;
+    pub fn titin_field_layout(
+        field: *mut titin_field,
+        array: c_int,
+        extents: *const i64,
+        strides: *const i64,
+    ) -> c_int;
+    pub fn titin_field_send(
+        field: *mut titin_field,
+        arrays: *const *const c_void,
+        timestamp: c_double,
+        next_timestamp: c_double,
+    ) -> c_int;
+    pub fn titin_field_receive(
+        field: *mut titin_field,
+        arrays: *const *mut c_void,
+        timeout: c_double,
+        timestamp: *mut c_double,
+        next_timestamp: *mut c_double,
     ) -> c_int;
 
     pub fn titin_open(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from titin._core import Instance, Message, Port, Region, __version__
+from titin._core import Field, Instance, Message, Port, Region, __version__
 from titin.errors import (
     CallOrderError,
     Closed,
@@ -41,29 +41,36 @@ from titin.errors import (
 
 if TYPE_CHECKING:
     from titin.data import Array, Scale
+    from titin.fields import Boxes, Grid, Indices, Owner, Stamps
     from titin.hosting import run
     from titin.log import LogHandler
 
 __all__ = [
     "Array",
+    "Boxes",
     "CallOrderError",
     "Closed",
     "ConnectionFailed",
     "Deadlock",
     "Error",
+    "Field",
     "FilterError",
     "Forked",
+    "Grid",
+    "Indices",
     "Instance",
     "InternalError",
     "LogHandler",
     "Message",
     "OutOfMemory",
+    "Owner",
     "PeerLost",
     "Port",
     "PortClosed",
     "Region",
     "Scale",
     "SettingError",
+    "Stamps",
     "Timeout",
     "TypeMismatch",
     "UsageError",
@@ -72,7 +79,17 @@ __all__ = [
 ]
 
 # What is imported at first use, so that `import titin` does not load NumPy or what else a program may never need.
-_LATER = {"Array": "data", "Scale": "data", "LogHandler": "log", "run": "hosting"}
+_LATER = {
+    "Array": "data",
+    "Boxes": "fields",
+    "Grid": "fields",
+    "Indices": "fields",
+    "LogHandler": "log",
+    "Owner": "fields",
+    "Scale": "data",
+    "Stamps": "fields",
+    "run": "hosting",
+}
 
 
 def __dir__() -> list[str]:

@@ -1,23 +1,33 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 from numpy.typing import DTypeLike, NDArray
 from titin.data import Scale
+from titin.fields import Communicator, Owned, Stamps
 
 __version__: str
 
 _T = TypeVar("_T")
 _Value = str | int | float | bool | list[int] | list[float] | list[list[float]]
 
-class Communicator(Protocol):
-    """What :class:`Instance` takes as ``comm``: the ranks of a parallel program, as mpi4py has them."""
+class Field:
+    """Arrays that are spread over the ranks of an instance, and travel by one of its ports: :meth:`Instance.field`."""
 
-    def Get_rank(self) -> int: ...
-    def Get_size(self) -> int: ...
-    def bcast(self, obj: Any, root: int = 0, /) -> Any: ...
-    def gather(self, sendobj: Any, root: int = 0, /) -> list[Any] | None: ...
+    def send(self, *arrays: Any, timestamp: float, next_timestamp: float | None = None) -> None:
+        """Sends what this rank owns of each array, straight to the ranks that want it.
+
+        Called by all ranks together. Returns when the arrays may be changed; waits until the other end has declared its
+        field, and while a buffer is full. Raises as :meth:`Instance.send`, and :class:`titin.TypeMismatch` if
+        the two ends do not fit each other.
+        """
+
+    def receive(self, *arrays: Any, timeout: float | None = None) -> Stamps:
+        """Receives what this rank owns into each array; nothing else in it is written, its halo neither.
+
+        Called by all ranks together. Raises as :meth:`Instance.receive`.
+        """
 
 class Instance:
     """One running copy of a program, as it takes part in a run.
@@ -28,9 +38,9 @@ class Instance:
     switches that off, and the reason goes to the run's log. ``name`` and ``manager`` stand in for the environment's
     ``TITIN_INSTANCE`` and ``TITIN_MANAGER``.
 
-    A parallel program gives its communicator as ``comm`` (of mpi4py, as it is). All its ranks open the instance, and make
-    its calls together and in the same order: rank 0 sends and receives, and all ranks get what it gets. The communicator
-    is used while the instance is opened and never again, and ranks that wait use no core.
+    A parallel program gives its communicator as ``comm`` (of mpi4py, as it is). All its ranks open the instance, and
+    make its calls together and in the same order: rank 0 sends and receives, and all ranks get what it gets. The
+    communicator is used while the instance is opened and never again, and ranks that wait use no core.
 
     Use it in a ``with`` block: leaving it closes the instance; leaving it by an exception fails the run, and the report
     shows the exception with its last lines. An instance that is let go without closing fails the run too.
@@ -128,6 +138,33 @@ class Instance:
 
         Dtype and shape must be those of the message (:class:`titin.TypeMismatch`; then the next call gets it). The
         element at an index stays at that index, whatever the order in memory.
+        """
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process among those of the instance; 0 for a serial program."""
+    @property
+    def ranks(self) -> int:
+        """How many ranks the instance has; 1 for a serial program."""
+    def field(
+        self,
+        port: str | Port,
+        shape: int | Iterable[int],
+        dtype: DTypeLike | list[DTypeLike],
+        *,
+        owned: Owned | None = None,
+        halo: int | Iterable[int | tuple[int, int]] = 0,
+        region: Any = None,
+        order: Literal["C", "F"] = "C",
+    ) -> Field:
+        """Declares that a port carries a field: an array of this shape that is spread over the ranks of the instance.
+
+        ``owned`` says how: :class:`titin.Grid`, ``Boxes``, ``Indices`` or ``Owner``; without it all is rank 0's, as in
+        a serial program. A list for ``dtype`` stands for several arrays that are spread alike and travel together. The
+        arrays of the calls are those of this rank, with a ``halo`` around what it owns (a width, one per dimension, or
+        pairs of below and above). Only ``region``, a pair of lower and upper indices or a tuple of slices, is coupled;
+        the other end's has the same extents, and may lie elsewhere. ``order`` is that of flat arrays in memory.
+        Called by all ranks together. It does not wait for the other end.
         """
 
     def port(self, name: str | Port) -> Port:

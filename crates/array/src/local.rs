@@ -105,6 +105,8 @@ impl Local {
         let below = |dim: usize| i128::from(halo[dim].0) * i128::from(strides[dim]);
         let offset: i128 = (0..extents.len()).map(|dim| below(dim) - whole(dim).min(0)).sum();
         let owned = Dims::from_fn(extents.len(), |dim| extents[dim] - halo[dim].0 - halo[dim].1);
+        // Nothing lies where there is only halo, and what would be its place may be before an array that runs backwards.
+        let offset = if owned.contains(&0) { 0 } else { offset };
         let offset = u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
         Self::strided(&owned, offset, strides)
     }
@@ -168,6 +170,11 @@ mod tests {
         let local = Local::array(&[7, 9], &[-9, 1], &halo).unwrap();
         assert_eq!(local.blocks[0].offset, 5 * 9);
         assert_eq!(local.length(), 5 * 9 + 6);
+        // All of it is halo.
+        assert_eq!(
+            Local::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap()).unwrap().length(),
+            0
+        );
         let error = Local::array(&[7, 2], &[2, 1], &halo).unwrap_err().to_string();
         assert!(
             error.starts_with("an array of 7 × 2 with 2 strides and the halo [(1, 2), (0, 3)]"),

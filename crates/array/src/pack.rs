@@ -145,7 +145,7 @@ impl Schedule {
             let expected = text(&mut self.shapes.iter());
             let found = text(&mut local.blocks.iter().map(|block| &block.extents));
             return Err(Error::Memory(format!(
-                "an array of {found} where the rank owns {expected}; give the extents without the halo"
+                "an array of {found} where the rank owns {expected}, the halo not counted"
             )));
         }
         let needed = u128::from(local.length()) * size as u128;
@@ -386,7 +386,7 @@ mod tests {
         );
         let other = Local::strided(&[3, 2], 0, &[2, 1]).unwrap();
         let layout = pack(&[0; 24], &other, 24).unwrap_err();
-        assert_eq!(layout, "an array of 3 × 2 where the rank owns 2 × 3; give the extents without the halo");
+        assert_eq!(layout, "an array of 3 × 2 where the rank owns 2 × 3, the halo not counted");
         assert_eq!(pack(&[0; 24], &local, 24), Ok(()));
     }
 

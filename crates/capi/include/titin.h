@@ -78,6 +78,10 @@ typedef struct titin_opening titin_opening;
 typedef struct titin_loan titin_loan;
 /* A list of light instances that can go on. */
 typedef struct titin_ready titin_ready;
+/* How an array is spread over the ranks of an instance. */
+typedef struct titin_decomposition titin_decomposition;
+/* Arrays that are spread over the ranks of an instance, and travel by one of its ports. */
+typedef struct titin_field titin_field;
 
 /* Errors. docs/errors.md says more about each. */
 enum {
@@ -208,7 +212,7 @@ int titin_options_interrupt(titin_options *options, int (*interrupted)(void *dat
 /* An instance may be a program of many ranks, such as one of MPI. All ranks open it, with their communicator; from then on
  * they make their calls on ports, titin_reuse and titin_close together and in the same order, and all get the same: rank 0
  * sends and receives, and what it gets all get, over links of titin's own. So waiting ranks use no core and are not inside
- * MPI, and of what several ranks send only that of rank 0 goes out. Settings, titin_log and titin_fail are each rank's own.
+ * MPI, and of what several ranks send only that of rank 0 goes out. Settings, titin_log and titin_fail are each rank's own; the profile is that of rank 0.
  * titin_mpi.h fills a communicator in for MPI (titin_mpi_open); it holds for any other library, or for ranks by hand. */
 typedef struct titin_communicator {
     size_t size; /* sizeof(titin_communicator) */
@@ -224,6 +228,71 @@ typedef struct titin_communicator {
 /* The instance is one of these ranks. The communicator is copied, and is used by titin_open, on the thread that calls it, and
  * never again. One rank alone is a serial program. */
 int titin_options_communicator(titin_options *options, const titin_communicator *communicator);
+
+/* The calling rank, and how many the instance has: 0 and 1 for a serial program. */
+int titin_rank(const titin_instance *instance);
+int titin_ranks(const titin_instance *instance);
+
+
+/* ---- Fields ---------------------------------------------------------------------------------------------------- */
+
+/* A field port carries arrays that are spread over the ranks of an instance. Each rank says what it owns of the whole, and what is
+ * sent goes straight from the ranks that own it to those that want it: both ends may have other decompositions, other numbers of
+ * ranks, halos, orders and regions. A serial program is one rank, and has the array whole, or a region of it.
+ *
+ *     titin_decomposition *rows = titin_decomposition_new(2, (int64_t[]){ny, nx});
+ *     titin_decomposition_grid(rows, (int[]){ranks, 1});
+ *     titin_field *field;
+ *     titin_field_new(titin_port_find(instance, "out"), rows, 1, (int[]){TITIN_F64}, &field);
+ *     ...
+ *     titin_field_send(field, (const void *[]){u}, t, TITIN_NO_NEXT);
+ *
+ * All ranks make these calls together, as those on ports. Dimensions and indices count from 0. */
+
+/* How a dimension is spread over its processes: blocks whose sizes differ by one at most, the longer ones first (as
+ * numpy.array_split); blocks of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, MPI_DISTRIBUTE_BLOCK); blocks of a given
+ * size, dealt out in turn (CYCLIC(b) of HPF, ScaLAPACK). */
+enum { TITIN_EVEN = 1, TITIN_BLOCK = 2, TITIN_CYCLIC = 3 };
+
+/* An array of this shape, 1 to 7 dimensions; until something else is said all of it is rank 0's. Free it when the fields are made. */
+titin_decomposition *titin_decomposition_new(int dims, const int64_t *shape);
+void titin_decomposition_free(titin_decomposition *decomposition);
+/* So many processes along each dimension, over which that is spread evenly. At most as many in all as there are ranks; ranks beyond
+ * own nothing. */
+int titin_decomposition_grid(titin_decomposition *decomposition, const int *processes);
+/* Spreads a dimension in another way. `block` is the size of TITIN_CYCLIC's blocks. */
+int titin_decomposition_spread(titin_decomposition *decomposition, int dim, int spread, int64_t block);
+/* Spreads it as the program does: process p has the indices bounds[p] to bounds[p + 1] - 1. `count` is one more than processes. */
+int titin_decomposition_bounds(titin_decomposition *decomposition, int dim, int count, const int64_t *bounds);
+/* How ranks count through the grid: TITIN_ORDER_C (the last dimension fastest, as MPI_Cart_create does; by default) or
+ * TITIN_ORDER_FORTRAN. */
+int titin_decomposition_ranks(titin_decomposition *decomposition, int order);
+/* In place of a rule: the calling rank owns this box, lower <= index < upper, beside those that it was given before. */
+int titin_decomposition_box(titin_decomposition *decomposition, const int64_t *lower, const int64_t *upper);
+/* In place of a rule: it owns the elements with these numbers, in this order. */
+int titin_decomposition_indices(titin_decomposition *decomposition, int64_t count, const int64_t *indices);
+/* Only this region of the array is coupled. That of the other end may lie elsewhere in its array, but has the same extents. */
+int titin_decomposition_region(titin_decomposition *decomposition, const int64_t *lower, const int64_t *upper);
+/* The arrays of each rank have so many more elements below and above those that it owns, in each dimension. */
+int titin_decomposition_halo(titin_decomposition *decomposition, const int64_t *below, const int64_t *above);
+/* The order of elements in memory: TITIN_ORDER_C by default. */
+int titin_decomposition_order(titin_decomposition *decomposition, int order);
+
+/* Declares that a port carries so many arrays of these element types (TITIN_F64, ...), all spread like this, which travel together.
+ * It does not wait for the other end. The decomposition is copied. */
+int titin_field_new(titin_port *port, const titin_decomposition *decomposition, int arrays, const int *dtypes,
+                    titin_field **field);
+/* Frees the handle; the port stays one of a field. */
+void titin_field_free(titin_field *field);
+/* Bytes of an array on this rank, halo and all; 0 for one that does not exist. */
+int64_t titin_field_bytes(const titin_field *field, int array);
+/* Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and all, and
+ * its strides in bytes, which may be negative. The pointer that the calls get is that of its first element. */
+int titin_field_layout(titin_field *field, int array, const int64_t *extents, const int64_t *strides);
+/* Sends what this rank owns of each array. Returns when the arrays may be changed. */
+int titin_field_send(titin_field *field, const void *const *arrays, double timestamp, double next_timestamp);
+/* Receives what this rank owns into each array; nothing else in it is written. `timestamp` and `next_timestamp` may be NULL. */
+int titin_field_receive(titin_field *field, void *const *arrays, double timeout, double *timestamp, double *next_timestamp);
 
 
 /* ---- Instances ------------------------------------------------------------------------------------------------- */

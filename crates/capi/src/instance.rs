@@ -92,6 +92,22 @@ impl Asked {
     }
 }
 
+/// # Safety
+/// `handle` is NULL or an instance.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_rank(handle: *const Handle) -> c_int {
+    // SAFETY: as the caller promises.
+    value(0, || Ok(unsafe { instance(handle) }?.shared.instance.rank() as c_int))
+}
+
+/// # Safety
+/// `handle` is NULL or an instance.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_ranks(handle: *const Handle) -> c_int {
+    // SAFETY: as the caller promises.
+    value(0, || Ok(unsafe { instance(handle) }?.shared.instance.ranks() as c_int))
+}
+
 /// Closes an instance; the first error that stuck counts.
 pub(crate) fn close(handle: &Handle) -> Result<()> {
     let shared = &handle.shared;

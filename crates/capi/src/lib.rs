@@ -6,7 +6,9 @@
 
 mod array;
 mod communicator;
+mod decomposition;
 mod error;
+mod field;
 mod filter;
 mod fork;
 mod handle;

@@ -206,6 +206,7 @@ fn described(
     let launcher = match program.execution_model {
         ExecutionModel::Direct | ExecutionModel::Manual => None,
         ExecutionModel::OpenMpi => Some(MpiStart::OpenMpi),
+        ExecutionModel::Mpich => Some(MpiStart::Mpich),
         ExecutionModel::IntelMpi => Some(MpiStart::IntelMpi),
         ExecutionModel::SrunMpi => Some(MpiStart::Srun),
     };

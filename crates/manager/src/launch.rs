@@ -203,7 +203,14 @@ impl Environment {
         let mut command = match program.mpi {
             None => Vec::new(),
             Some((MpiStart::OpenMpi, processes)) => {
-                vec!["mpirun".into(), "--oversubscribe".into(), "-np".into(), processes.to_string()]
+                // The cores are titin's to share out: each `mpirun` would bind its ranks to the first ones.
+                let start = [self.first(&["mpirun.openmpi", "mpirun"], program, around), "--oversubscribe"];
+                let rest = ["--bind-to", "none", "-np"].map(String::from);
+                start.map(String::from).into_iter().chain(rest).chain([processes.to_string()]).collect()
+            }
+            Some((MpiStart::Mpich, processes)) => {
+                let names = ["mpiexec.mpich", "mpiexec.hydra", "mpiexec"];
+                vec![self.first(&names, program, around).into(), "-n".into(), processes.to_string()]
             }
             Some((MpiStart::IntelMpi, processes)) => {
                 vec!["mpirun".into(), "-n".into(), processes.to_string()]
@@ -214,7 +221,7 @@ impl Environment {
             Some((MpiStart::Srun, _)) => {
                 return Err(
                     "execution_model srunmpi works inside a Slurm allocation only, and this is none \
-                            (SLURM_JOB_ID is not set): use openmpi or intelmpi here"
+                            (SLURM_JOB_ID is not set): use openmpi, mpich or intelmpi here"
                         .into(),
                 );
             }
@@ -260,6 +267,13 @@ impl Environment {
     }
 
     /// The executable file that is meant: beside the description if its name has a slash, else somewhere in `PATH`.
+    /// The first of these commands that is in PATH, else the last: where several MPIs are installed, Debian's for one, each has
+    /// a name of its own beside the usual one.
+    fn first<'n>(&self, names: &[&'n str], program: &Program, around: &Surroundings<'_>) -> &'n str {
+        let found = names.iter().find(|name| self.find(name, program, around).is_ok());
+        found.or(names.last()).copied().unwrap_or_default()
+    }
+
     fn find(&self, asked: &str, program: &Program, around: &Surroundings<'_>) -> Result<String, String> {
         if asked.contains('/') {
             let file = place(asked, program);

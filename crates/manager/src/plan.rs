@@ -201,7 +201,9 @@ impl Default for What {
 pub enum MpiStart {
     /// Open MPI's `mpirun`.
     OpenMpi,
-    /// The `mpirun` of MPICH and Intel MPI.
+    /// MPICH's `mpiexec`.
+    Mpich,
+    /// Intel MPI's `mpirun`.
     IntelMpi,
     /// Slurm's `srun`.
     Srun,

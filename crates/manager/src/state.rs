@@ -13,6 +13,7 @@
 
 mod deadlock;
 mod ending;
+mod fields;
 mod registry;
 mod watch;
 
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use titin_transport::LinkId;
 use titin_wire::control::{ToManager, ToProgram};
+use titin_wire::ranks::RankProcess;
 use titin_wire::{Address, EndpointId};
 
 use crate::event::{Action, Event, Exit, Level, Record};
@@ -66,6 +68,8 @@ pub struct Manager {
     first_open: InstanceId,
     /// The first number that no conduit has.
     next_conduit: u32,
+    /// Of conduits that carry fields, what is known of them.
+    fields: HashMap<ConduitId, fields::Ends>,
     /// When the manager came back that could do nothing for a while, and for how long.
     away: Option<(Duration, Duration)>,
     now: Duration,
@@ -84,8 +88,8 @@ pub(crate) struct Member {
     /// Whether that process, which is not the one that the guard started, is watched, and has ended.
     watched: bool,
     gone: bool,
-    /// Of a parallel program, the ranks from 1 on that are on this host, and their processes.
-    ranks: Vec<(u32, u32)>,
+    /// Of a parallel program, the processes of the ranks from 1 on.
+    ranks: Vec<RankProcess>,
     /// That of them, rank 0 included, which has ended first.
     first_gone: Option<(u32, u32)>,
     /// Its own error, and whether that is only the echo of another's.
@@ -234,6 +238,7 @@ impl Manager {
             next_doubt: None,
             first_open: InstanceId(0),
             next_conduit,
+            fields: HashMap::new(),
             away: None,
             now: Duration::ZERO,
             actions: Vec::new(),
@@ -364,6 +369,7 @@ impl Manager {
             | ToManager::Proceed { instance, .. }
             | ToManager::Counts { instance, .. }
             | ToManager::Log { instance, .. }
+            | ToManager::Field { instance, .. }
             | ToManager::Failed { instance, .. }
             | ToManager::Done { instance } => instance,
             ToManager::Progress(progress) => &progress.instance,
@@ -378,6 +384,7 @@ impl Manager {
         };
         match message {
             ToManager::Waiting { wait, on, .. } => self.waiting(id, wait, on),
+            ToManager::Field { port, field, .. } => self.declared_field(id, &port, field),
             ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait, self.now),
             ToManager::Counts { probe, wait, counts, .. } => self.counted(id, probe, wait, &counts),
             ToManager::Progress(progress) => self.members[id].position = Some(progress),

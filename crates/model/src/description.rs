@@ -250,6 +250,8 @@ pub enum ExecutionModel {
     Direct,
     /// By Open MPI's mpirun.
     OpenMpi,
+    /// By MPICH's mpiexec. Titin's own: other tools for yMMSL do not know it.
+    Mpich,
     /// By Intel MPI's mpirun.
     IntelMpi,
     /// By srun.
@@ -261,7 +263,7 @@ pub enum ExecutionModel {
 impl ExecutionModel {
     /// Whether an instance is several processes.
     pub fn is_mpi(self) -> bool {
-        matches!(self, ExecutionModel::OpenMpi | ExecutionModel::IntelMpi | ExecutionModel::SrunMpi)
+        !matches!(self, ExecutionModel::Direct | ExecutionModel::Manual)
     }
 }
 

@@ -205,6 +205,7 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
         match program.execution_model {
             ExecutionModel::Direct => {}
             ExecutionModel::OpenMpi => inner.text("execution_model", "openmpi"),
+            ExecutionModel::Mpich => inner.text("execution_model", "mpich"),
             ExecutionModel::IntelMpi => inner.text("execution_model", "intelmpi"),
             ExecutionModel::SrunMpi => inner.text("execution_model", "srunmpi"),
             ExecutionModel::Manual => inner.text("execution_model", "manual"),

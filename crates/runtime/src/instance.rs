@@ -10,13 +10,15 @@ mod send;
 mod together;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use titin_model::{Habits, InstanceName, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
+use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
 use titin_wire::settings::{Overlay, Setting};
 
+use crate::field::{Field, Line};
 use crate::filter::{inside, is_inside};
 use crate::light::Light;
 use crate::neighbours::Neighbours;
@@ -46,14 +48,19 @@ pub struct PortId(pub(crate) usize);
 /// Calls on different ports may run in different threads at once. Dropping an instance that was not closed fails the
 /// run: a program that ends in the middle must not look as if it were done.
 pub struct Instance {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) path: InstanceName,
     /// Of a parallel program, the place among its ranks.
-    ranks: Option<Ranks>,
+    pub(crate) ranks: Option<Ranks>,
+    /// Of a rank but 0, the conduits that rank 0 has: number of the port, conduit, and the instance at the other end.
+    far: Vec<(usize, ConduitId, Arc<str>)>,
+    /// Its fields, and what they exchange with the ranks of peers.
+    pub(crate) fields: RwLock<Vec<Arc<Field>>>,
+    pub(crate) lines: RwLock<Vec<Arc<Line>>>,
     pub(crate) process: Arc<Process>,
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
@@ -115,6 +122,16 @@ impl Instance {
     /// Its name, as users write it: `macro[3]`.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// The rank of this process among those of the instance, from 0; 0 for a serial program.
+    pub fn rank(&self) -> u32 {
+        self.inner.place_in_ranks().0
+    }
+
+    /// How many ranks the instance has; 1 for a serial program.
+    pub fn ranks(&self) -> u32 {
+        self.inner.place_in_ranks().1
     }
 
     /// All its ports, but for `muscle_settings_in`, whose messages [`Instance::reuse`] takes.
@@ -446,6 +463,22 @@ impl Inner {
             port.outlets.iter().flatten().for_each(|outlet| visit(&outlet.end, false));
             port.inlets.iter().flatten().for_each(|inlet| visit(&inlet.end, true));
         }
+        self.all_lines().iter().for_each(|line| line.ends(&mut visit));
+    }
+
+    /// Its rank, and how many there are.
+    pub(crate) fn place_in_ranks(&self) -> (u32, u32) {
+        self.ranks.map_or((0, 1), |ranks| (ranks.rank, ranks.count))
+    }
+
+    /// The conduits of a port, and the instances at their other ends: also on ranks that do not have them.
+    pub(crate) fn conduits_of(&self, port: PortId) -> Vec<(ConduitId, Arc<str>)> {
+        let here = &self.ports[port.0];
+        let ends = here.outlets.iter().flatten().map(|outlet| &outlet.end);
+        let ends = ends.chain(here.inlets.iter().flatten().map(|inlet| &inlet.end));
+        let ends = ends.map(|end| (end.conduit, end.peer.clone()));
+        let far = self.far.iter().filter(|(number, ..)| *number == port.0);
+        ends.chain(far.map(|(_, conduit, peer)| (*conduit, peer.clone()))).collect()
     }
 
     fn outlets(&self) -> impl Iterator<Item = &Outlet> {
@@ -488,6 +521,7 @@ impl Inner {
             }
             left |= inlet.end.carrier.get().is_none();
         }
+        left |= self.route_lines(peer, way, carrier, detour);
         let mut carriers = self.carriers.lock().expect("never poisoned");
         if !carriers.iter().any(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(carrier))) {
             carriers.push(carrier.clone());
@@ -505,6 +539,7 @@ impl Inner {
     /// A peer takes no more messages.
     pub(crate) fn peer_finished(&self, peer: &str) {
         self.outlets_to(peer).for_each(|outlet| outlet.window.close());
+        self.close_lines(peer);
         // Most often all is said already, and nobody waits for this.
         if self.inlets_from(peer).any(|inlet| !inlet.inbox.ended()) {
             self.bell.ring();
@@ -514,5 +549,10 @@ impl Inner {
     /// Tells senders how far we are, which may give them room that they wait for.
     pub(crate) fn flush_acknowledgements(&self) {
         self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+        let lines = self.all_lines();
+        lines
+            .iter()
+            .flat_map(|line| line.port.inlets.iter().flatten())
+            .for_each(|inlet| inlet.inbox.settle());
     }
 }

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod field;
 mod filter;
 mod instance;
 mod iteration;
@@ -40,6 +41,7 @@ mod setting;
 mod wait;
 
 pub use error::{Error, Kind, Result};
+pub use field::{FieldId, Stamps};
 pub use filter::{Function, Functions, Mapped};
 pub use instance::{Choice, Instance, Opening, Patience, PortId};
 pub use light::{Listing, Ready};
@@ -50,6 +52,7 @@ pub use process::{fork_child, not_forked};
 pub use profile::Region;
 pub use ranks::Communicator;
 pub use setting::{SettingValue, overlay_of};
+pub use titin_array as array;
 pub use titin_model::{BuiltIn, Operator, Takes, nearest};
 pub use titin_transport::forks::{after as after_fork, before as before_fork};
 pub use titin_transport::{Buffer, Filling};

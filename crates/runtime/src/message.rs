@@ -66,6 +66,10 @@ impl Loan {
 }
 
 impl Lent {
+    pub(crate) fn new(layout: Layout, memory: Buffer) -> Self {
+        Lent { layout, memory: Arc::new(memory) }
+    }
+
     /// Its elements.
     pub fn bytes(&self) -> &[u8] {
         &self.memory

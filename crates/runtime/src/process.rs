@@ -9,6 +9,7 @@ mod events;
 mod members;
 mod once;
 mod peers;
+mod post;
 mod routes;
 mod tree;
 
@@ -23,12 +24,13 @@ use titin_transport::{Doorbell, Exchange, Inproc, Link, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
-use titin_wire::{Address, EndpointId, Secret};
+use titin_wire::{Address, ConduitId, EndpointId, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
 use self::members::Asked;
 use self::once::mark;
+use self::post::Post;
 use self::routes::{EXPLANATION, Routes, SHORTER};
 use self::tree::Branch;
 use crate::instance::Inner;
@@ -38,6 +40,8 @@ pub(crate) use addresses::host;
 pub(crate) use members::ANSWER;
 pub(crate) use once::forked;
 pub use once::{fork_child, not_forked};
+pub(crate) use peers::Away;
+pub(crate) use post::{Found, Meeting, Own};
 pub(crate) use routes::Way;
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
@@ -85,6 +89,9 @@ struct State {
     /// Instances of ours, by the peer that they have conduits with.
     neighbours: HashMap<Arc<str>, Vec<Arc<Inner>>>,
     finished: HashSet<String>,
+    /// By instance and conduit, the fields whose ranks find out who sends what to whom.
+    meetings: HashMap<(String, ConduitId), Arc<Mutex<Meeting>>>,
+    post: Post,
     /// Of a parallel program, the place among its ranks.
     branch: Option<Branch>,
     failure: Option<Error>,

@@ -52,13 +52,20 @@ const BUFFER: (u64, u64) = (64, 1 << 30);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ranks {
     pub(crate) rank: u32,
+    /// How many there are.
+    pub(crate) count: u32,
     /// Number of the port to the ranks below, if there are any.
     pub(crate) down: Option<usize>,
     /// Number of the port from the rank above, but for rank 0.
     pub(crate) above: Option<usize>,
 }
 
-/// Whether a port, by its name, or the peer of one is among the ranks of one instance.
+/// What a port is called by which the field of this port goes from rank to rank.
+pub(crate) fn between_ranks(port: &str) -> String {
+    format!("{MARK}{port}")
+}
+
+/// Whether a port, by its name, is one between ranks: of one instance, or of two that a field goes between.
 pub(crate) fn is_between_ranks(port: &str) -> bool {
     port.starts_with(MARK)
 }
@@ -130,7 +137,7 @@ impl Ranks {
         let slot = |peer: u32| Some(peer - below().start);
         add(BELOW, Operator::S, below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None)).collect());
         add(UP, Operator::OI, above().map(|peer| wire(UP, None, true, peer, BELOW, None)).collect());
-        Ok(Ranks { rank, down, above: inlet })
+        Ok(Ranks { rank, count: ranks, down, above: inlet })
     }
 }
 

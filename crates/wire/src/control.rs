@@ -71,6 +71,15 @@ pub enum ToManager {
     },
     /// Counters and events for the profile; see [`Profile`].
     Profile(Profile),
+    /// A port of the instance carries a field. Answered by [`ToProgram::Field`], once the other end has said the same.
+    Field {
+        /// Which one.
+        instance: String,
+        /// Its port.
+        port: String,
+        /// How its array is spread over its ranks, as the other end is to know it.
+        field: FieldEnd,
+    },
     /// The instance has failed; the run is to end and name it.
     Failed {
         /// Which one.
@@ -129,6 +138,19 @@ pub enum ToProgram {
         /// New limit in bytes.
         bytes: u64,
     },
+    /// What the other end of a conduit says of the field that goes by it.
+    Field {
+        /// Whom.
+        instance: String,
+        /// The conduit.
+        conduit: ConduitId,
+        /// How many ranks the instance at the other end has.
+        ranks: u32,
+        /// The first of the numbers of the conduits between the ranks of both, see [`crate::ranks::pair`].
+        first: ConduitId,
+        /// The other end.
+        field: FieldEnd,
+    },
     /// An instance is done, as it has said with [`ToManager::Done`]: told to it, as the receipt it waits for, and to
     /// the processes of all instances that it has a conduit with.
     Finished {
@@ -162,6 +184,9 @@ pub struct Greeting {
     /// Why the two do not share memory, if that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,
+    /// Whether the dialler only sends mail: see [`crate::ranks::Mail`].
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub mail: bool,
 }
 
 /// An instance that asks to take part.
@@ -315,6 +340,20 @@ pub struct Peer {
     pub endpoint: EndpointId,
     /// Where that can be reached.
     pub addresses: Vec<Address>,
+    /// Of a parallel program, the processes of its other ranks, from rank 1 on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankProcess>,
+}
+
+/// One end of a conduit that carries a field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldEnd {
+    /// How the array is spread over the ranks, and what of it is coupled; the bytes of `titin-array`.
+    #[serde(with = "serde_bytes")]
+    pub side: Vec<u8>,
+    /// The element type of each of the arrays that travel together, as in a message's metadata.
+    #[serde(with = "serde_bytes")]
+    pub dtypes: Vec<u8>,
 }
 
 /// Something that would end a wait.

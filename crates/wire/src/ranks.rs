@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::connection::Connection;
+use crate::control::FieldEnd;
 use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId};
 
@@ -75,6 +76,8 @@ pub enum Common {
         /// The ends of F_INIT ports that have a message: number of the port, slot, and how users write it.
         f_init: Vec<(u32, u32, String)>,
     },
+    /// A field, as rank 0 declares it.
+    Field(FieldEnd),
     /// A message, whose data come behind this.
     Message {
         /// Number of the port.
@@ -92,6 +95,25 @@ pub enum Common {
         /// When it counts as received, in simulated time.
         time: f64,
     },
+}
+
+/// What a rank tells another one of the same or another instance, so that both find out who sends what of a field to whom. It comes
+/// by a link of its own, that only its dialler uses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mail {
+    /// For which instance it is.
+    pub instance: String,
+    /// The conduit that the field goes by.
+    pub conduit: ConduitId,
+    /// Whether it is from a rank of the sender.
+    pub of_sender: bool,
+    /// From which rank.
+    pub rank: u32,
+    /// Which letter it is.
+    pub kind: u8,
+    /// What is in it.
+    #[serde(with = "serde_bytes")]
+    pub body: Vec<u8>,
 }
 
 /// The rank above one, but for rank 0.
@@ -114,6 +136,16 @@ pub fn conduits(first: ConduitId, rank: u32) -> (ConduitId, ConduitId) {
 /// How many numbers the conduits between so many ranks take.
 pub fn conduit_count(ranks: u32) -> u32 {
     2 * ranks
+}
+
+/// The number of the conduit by which a field goes from a rank of one instance to a rank of another, which has so many ranks.
+pub fn pair(first: ConduitId, sender: u32, receiver: u32, receivers: u32) -> ConduitId {
+    ConduitId(first.0 + sender * receivers + receiver)
+}
+
+/// How many numbers the conduits between so many ranks and so many take; `None` if they cannot be counted.
+pub fn pair_count(senders: u32, receivers: u32) -> Option<u32> {
+    senders.checked_mul(receivers)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "titin/field.hpp"
 #include "titin/loan.hpp"
 #include "titin/message.hpp"
 #include "titin/options.hpp"
@@ -152,6 +153,28 @@ public:
         interrupt_ = std::move(given);
         // Whoever closes a borrowed instance may still ask.
         if (!ours_) new std::shared_ptr<detail::Interrupt>(interrupt_);
+    }
+
+    // -- Parallel programs
+
+    /// The calling rank, and how many the instance has: 0 and 1 for a serial program.
+    int rank() const {
+        open();
+        return titin_rank(instance_);
+    }
+    int ranks() const {
+        open();
+        return titin_ranks(instance_);
+    }
+    /// Declares that a port carries arrays with elements of these types, spread like this over the ranks:
+    /// `field<double>("out", rows)`, or `field<double, float>("out", rows)` for two that travel together.
+    template <class T, class... More>
+    Field field(const std::string &port_name, const Decomposition &decomposition) {
+        return field(port_name, decomposition, {detail::known_dtype<T>(), detail::known_dtype<More>()...});
+    }
+    /// The same with types by number: `field("out", rows, std::vector<int>(10, TITIN_F64))`.
+    Field field(const std::string &port_name, const Decomposition &decomposition, const std::vector<int> &dtypes) {
+        return Field(port(port_name).raw(), decomposition, dtypes);
     }
 
     // -- Settings

@@ -144,10 +144,10 @@ impl Manager {
         if local.is_some() && self.members[id].process != Process::Running(pid) {
             self.actions.push(Action::Watch(pid));
         }
-        let numbered = ranks.into_iter().zip(1..).filter(|(rank, _)| rank.host == self.host);
+        let here = ranks.iter().filter(|rank| rank.host == self.host);
+        self.actions.extend(here.map(|rank| Action::Watch(rank.pid)));
         let member = &mut self.members[id];
-        member.ranks = numbered.map(|(process, rank)| (rank, process.pid)).collect();
-        self.actions.extend(member.ranks.iter().map(|(_, pid)| Action::Watch(*pid)));
+        member.ranks = ranks;
         member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, vectors });
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);
@@ -174,7 +174,7 @@ impl Manager {
     }
 
     /// The first of so many numbers that no other conduit gets.
-    fn reserve(&mut self, count: u32) -> ConduitId {
+    pub(super) fn reserve(&mut self, count: u32) -> ConduitId {
         let first = self.next_conduit;
         self.next_conduit += count;
         ConduitId(first)
@@ -309,6 +309,7 @@ impl Manager {
             instance: self.name(id).to_owned(),
             endpoint: joined.endpoint,
             addresses: joined.addresses.clone(),
+            ranks: self.members[id].ranks.clone(),
         })
     }
 

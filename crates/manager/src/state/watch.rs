@@ -237,8 +237,9 @@ impl Manager {
         }
         // That it has ended may be all right: the others tell if it had not closed.
         for member in self.members.iter_mut() {
-            if let Some(gone) = member.ranks.iter().find(|(_, process)| *process == pid) {
-                member.first_gone.get_or_insert(*gone);
+            let found = (1..).zip(&member.ranks).find(|(_, rank)| rank.pid == pid && rank.host == self.host);
+            if let Some((rank, _)) = found {
+                member.first_gone.get_or_insert((rank, pid));
             }
         }
     }
@@ -452,6 +453,8 @@ impl Manager {
             self.tell(link, ToProgram::Heartbeat {});
             let state = &self.links[&link];
             let silence = self.now.saturating_sub(state.heard);
+            // Rank 0 of a parallel program is here before all its ranks are, and can be no instance until then.
+            let limit = if state.members.is_empty() { limit.max(self.plan.terms.patience) } else { limit };
             if silence < limit || state.silent {
                 continue;
             }

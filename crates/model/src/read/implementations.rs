@@ -150,9 +150,10 @@ fn known_type(name: &str, word: &str, at: Place, problems: &mut Problems) -> Opt
 
 const BASE_ENVS: [(&str, BaseEnv); 3] =
     [("login", BaseEnv::Login), ("clean", BaseEnv::Clean), ("manager", BaseEnv::Manager)];
-const MODELS: [(&str, ExecutionModel); 5] = [
+const MODELS: [(&str, ExecutionModel); 6] = [
     ("direct", ExecutionModel::Direct),
     ("openmpi", ExecutionModel::OpenMpi),
+    ("mpich", ExecutionModel::Mpich),
     ("intelmpi", ExecutionModel::IntelMpi),
     ("srunmpi", ExecutionModel::SrunMpi),
     ("manual", ExecutionModel::Manual),

@@ -14,6 +14,7 @@ use titin_transport::{Arrivals, Carrier, Latch, Listed};
 use super::choose::Here;
 use super::receive::{Held, Patience, Source};
 use super::{Inner, Instance, PortId};
+use crate::field::ordinary;
 use crate::port::{End, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
@@ -316,7 +317,8 @@ impl Inner {
         slot: u32,
         message: Message,
     ) -> Result<(PortId, u32, Message)> {
-        match (self.took(source, slot, &message), port) {
+        let taken = ordinary(|| source.port.label(None), &message);
+        match (taken.and_then(|()| self.took(source, slot, &message)), port) {
             (Ok(()), _) => Ok((PortId(source.number), slot, message)),
             (Err(error), Some(port)) => Err(self.misplaced(error, source, port, slot, message)),
             (Err(error), None) => {

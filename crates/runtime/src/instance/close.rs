@@ -11,6 +11,7 @@ use super::Inner;
 use super::report::shortened;
 use crate::port::{Inlet, InletState, Port};
 use crate::process::forked;
+use crate::ranks::is_between_ranks;
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
@@ -55,7 +56,9 @@ impl Inner {
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
         self.end_streams(&mut ending, outlets - up)?;
+        self.end_lines()?;
         self.take_leave(&mut ending)?;
+        self.settle_lines()?;
         self.end_streams(&mut ending, outlets)?;
         for outlet in self.outlets().skip(ending.settled) {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
@@ -208,6 +211,11 @@ impl<'a> Untaken<'a> {
 
     fn refuse(&self) -> Result<()> {
         let Some(text) = self.text() else { return Ok(()) };
+        if is_between_ranks(&self.port.name) {
+            let text = "rank 0 has made calls that this rank has not made before it closed: all ranks make the same calls \
+                        on ports, and of reuse() and close(), in the same order";
+            return Err(Error::new(Kind::CallOrder, text));
+        }
         let todo = match self.port.operator {
             Operator::FInit => "call reuse() until it returns false, and receive in every use",
             _ => {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use titin_model::{Habits, InstanceName, Operator, Settings};
 use titin_transport::{Doorbell, Latch, Wake, Window};
@@ -185,6 +185,7 @@ impl Inner {
         let mut ends = Vec::new();
         let mut places = HashMap::new();
         let mut timelines: Vec<String> = Vec::new();
+        let mut far = Vec::new();
         for declared in &welcome.ports {
             let operator = Operator::from_key(&declared.operator)
                 .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
@@ -211,6 +212,7 @@ impl Inner {
             };
             // Rank 0 of a parallel program has its conduits.
             if ranks.is_some_and(|ranks| ranks.rank > 0) && !is_between_ranks(&wire.port) {
+                far.push((index, wire.conduit, process.name(&wire.peer)));
                 continue;
             }
             let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
@@ -251,6 +253,9 @@ impl Inner {
             name: name.to_owned(),
             path,
             ranks,
+            far,
+            fields: RwLock::default(),
+            lines: RwLock::default(),
             habits,
             process: process.clone(),
             bell: bell.clone(),

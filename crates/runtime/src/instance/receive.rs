@@ -15,10 +15,12 @@ use titin_wire::settings::{Overlay, Setting, decode_overlay};
 use super::choose::{Here, iteration_of};
 use super::send::traced;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
+use crate::field::ordinary;
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
 use crate::profile::SAMPLE;
+use crate::ranks::{is_between_ranks, written};
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
 
@@ -85,7 +87,9 @@ impl Instance {
     /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
     /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
-        self.receive_that(port, slot, patience, |_| Ok(()))
+        self.receive_that(port, slot, patience, |message| {
+            ordinary(|| self.inner.ports[port.0].label(slot), message)
+        })
     }
 
     /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call.
@@ -233,7 +237,8 @@ impl Inner {
         let here = self.here(&source);
         let found = self.poll(&source, &mut port.inlets[source.place], &here)?;
         let Some((slot, message)) = found else { return self.place(&[source]).map(|()| None) };
-        match self.took(&source, slot, &message) {
+        let taken = ordinary(|| source.port.label(None), &message);
+        match taken.and_then(|()| self.took(&source, slot, &message)) {
             Ok(()) => Ok(Some((slot, message))),
             Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
         }
@@ -288,6 +293,15 @@ impl Inner {
     pub(super) fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
         let ends = (0..self.ports[number].inlets.len()).filter_map(move |place| self.end_of(number, place));
         ends.map(move |source| Source { held, ..source })
+    }
+
+    /// Waits for the next message at this place of a port that is none of the program's.
+    pub(crate) fn await_at(&self, port: &Port, place: usize, state: &mut InletState) -> Result<Message> {
+        let inlet = port.inlets[place].as_ref().expect("such a port has an end at each place");
+        let source = Source { number: usize::MAX, port, inlet, place, held: 0, slot: Some(place as u32) };
+        let (_, message) =
+            self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(()))?;
+        Ok(message)
     }
 
     /// The receiving end at this place of a port, if it is connected.
@@ -615,12 +629,20 @@ impl Inner {
             state.stash(for_slot, message);
         }
         if inlet.inbox.exhausted() {
-            let text = format!(
-                "{}: port '{}' is closed: {} has finished and sends no more",
-                self.name,
-                inlet.end.label,
-                inlet.end.other()
-            );
+            let text = match is_between_ranks(&inlet.end.label) {
+                true => format!(
+                    "{}: {} has closed the instance, and sends no more, where other ranks go on: all of them make the same \
+                     calls, and close together",
+                    self.name,
+                    written(&inlet.end.peer)
+                ),
+                false => format!(
+                    "{}: port '{}' is closed: {} has finished and sends no more",
+                    self.name,
+                    inlet.end.label,
+                    inlet.end.other()
+                ),
+            };
             return Err(Error::new(Kind::PortClosed, text));
         }
         if !inlet.inbox.ready() {

@@ -110,6 +110,9 @@ impl Inner {
     }
 
     pub(crate) fn row(&self, event: Event) {
+        if event.port.as_deref().is_some_and(is_between_ranks) {
+            return;
+        }
         if let Some(events) = self.trace.row(event) {
             self.tell(&ToManager::Profile(Profile {
                 instance: self.name.clone(),

@@ -170,6 +170,11 @@ pub(crate) struct Sending {
 type Stamps = (f64, Option<f64>);
 
 impl Sending {
+    /// A payload that is all there is to say.
+    pub(crate) fn of(payload: &Payload<'_>, stamps: Stamps) -> Self {
+        Sending { copy: payload.lent.clone(), ..Sending::bare(stamps) }
+    }
+
     /// A message that says nothing but what its data are.
     pub(super) fn bare((timestamp, next_timestamp): Stamps) -> Self {
         Sending {
@@ -210,7 +215,7 @@ impl Inner {
     }
 
     /// Sends along all conduits that have not had the message yet.
-    pub(super) fn send_along_all(
+    pub(crate) fn send_along_all(
         &self,
         port: &Port,
         outlets: &[Outlet],

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use titin_transport::Latched;
-use titin_wire::control;
+use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{Common, Verdict};
 
 use super::choose::Here;
@@ -43,7 +43,7 @@ impl Inner {
                 let f_init = f_init.into_iter().map(end).collect();
                 Ok(Some(NextUse { overlay: self.number(overlay)?, f_init, iteration: Iteration::new(steps) }))
             }
-            (Common::Message { .. }, _) => Err(unexpected(call)),
+            _ => Err(unexpected(call)),
         }
     }
 
@@ -85,6 +85,29 @@ impl Inner {
         called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
         self.at(timestamp);
         Ok(())
+    }
+
+    /// Fails on the ranks that declare a field otherwise than rank 0.
+    pub(crate) fn agree(&self, call: &str, field: &FieldEnd) -> Result<()> {
+        if self.ranks.is_none() {
+            return Ok(());
+        }
+        if self.leads() {
+            return self.tell_ranks(call, Ok(Common::Field(field.clone())), None);
+        }
+        match self.hear_rank(call)? {
+            (Common::Field(first), _) if first == *field => Ok(()),
+            (Common::Field(_), _) => {
+                let text = format!(
+                    "{}: {call}: rank {} declares another one than rank 0: all ranks give the same shape, decomposition, \
+                     region, order and element types, and only what they own is each one's own",
+                    self.name,
+                    self.place_in_ranks().0
+                );
+                Err(Error::new(Kind::Usage, text))
+            }
+            _ => Err(unexpected(call)),
+        }
     }
 
     /// Whether it acts for all ranks.

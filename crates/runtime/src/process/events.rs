@@ -8,7 +8,8 @@ use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
 use super::members::ANSWER;
-use super::{MANAGER, Process, Way};
+use super::post::Post;
+use super::{Away, MANAGER, Process, Way};
 use crate::instance::Inner;
 use crate::{Error, Kind};
 
@@ -32,13 +33,15 @@ impl Handler for Events {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
         self.with(|process| match link.tag() {
             Some(MANAGER) => process.hear(link),
+            Some(tag) if Post::is(tag) => process.delivers(tag, link),
             Some(tag) => {
                 let Some((to, way)) = process.lock().routes.dialled(tag) else { return };
                 if let Some(detour) = process.apart(to, way, link) {
                     link.note_detour(detour);
                 }
                 let detour = link.detour().map(str::to_owned);
-                let greeting = Greeting { endpoint: process.id, to, pinned: way == Way::Tcp, detour };
+                let (endpoint, pinned) = (process.id, way == Way::Tcp);
+                let greeting = Greeting { endpoint, to, pinned, detour, mail: false };
                 link.tell(&control::encode(&greeting));
                 process.up(to, way, link);
             }
@@ -63,10 +66,11 @@ impl Handler for Events {
                 }
                 return;
             }
-            if process.told_by_rank(link.id(), body) {
+            if process.told_by_rank(link.id(), body) || process.mailed(link, body) {
                 return;
             }
             match control::decode::<Greeting>(body) {
+                Ok(greeting) if greeting.to == process.id && greeting.mail => process.expect_mail(link),
                 Ok(greeting) if greeting.to == process.id => {
                     let way = if greeting.pinned { Way::Tcp } else { Way::Best };
                     if let Some(detour) = greeting.detour {
@@ -104,6 +108,7 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
+            tag if Post::is(tag) => process.undelivered(tag, &why),
             tag => {
                 let to = process.lock().routes.dialled(tag);
                 if let Some((endpoint, _)) = to {
@@ -158,6 +163,9 @@ impl Process {
                 if let Some(window) = self.instance(&instance).and_then(|_| self.exchange.window(conduit)) {
                     window.raise(messages, bytes);
                 }
+            }
+            ToProgram::Field { instance, conduit, ranks, first, field } => {
+                self.change(&instance, conduit, |meeting| meeting.hear(Away { ranks, first, field }));
             }
             ToProgram::Finished { instance } => {
                 let instances: Vec<Arc<Inner>> = {

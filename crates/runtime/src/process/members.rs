@@ -128,6 +128,15 @@ impl Process {
                 known.retain(|other| !std::ptr::eq(&raw const **other, inner));
             }
         }
+        state.meetings.retain(|(instance, _), _| *instance != inner.name);
+        let State { unrouted, .. } = &mut *state;
+        for line in inner.all_lines() {
+            line.ends(|end, _| {
+                if let Some(known) = unrouted.get_mut(&end.peer) {
+                    known.retain(|other| !std::ptr::eq(&raw const **other, inner));
+                }
+            });
+        }
         inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
     }
 

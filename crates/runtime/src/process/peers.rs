@@ -5,15 +5,51 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use titin_transport::{Carrier, Link, Lost, Medium};
-use titin_wire::EndpointId;
-use titin_wire::control::Peer;
+use titin_wire::control::{FieldEnd, Peer};
 use titin_wire::handshake::Purpose;
+use titin_wire::{ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, Way};
 use super::{Process, State};
+use crate::instance::Inner;
+use crate::ranks::rank_name;
+
+/// The other end of a conduit that carries a field.
+#[derive(Debug, Clone)]
+pub(crate) struct Away {
+    /// How many ranks there are.
+    pub(crate) ranks: u32,
+    /// The first of the numbers of the conduits between ranks.
+    pub(crate) first: ConduitId,
+    pub(crate) field: FieldEnd,
+}
 
 impl Process {
+    /// Reaches out for these ranks of a peer.
+    pub(super) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
+        let mut state = self.lock();
+        let mut dials = Vec::new();
+        for rank in ranks {
+            let Some((endpoint, addresses)) = state.routes.rank(peer, rank) else { continue };
+            let (instance, addresses) = (rank_name(peer, rank), addresses.to_vec());
+            state.routes.want(&instance, Way::Best, LinkSettings::default());
+            state.routes.found(Peer { instance: instance.clone(), endpoint, addresses, ranks: Vec::new() });
+            dials.extend(self.reach(&mut state, &instance));
+        }
+        drop(state);
+        self.dial(dials);
+    }
+
+    /// Gives the ends of conduits with these ranks of peers their carriers, now or when there are links.
+    pub(crate) fn join_ranks(&self, inner: &Arc<Inner>, ranks: &[Arc<str>]) {
+        let mut state = self.lock();
+        for rank in ranks {
+            state.unrouted.entry(rank.clone()).or_default().push(inner.clone());
+            self.settle(&mut state, rank);
+        }
+    }
+
     /// The manager says where instances are.
     pub(super) fn found(&self, peers: Vec<Peer>) {
         let mut state = self.lock();

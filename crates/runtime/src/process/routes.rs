@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use titin_transport::Lost;
 use titin_wire::control::Peer;
+use titin_wire::ranks::RankProcess;
 use titin_wire::{Address, EndpointId, LinkSettings};
 
 use super::addresses::meets;
@@ -33,6 +34,8 @@ pub(super) struct Routes<L> {
     /// Where instances are that we have a conduit with.
     locations: HashMap<String, EndpointId>,
     homes: HashMap<EndpointId, Home>,
+    /// Of parallel programs, the processes of the ranks from 1 on.
+    ranks: HashMap<String, Vec<RankProcess>>,
     routes: HashMap<(EndpointId, Way), Route<L>>,
     /// What was dialled, by the tags of the links.
     dialled: HashMap<u128, (EndpointId, Way)>,
@@ -72,6 +75,7 @@ impl<L> Default for Routes<L> {
             wanted: HashMap::new(),
             locations: HashMap::new(),
             homes: HashMap::new(),
+            ranks: HashMap::new(),
             routes: HashMap::new(),
             dialled: HashMap::new(),
         }
@@ -93,7 +97,10 @@ impl<L> Routes<L> {
     }
 
     /// An instance is there.
-    pub(super) fn found(&mut self, Peer { instance, endpoint, addresses }: Peer) {
+    pub(super) fn found(&mut self, Peer { instance, endpoint, addresses, ranks }: Peer) {
+        if !ranks.is_empty() {
+            self.ranks.insert(instance.clone(), ranks);
+        }
         self.locations.insert(instance.clone(), endpoint);
         let home = self.homes.entry(endpoint);
         home.or_insert_with(|| Home { addresses, instances: HashSet::new() }).instances.insert(instance);
@@ -102,6 +109,16 @@ impl<L> Routes<L> {
     /// The process that an instance is in, once it was found.
     pub(super) fn location(&self, instance: &str) -> Option<EndpointId> {
         self.locations.get(instance).copied()
+    }
+
+    /// The process of a rank of an instance, and where that can be reached.
+    pub(super) fn rank(&self, instance: &str, rank: u32) -> Option<(EndpointId, &[Address])> {
+        if rank == 0 {
+            let endpoint = self.location(instance)?;
+            return Some((endpoint, &self.homes.get(&endpoint)?.addresses));
+        }
+        let process = self.ranks.get(instance)?.get(rank as usize - 1)?;
+        Some((process.endpoint, &process.addresses))
     }
 
     /// What `own` is to dial now for its conduits with an instance: of two processes the one with the smaller id
@@ -210,7 +227,7 @@ mod tests {
 
     fn peer(instance: &str, endpoint: EndpointId) -> Peer {
         let addresses = vec![Address::Shm("/place".into()), Address::Tcp("host".into(), 7)];
-        Peer { instance: instance.into(), endpoint, addresses }
+        Peer { instance: instance.into(), endpoint, addresses, ranks: Vec::new() }
     }
 
     /// Links are known by their names here. The instance `micro` is in the process with the large id.
@@ -314,7 +331,7 @@ mod tests {
         assert_eq!(dials[0].addresses, [Address::Tcp("host".into(), 7)]);
         assert_eq!(routes.outsider(LARGE), None);
         let addresses = vec![Address::Tcp("other".into(), 7)];
-        routes.found(Peer { instance: "far".into(), endpoint: EndpointId(3), addresses });
+        routes.found(Peer { instance: "far".into(), endpoint: EndpointId(3), addresses, ranks: Vec::new() });
         assert_eq!(routes.outsider(EndpointId(3)), Some("far"));
     }
 }

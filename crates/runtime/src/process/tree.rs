@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use titin_transport::{Link, LinkId, Lost};
 use titin_wire::control::{self, Peer, ToManager, ToProgram};
 use titin_wire::ranks::{RankProcess, children, conduits, parent};
-use titin_wire::{ConduitId, EndpointId, LinkSettings};
+use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::host;
 use super::{Process, Way};
@@ -23,6 +23,8 @@ pub(super) struct Branch {
     rank: u32,
     above: Option<Neighbour>,
     below: Vec<Neighbour>,
+    /// All ranks.
+    roll: Vec<RankProcess>,
     /// The first of the numbers of the conduits between ranks, once it is known.
     first: Option<ConduitId>,
     /// When those below were last told something.
@@ -67,6 +69,12 @@ impl Branch {
         self.instance == instance
     }
 
+    /// The process of a rank of the same instance, and where that can be reached.
+    pub(super) fn place_of(&self, rank: u32) -> Option<(EndpointId, &[Address])> {
+        let process = self.roll.get(rank as usize)?;
+        Some((process.endpoint, &process.addresses))
+    }
+
     fn neighbours(&mut self) -> impl Iterator<Item = &mut Neighbour> {
         self.above.iter_mut().chain(&mut self.below)
     }
@@ -107,6 +115,7 @@ impl Process {
             rank,
             above: parent(rank).map(neighbour),
             below: children(rank, roll.len() as u32).map(neighbour).collect(),
+            roll: roll.to_vec(),
             first: None,
             told: Instant::now(),
         };
@@ -114,7 +123,8 @@ impl Process {
         for Neighbour { rank, process, .. } in branch.neighbours() {
             let (peer, addresses) = (rank_name(instance, *rank), process.addresses.clone());
             state.routes.want(&peer, Way::Best, LinkSettings::default());
-            state.routes.found(Peer { instance: peer.clone(), endpoint: process.endpoint, addresses });
+            let endpoint = process.endpoint;
+            state.routes.found(Peer { instance: peer.clone(), endpoint, addresses, ranks: Vec::new() });
             dials.extend(self.reach(&mut state, &peer));
         }
         // Those that were faster have reached it already.
@@ -171,8 +181,13 @@ impl Process {
 
     /// Passes on to the ranks below what the manager has said, if it is for all of them.
     pub(super) fn pass_down(&self, message: &ToProgram, body: &[u8]) {
-        use ToProgram::{Finished, Peers, Refused, Registered, RunFailed};
-        if let Registered(_) | Refused { .. } | Peers { .. } | Finished { .. } | RunFailed { .. } = message
+        use ToProgram::{Field, Finished, Peers, Refused, Registered, RunFailed};
+        if let Registered(_)
+        | Refused { .. }
+        | Peers { .. }
+        | Field { .. }
+        | Finished { .. }
+        | RunFailed { .. } = message
             && let Some(branch) = &mut self.lock().branch
         {
             branch.tell_below(body);

@@ -209,6 +209,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 to: EndpointId(2),
                 pinned: false,
                 detour: None,
+                mail: false,
             }),
         ),
         (

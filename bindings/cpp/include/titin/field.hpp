@@ -1,0 +1,282 @@
+// Fields: arrays that are spread over the ranks of an instance.
+#ifndef TITIN_FIELD_HPP
+#define TITIN_FIELD_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "titin/array.hpp"
+#include "titin/describe.hpp"
+#include "titin/message.hpp"
+
+namespace titin {
+
+/// How a dimension is spread over its processes: blocks whose sizes differ by one at most; blocks of ceil(n/p), as BLOCK of HPF;
+/// blocks of a given size, dealt out in turn.
+enum class Spread { even = TITIN_EVEN, block = TITIN_BLOCK, cyclic = TITIN_CYCLIC };
+
+/// A number for each dimension: {ny, nx} of any integers, or a container of integers.
+class PerDimension : public Extents {
+public:
+    PerDimension(std::initializer_list<One> numbers) : Extents(numbers) {}
+    template <class Range, class = decltype(std::begin(std::declval<const Range &>()))>
+    PerDimension(const Range &numbers) : Extents(numbers) {}
+};
+
+/// How an array is spread over the ranks of an instance; until something is said all of it is rank 0's.
+///
+///     const auto rows = titin::Decomposition({ny, nx}).grid({instance.ranks(), 1}).halo(1);
+///
+/// Dimensions and indices count from 0, upper bounds do not belong. It may go once the fields are made.
+class Decomposition {
+public:
+    /// An array of this shape, of 1 to 7 dimensions.
+    explicit Decomposition(const PerDimension &shape)
+        : dims_(shape.rank()),
+          raw_(detail::check(titin_decomposition_new(shape.rank(), shape.data())), titin_decomposition_free) {}
+
+    /// So many processes along each dimension, over which that is spread evenly.
+    Decomposition &grid(const PerDimension &processes) & {
+        each(processes, "processes");
+        const std::vector<int> counts(processes.data(), processes.data() + dims_);
+        return also(titin_decomposition_grid(raw(), counts.data()));
+    }
+    Decomposition &&grid(const PerDimension &processes) && { return std::move(grid(processes)); }
+    /// Spreads a dimension in another way; `block` is the size of the blocks of Spread::cyclic.
+    Decomposition &spread(int dim, Spread how, std::int64_t block = 1) & {
+        return also(titin_decomposition_spread(raw(), dim, int(how), block));
+    }
+    Decomposition &&spread(int dim, Spread how, std::int64_t block = 1) && {
+        return std::move(spread(dim, how, block));
+    }
+    /// Spreads it as the program does: process p has the indices bounds[p] to bounds[p + 1] - 1.
+    Decomposition &bounds(int dim, const std::vector<std::int64_t> &bounds) & {
+        return also(titin_decomposition_bounds(raw(), dim, int(bounds.size()), bounds.data()));
+    }
+    Decomposition &&bounds(int dim, const std::vector<std::int64_t> &bounds) && {
+        return std::move(this->bounds(dim, bounds));
+    }
+    /// How ranks count through the grid: Order::C, by default, has the last dimension fastest, as MPI_Cart_create.
+    Decomposition &ranks(Order order) & { return also(titin_decomposition_ranks(raw(), int(order))); }
+    Decomposition &&ranks(Order order) && { return std::move(ranks(order)); }
+    /// In place of a rule: the calling rank owns this box, beside those that it was given before. With several the local
+    /// array is flat, one box after the other.
+    Decomposition &box(const PerDimension &lower, const PerDimension &upper) & {
+        each(lower, "lower bounds"), each(upper, "upper bounds");
+        return also(titin_decomposition_box(raw(), lower.data(), upper.data()));
+    }
+    Decomposition &&box(const PerDimension &lower, const PerDimension &upper) && { return std::move(box(lower, upper)); }
+    /// In place of a rule: it owns the elements with these numbers, in this order.
+    Decomposition &indices(const std::vector<std::int64_t> &numbers) & {
+        return also(titin_decomposition_indices(raw(), std::int64_t(numbers.size()), numbers.data()));
+    }
+    Decomposition &&indices(const std::vector<std::int64_t> &numbers) && { return std::move(indices(numbers)); }
+    /// Only this region of the array is coupled.
+    Decomposition &region(const PerDimension &lower, const PerDimension &upper) & {
+        each(lower, "lower bounds"), each(upper, "upper bounds");
+        return also(titin_decomposition_region(raw(), lower.data(), upper.data()));
+    }
+    Decomposition &&region(const PerDimension &lower, const PerDimension &upper) && {
+        return std::move(region(lower, upper));
+    }
+    /// The arrays of each rank have so many more elements below and above those that it owns, in each dimension.
+    Decomposition &halo(const PerDimension &below, const PerDimension &above) & {
+        each(below, "halo widths"), each(above, "halo widths");
+        return also(titin_decomposition_halo(raw(), below.data(), above.data()));
+    }
+    Decomposition &&halo(const PerDimension &below, const PerDimension &above) && {
+        return std::move(halo(below, above));
+    }
+    /// The same width everywhere.
+    Decomposition &halo(std::int64_t width) & {
+        const std::vector<std::int64_t> widths(std::size_t(dims_), width);
+        return also(titin_decomposition_halo(raw(), widths.data(), widths.data()));
+    }
+    Decomposition &&halo(std::int64_t width) && { return std::move(halo(width)); }
+    /// The order of elements in memory.
+    Decomposition &order(Order order) & { return also(titin_decomposition_order(raw(), int(order))); }
+    Decomposition &&order(Order order) && { return std::move(this->order(order)); }
+
+    int dims() const { return dims_; }
+    titin_decomposition *raw() const { return raw_.get(); }
+
+private:
+    /// Fails unless there is a number for each dimension.
+    void each(const PerDimension &numbers, const char *what) const {
+        if (numbers.rank() != dims_)
+            throw UsageError(std::to_string(numbers.rank()) + " " + what + " for an array of " + std::to_string(dims_) +
+                             " dimensions: give one for each");
+    }
+    Decomposition &also(int status) {
+        detail::check(status);
+        return *this;
+    }
+
+    int dims_;
+    std::unique_ptr<titin_decomposition, void (*)(titin_decomposition *)> raw_;
+};
+
+/// When a field was valid, in simulated time.
+struct Stamps {
+    double timestamp;
+    std::optional<double> next_timestamp;
+};
+
+/// Arrays that are spread over the ranks of an instance and travel together by one of its ports, from Instance::field.
+///
+/// Each call takes all of its arrays, in order: pointers, or what Instance::send takes as an array (std::vector, std::array,
+/// std::span, mdspan, T[n][m], Span), or containers of these. The types of elements must be those of the field. What has as many
+/// dimensions as the field says itself how it lies, in extents, strides and order; what is flat has to be long enough. All ranks
+/// make these calls together.
+class Field {
+public:
+    Field(titin_port *port, const Decomposition &decomposition, const std::vector<int> &dtypes)
+        : dims_(decomposition.dims()), dtypes_(dtypes), raw_(nullptr, titin_field_free) {
+        titin_field *field;
+        detail::check(titin_field_new(port, decomposition.raw(), int(dtypes.size()), dtypes.data(), &field));
+        raw_.reset(field);
+    }
+
+    /// How many arrays it has.
+    int arrays() const { return int(dtypes_.size()); }
+    /// Bytes and elements of an array on this rank, halo and all.
+    std::int64_t bytes(int array = 0) const {
+        known(array);
+        return titin_field_bytes(raw(), array);
+    }
+    std::int64_t elements(int array = 0) const { return bytes(array) / titin_dtype_size(known(array)); }
+    /// Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and
+    /// all, and its strides in elements, which may be negative. The calls get the pointer to its first element. It holds
+    /// until something else is said.
+    void layout(int array, const PerDimension &extents, const PerDimension &strides) {
+        const std::int64_t size = titin_dtype_size(known(array));
+        Extents steps;
+        for (int i = 0; i < strides.rank(); ++i) steps.push(strides[i] * size);
+        lay(array, extents, steps);
+    }
+
+    /// Sends what this rank owns of each array. Returns when the arrays may be changed.
+    template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
+    void send(double timestamp, const First &first, const Rest &...rest) {
+        send(timestamp, TITIN_NO_NEXT, first, rest...);
+    }
+    /// The same with the time of the next one.
+    template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
+    void send(double timestamp, double next_timestamp, const First &first, const Rest &...rest) {
+        const std::vector<void *> pointers = gather(first, rest...);
+        detail::check(titin_field_send(raw(), pointers.data(), timestamp, next_timestamp));
+    }
+    /// Receives what this rank owns into each array; nothing else in them is written. Gives its timestamps.
+    template <class First, class... Rest>
+    Stamps receive(First &&first, Rest &&...rest) {
+        return receive_within(TITIN_WAIT, first, rest...);
+    }
+    /// The same, at most so long; then throws Timeout.
+    template <class Rep, class Period, class... Arrays>
+    Stamps receive(std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
+        return receive_within(std::chrono::duration<double>(timeout).count(), arrays...);
+    }
+
+    titin_field *raw() const {
+        if (!raw_) throw UsageError("this field was moved from");
+        return raw_.get();
+    }
+
+private:
+    template <class... Arrays>
+    Stamps receive_within(double timeout, Arrays &...arrays) {
+        static_assert((... && writable<Arrays>()), "these data are const, or of a message that others may share");
+        const std::vector<void *> pointers = gather(arrays...);
+        double timestamp, next;
+        detail::check(titin_field_receive(raw(), pointers.data(), timeout, &timestamp, &next));
+        return {timestamp, next == TITIN_NO_NEXT ? std::nullopt : std::optional<double>(next)};
+    }
+    template <class T>
+    static constexpr bool writable() {
+        if constexpr (std::is_pointer_v<T>) return !std::is_const_v<std::remove_pointer_t<T>>;
+        else if constexpr (detail::IsArray<T>::value) return detail::is_writable<T>();
+        else return writable<std::remove_reference_t<decltype(*std::begin(std::declval<T &>()))>>();
+    }
+    template <class... Arrays>
+    std::vector<void *> gather(Arrays &...arrays) {
+        std::vector<void *> pointers;
+        (add(pointers, arrays), ...);
+        if (pointers.size() != dtypes_.size())
+            throw UsageError(std::to_string(pointers.size()) + " arrays for a field with " +
+                             std::to_string(dtypes_.size()));
+        return pointers;
+    }
+    template <class T>
+    void add(std::vector<void *> &pointers, T &given) {
+        if constexpr (std::is_pointer_v<T>) {
+            using Scalar = typename detail::Element<std::remove_pointer_t<T>>::Scalar;
+            is(int(pointers.size()), detail::known_dtype<Scalar>());
+            pointers.push_back(const_cast<Scalar *>(reinterpret_cast<const Scalar *>(given)));
+        } else if constexpr (detail::IsArray<T>::value) {
+            const detail::Array array = detail::describe(given);
+            const int number = int(pointers.size());
+            is(number, array.dtype);
+            if (array.strided || (dims_ > 1 && array.extents.rank() == dims_)) lay(number, array.extents, steps(array));
+            else fits(number, array.extents.elements() * titin_dtype_size(array.dtype));
+            pointers.push_back(const_cast<void *>(array.data));
+        } else
+            for (auto &one : given) add(pointers, one);
+    }
+    /// Fails unless the field has this array, of this type of element.
+    void is(int array, int dtype) const {
+        const int wanted = known(array);
+        if (dtype != wanted)
+            throw TypeMismatch("array " + std::to_string(array) + " of the field is of " + titin_dtype_name(wanted) +
+                               ", but one of " + titin_dtype_name(dtype) + " was given");
+    }
+    void fits(int array, std::int64_t given) const {
+        const std::int64_t wanted = bytes(array);
+        if (given < wanted)
+            throw UsageError("array " + std::to_string(array) + " of the field has " + std::to_string(wanted) +
+                             " bytes on this rank, halo and all, but one of " + std::to_string(given) + " was given");
+    }
+    /// The strides of an array in bytes.
+    static Extents steps(const detail::Array &array) {
+        const int rank = array.extents.rank();
+        std::vector<std::int64_t> strides(array.strides, array.strides + (array.strided ? rank : 0));
+        strides.resize(std::size_t(rank));
+        std::int64_t next = titin_dtype_size(array.dtype);
+        for (int step = 0; step < rank && !array.strided; ++step) {
+            const int i = array.order == TITIN_ORDER_C ? rank - 1 - step : step;
+            strides[std::size_t(i)] = next;
+            next *= array.extents[i];
+        }
+        return Extents(strides);
+    }
+    void lay(int array, const Extents &extents, const Extents &strides) {
+        if (extents.rank() != dims_ || strides.rank() != dims_)
+            throw UsageError("an array of a field of " + std::to_string(dims_) + " dimensions was given " +
+                             std::to_string(extents.rank()) + " extents and " + std::to_string(strides.rank()) +
+                             " strides");
+        detail::check(titin_field_layout(raw(), array, extents.data(), strides.data()));
+    }
+    /// The type of an array's elements.
+    int known(int array) const {
+        if (array < 0 || array >= arrays())
+            throw UsageError("array " + std::to_string(array) + " of a field with " + std::to_string(arrays()) +
+                             ", which count from 0");
+        return dtypes_[std::size_t(array)];
+    }
+
+    int dims_;
+    std::vector<int> dtypes_;
+    std::unique_ptr<titin_field, void (*)(titin_field *)> raw_;
+};
+
+} // namespace titin
+
+#endif

@@ -1,0 +1,375 @@
+! Fields: arrays that are spread over the ranks of an instance.
+module titin_fields
+   use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_int64_t, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use titin_c
+   use titin_common, only: c, finish, following, text
+   use titin_memory, only: look, memory
+   use titin_receiving, only: receiving_layer
+   implicit none
+   private
+
+   public :: fields_layer, titin_decomposition, titin_field
+
+   !> How an array is spread over the ranks of an instance; until something is said all of it is rank 0's. Dimensions come in
+   !> the order of Fortran, and elements lie so in memory; they, indices and boxes count from one, and upper bounds belong.
+   !> It may go once the fields are made.
+   type :: titin_decomposition
+      !> For the module titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+      integer, private :: dims = 0, boxes = 0
+      logical, private :: by_indices = .false.
+   contains
+      !> new(shape): an array of 1 to 7 dimensions.
+      procedure, private :: new_int32, new_int64
+      generic :: new => new_int32, new_int64
+      !> grid(processes): so many along each dimension, over which that is spread evenly.
+      procedure :: grid
+      !> spread(dim, how, block): in another way: titin_even, titin_block, or titin_cyclic in blocks of this size.
+      procedure :: spread => spread_dim
+      !> bounds(dim, bounds): as the program does: process p of this dimension, from 1, has bounds(p) to bounds(p + 1) - 1.
+      procedure, private :: bounds_int32, bounds_int64
+      generic :: bounds => bounds_int32, bounds_int64
+      !> ranks(order): how ranks count through the grid: titin_order_c, by default, has the last dimension fastest, as
+      !> MPI_Cart_create; titin_order_fortran the first.
+      procedure :: ranks => rank_order
+      !> box(lower, upper): in place of a rule, the calling rank owns lower to upper, beside the boxes that it was given
+      !> before. With several the local array is flat, one box after the other.
+      procedure, private :: box_int32, box_int64
+      generic :: box => box_int32, box_int64
+      !> indices(numbers): in place of a rule, it owns the elements with these numbers, in this order.
+      procedure, private :: indices_int32, indices_int64
+      generic :: indices => indices_int32, indices_int64
+      !> region(lower, upper): only this is coupled.
+      procedure, private :: region_int32, region_int64
+      generic :: region => region_int32, region_int64
+      !> halo(width), or halo(below, above) with a width for each dimension: the arrays of each rank have so many more
+      !> elements around those that it owns.
+      procedure, private :: halo_all, halo_each
+      generic :: halo => halo_all, halo_each
+      !> order(order): titin_order_c where arrays lie as C has them.
+      procedure :: order => memory_order
+      procedure, private :: copy_decomposition
+      generic :: assignment(=) => copy_decomposition
+      final :: free_decomposition
+   end type
+
+   !> Arrays that are spread over the ranks of an instance and travel together by one of its ports; from field of the instance.
+   !> All ranks make these calls together.
+   type :: titin_field
+      !> For the module titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+      type(c_ptr), private :: instance = c_null_ptr
+      integer, private :: dims = 0
+      logical, private :: flat = .false.
+      integer(c_int), allocatable, private :: dtypes(:)
+   contains
+      !> send(a, b, ..., timestamp=t, next_timestamp=next): sends what this rank owns of each of up to ten arrays, of the kinds
+      !> that the field has, with their halo, contiguous or not. Returns when they may be changed.
+      procedure :: send => send_field
+      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s): receives what this rank owns into each; nothing else
+      !> in them is written.
+      procedure :: receive => receive_field
+      !> bytes(array): of an array, from 1, on this rank, halo and all.
+      procedure :: bytes => field_bytes
+      procedure, private :: copy_field
+      generic :: assignment(=) => copy_field
+      final :: free_field
+   end type
+
+   !> The sixth layer of an instance; the last is titin_instance itself.
+   type, extends(receiving_layer) :: fields_layer
+   contains
+      !> field(port, decomposition, field, dtype): declares that a port carries arrays that are spread like this: one of
+      !> titin_f64 or another type of element, or several, [titin_f64, titin_f32], that travel together.
+      procedure, private :: field_of_one, field_of_several
+      generic :: field => field_of_one, field_of_several
+   end type
+
+contains
+
+   subroutine field_of_one(self, port, decomposition, field, dtype, ierr)
+      class(fields_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      class(titin_decomposition), intent(in) :: decomposition
+      type(titin_field), intent(inout) :: field
+      integer, intent(in) :: dtype
+      integer, intent(out), optional :: ierr
+      call self%field(port, decomposition, field, [dtype], ierr)
+   end subroutine
+
+   subroutine field_of_several(self, port, decomposition, field, dtypes, ierr)
+      class(fields_layer), intent(in) :: self
+      character(len=*), intent(in) :: port
+      class(titin_decomposition), intent(in) :: decomposition
+      type(titin_field), intent(inout) :: field
+      integer, intent(in) :: dtypes(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: status
+      call free_field(field)
+      field%dtypes = int(dtypes, c_int)
+      field%instance = self%raw
+      field%dims = decomposition%dims
+      field%flat = decomposition%by_indices .or. decomposition%boxes > 1
+      status = titin_field_new(titin_port_find(self%raw, c(port)), decomposition%raw, size(dtypes, kind=c_int), field%dtypes, &
+         field%raw)
+      call finish(status, ierr, self%raw)
+   end subroutine
+
+   subroutine send_field(self, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, timestamp, next_timestamp, ierr)
+      class(titin_field), intent(in) :: self
+      class(*), intent(in), target, optional :: a1(..), a2(..), a3(..), a4(..), a5(..)
+      class(*), intent(in), target, optional :: a6(..), a7(..), a8(..), a9(..), a10(..)
+      real(real64), intent(in) :: timestamp
+      real(real64), intent(in), optional :: next_timestamp
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: pointers(10)
+      integer :: count
+      include "titin_field_arrays.inc"
+      call finish(titin_field_send(self%raw, pointers, timestamp, following(next_timestamp)), ierr, self%instance)
+   end subroutine
+
+   subroutine receive_field(self, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, timestamp, next_timestamp, timeout, ierr)
+      class(titin_field), intent(in) :: self
+      class(*), intent(inout), target, optional :: a1(..), a2(..), a3(..), a4(..), a5(..)
+      class(*), intent(inout), target, optional :: a6(..), a7(..), a8(..), a9(..), a10(..)
+      real(real64), intent(out), optional :: timestamp, next_timestamp
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: pointers(10)
+      real(c_double) :: patience
+      integer :: count
+      include "titin_field_arrays.inc"
+      patience = titin_wait
+      if (present(timeout)) patience = timeout
+      call finish(titin_field_receive(self%raw, pointers, patience, timestamp, next_timestamp), ierr, self%instance)
+   end subroutine
+
+   ! Takes the next array of a call, if there is one: its address, and how it lies. What is wrong with it is in `wrong`.
+   subroutine hold(self, array, pointers, count, wrong)
+      class(titin_field), intent(in) :: self
+      class(*), intent(in), target, optional :: array(..)
+      type(c_ptr), intent(inout) :: pointers(:)
+      integer, intent(inout) :: count
+      character(len=:), allocatable, intent(inout) :: wrong
+      type(memory) :: seen
+      integer(c_int64_t) :: bytes
+      character(len=2) :: number
+
+      if (.not. present(array) .or. allocated(wrong)) return
+      count = count + 1
+      if (count > size(self%dtypes)) return
+      call look(array, seen)
+      pointers(count) = seen%address
+      if (seen%empty) then
+         if (titin_field_bytes(self%raw, int(count - 1, c_int)) > 0) wrong = "has no elements, or more than 7 or no dimensions"
+      else if (.not. same_bits(seen%dtype, self%dtypes(count))) then
+         wrong = "is of another type of element than was declared"
+      else if (self%flat) then
+         bytes = product(seen%extents(:seen%rank))*titin_dtype_size(seen%dtype)
+         if (seen%rank /= 1 .or. seen%strides(1) /= titin_dtype_size(seen%dtype) .or. &
+            bytes < titin_field_bytes(self%raw, int(count - 1, c_int))) then
+            wrong = "has to be of one dimension here, contiguous, and as long as what this rank owns"
+         end if
+      else if (seen%rank /= self%dims) then
+         wrong = "has another number of dimensions than the field"
+      else if (titin_field_layout(self%raw, int(count - 1, c_int), seen%extents, seen%strides) /= titin_ok) then
+         wrong = "does not fit, its halo is part of it: "//text(titin_error())
+      end if
+      if (.not. allocated(wrong)) return
+      write (number, "(i0)") count
+      wrong = "array "//trim(number)//" of the field "//wrong
+   end subroutine
+
+   ! Fortran has no numbers without sign: those with one of the same size serve.
+   pure function same_bits(given, wanted) result(same)
+      integer(c_int), intent(in) :: given, wanted
+      logical :: same
+      same = given == wanted .or. (given >= titin_i8 .and. given <= titin_i64 .and. wanted == given + titin_u8 - titin_i8)
+   end function
+
+   function field_bytes(self, array) result(bytes)
+      class(titin_field), intent(in) :: self
+      integer, intent(in) :: array
+      integer(int64) :: bytes
+      bytes = titin_field_bytes(self%raw, int(array - 1, c_int))
+   end function
+
+   subroutine copy_field(self, other)
+      class(titin_field), intent(inout) :: self
+      class(titin_field), intent(in) :: other
+      call finish(titin_error_usage, instance=other%instance, &
+         found="a field cannot be copied; pass it on as an argument, or have a pointer to it")
+   end subroutine
+
+   subroutine free_field(self)
+      type(titin_field), intent(inout) :: self
+      if (c_associated(self%raw)) call titin_field_free(self%raw)
+      self%raw = c_null_ptr
+   end subroutine
+
+   subroutine new_int64(self, shape, ierr)
+      class(titin_decomposition), intent(inout) :: self
+      integer(int64), intent(in) :: shape(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: status
+      call free_decomposition(self)
+      self%dims = size(shape)
+      self%raw = titin_decomposition_new(int(self%dims, c_int), shape)
+      status = titin_ok
+      if (.not. c_associated(self%raw)) status = titin_error_kind()
+      if (status == titin_ok) status = titin_decomposition_order(self%raw, titin_order_fortran)
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine grid(self, processes, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: processes(:)
+      integer, intent(out), optional :: ierr
+      if (.not. each(self, size(processes), ierr)) return
+      call finish(titin_decomposition_grid(self%raw, int(processes, c_int)), ierr)
+   end subroutine
+
+   subroutine spread_dim(self, dim, how, block, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: dim, how
+      integer, intent(in), optional :: block
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: size
+      size = 1
+      if (present(block)) size = block
+      call finish(titin_decomposition_spread(self%raw, int(dim - 1, c_int), int(how, c_int), size), ierr)
+   end subroutine
+
+   subroutine bounds_int64(self, dim, bounds, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: dim
+      integer(int64), intent(in) :: bounds(:)
+      integer, intent(out), optional :: ierr
+      call finish(titin_decomposition_bounds(self%raw, int(dim - 1, c_int), size(bounds, kind=c_int), bounds - 1), ierr)
+   end subroutine
+
+   subroutine rank_order(self, order, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: order
+      integer, intent(out), optional :: ierr
+      call finish(titin_decomposition_ranks(self%raw, int(order, c_int)), ierr)
+   end subroutine
+
+   subroutine box_int64(self, lower, upper, ierr)
+      class(titin_decomposition), intent(inout) :: self
+      integer(int64), intent(in) :: lower(:), upper(:)
+      integer, intent(out), optional :: ierr
+      if (.not. each(self, size(lower), ierr)) return
+      if (.not. each(self, size(upper), ierr)) return
+      self%boxes = self%boxes + 1
+      call finish(titin_decomposition_box(self%raw, lower - 1, upper), ierr)
+   end subroutine
+
+   subroutine indices_int64(self, numbers, ierr)
+      class(titin_decomposition), intent(inout) :: self
+      integer(int64), intent(in) :: numbers(:)
+      integer, intent(out), optional :: ierr
+      self%by_indices = .true.
+      call finish(titin_decomposition_indices(self%raw, size(numbers, kind=c_int64_t), numbers - 1), ierr)
+   end subroutine
+
+   subroutine region_int64(self, lower, upper, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer(int64), intent(in) :: lower(:), upper(:)
+      integer, intent(out), optional :: ierr
+      if (.not. each(self, size(lower), ierr)) return
+      if (.not. each(self, size(upper), ierr)) return
+      call finish(titin_decomposition_region(self%raw, lower - 1, upper), ierr)
+   end subroutine
+
+   subroutine halo_all(self, width, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: width
+      integer, intent(out), optional :: ierr
+      integer :: widths(self%dims)
+      widths = width
+      call self%halo(widths, widths, ierr)
+   end subroutine
+
+   subroutine halo_each(self, below, above, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: below(:), above(:)
+      integer, intent(out), optional :: ierr
+      if (.not. each(self, size(below), ierr)) return
+      if (.not. each(self, size(above), ierr)) return
+      call finish(titin_decomposition_halo(self%raw, int(below, c_int64_t), int(above, c_int64_t)), ierr)
+   end subroutine
+
+   subroutine memory_order(self, order, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: order
+      integer, intent(out), optional :: ierr
+      call finish(titin_decomposition_order(self%raw, int(order, c_int)), ierr)
+   end subroutine
+
+   ! Whether there is a number for each dimension.
+   function each(self, count, ierr) result(well)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: count
+      integer, intent(out), optional :: ierr
+      logical :: well
+      well = count == self%dims
+      if (.not. well) call finish(titin_error_usage, ierr, &
+         found="a decomposition takes a number for each dimension of its array, which new has given it")
+   end function
+
+   subroutine copy_decomposition(self, other)
+      class(titin_decomposition), intent(inout) :: self
+      class(titin_decomposition), intent(in) :: other
+      call finish(merge(titin_error_usage, titin_ok, c_associated(other%raw) .or. c_associated(self%raw)), &
+         found="a decomposition cannot be copied; pass it on as an argument, or make another one")
+   end subroutine
+
+   subroutine free_decomposition(self)
+      type(titin_decomposition), intent(inout) :: self
+      if (c_associated(self%raw)) call titin_decomposition_free(self%raw)
+      self%raw = c_null_ptr
+      self%dims = 0
+      self%boxes = 0
+      self%by_indices = .false.
+   end subroutine
+
+   ! With numbers of the default kind.
+
+   subroutine new_int32(self, shape, ierr)
+      class(titin_decomposition), intent(inout) :: self
+      integer(int32), intent(in) :: shape(:)
+      integer, intent(out), optional :: ierr
+      call self%new(int(shape, int64), ierr)
+   end subroutine
+
+   subroutine bounds_int32(self, dim, bounds, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer, intent(in) :: dim
+      integer(int32), intent(in) :: bounds(:)
+      integer, intent(out), optional :: ierr
+      call self%bounds(dim, int(bounds, int64), ierr)
+   end subroutine
+
+   subroutine box_int32(self, lower, upper, ierr)
+      class(titin_decomposition), intent(inout) :: self
+      integer(int32), intent(in) :: lower(:), upper(:)
+      integer, intent(out), optional :: ierr
+      call self%box(int(lower, int64), int(upper, int64), ierr)
+   end subroutine
+
+   subroutine indices_int32(self, numbers, ierr)
+      class(titin_decomposition), intent(inout) :: self
+      integer(int32), intent(in) :: numbers(:)
+      integer, intent(out), optional :: ierr
+      call self%indices(int(numbers, int64), ierr)
+   end subroutine
+
+   subroutine region_int32(self, lower, upper, ierr)
+      class(titin_decomposition), intent(in) :: self
+      integer(int32), intent(in) :: lower(:), upper(:)
+      integer, intent(out), optional :: ierr
+      call self%region(int(lower, int64), int(upper, int64), ierr)
+   end subroutine
+end module titin_fields

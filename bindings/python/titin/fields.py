@@ -1,0 +1,149 @@
+"""Parallel programs: how the array of a field is spread over the ranks of an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Spread = Literal["even", "block"] | tuple[Literal["cyclic"], int] | Sequence[int]
+"""How one dimension is spread over its processes; see :class:`Grid`."""
+
+_EVEN, _BLOCK, _CYCLIC = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid of processes: ``Grid((4, 1))`` has four along the first dimension and one along the second.
+
+    ``spread`` says how each dimension is spread over its processes, one word for all or one for each: ``"even"``,
+    blocks whose sizes differ by one at most, as :func:`numpy.array_split`; ``"block"``, blocks of ceil(n/p), as BLOCK
+    of HPF; ``("cyclic", b)``, blocks of b dealt out in turn, as ScaLAPACK; or the bounds of the blocks, p + 1 numbers
+    from 0 to n. Ranks count through the grid with the last dimension fastest, as ``MPI_Cart_create`` does, or with
+    ``ranks="F"`` with the first.
+    """
+
+    processes: Sequence[int]
+    spread: Spread | Sequence[Spread] = "even"
+    ranks: Literal["C", "F"] = "C"
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes of this rank, each a pair of lower and upper indices, or a tuple of slices. Upper indices do not belong.
+
+    With one box the local array has its shape; with several it is flat, one box after the other.
+    """
+
+    boxes: Iterable[Any]
+
+
+@dataclass(frozen=True)
+class Indices:
+    """The numbers of the elements of this rank, in the order in which its flat array has them."""
+
+    numbers: ArrayLike
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A function that says which rank owns an element: it is called with the indices of each element of the array."""
+
+    owner: Callable[..., int]
+
+
+class Communicator(Protocol):
+    """What :class:`titin.Instance` takes as ``comm``: the ranks of a parallel program, as mpi4py has them."""
+
+    def Get_rank(self) -> int: ...
+    def Get_size(self) -> int: ...
+    def bcast(self, obj: Any, root: int = 0, /) -> Any: ...
+    def gather(self, sendobj: Any, root: int = 0, /) -> list[Any] | None: ...
+
+
+class Stamps(NamedTuple):
+    """When a field was valid, in simulated time."""
+
+    timestamp: float
+    next_timestamp: float | None
+
+
+Owned = Grid | Boxes | Indices | Owner
+Parts = tuple[str, Any, Any, Any]
+
+
+def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int) -> Parts:
+    """What the extension hands to the library: a kind, and what goes with it."""
+    dims = len(shape)
+    if owned is None:
+        owned = Grid([1] * dims)
+    if isinstance(owned, Grid):
+        processes = [int(count) for count in owned.processes]
+        if len(processes) != dims:
+            raise ValueError(f"a grid of {len(processes)} dimensions for an array of {dims}: give a count for each")
+        return "grid", processes, _spreads(owned.spread, dims), owned.ranks
+    if isinstance(owned, Boxes):
+        return "boxes", [_bounds(box, shape) for box in owned.boxes], None, None
+    if isinstance(owned, Indices):
+        numbers = np.asarray(owned.numbers)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise TypeError(f"Indices takes a flat array of whole numbers, not {numbers.dtype} of rank {numbers.ndim}")
+        return "indices", np.ascontiguousarray(numbers, dtype=np.int64), None, None
+    if isinstance(owned, Owner):
+        return "indices", _owned(owned.owner, shape, order, rank), None, None
+    raise TypeError(f"owned takes a titin.Grid, Boxes, Indices or Owner, not {type(owned).__name__}")
+
+
+def _spreads(spread: Any, dims: int) -> list[Any]:
+    one_for_all = isinstance(spread, str) or (len(spread) == 2 and spread[0] == "cyclic")
+    each = [spread] * dims if one_for_all else list(spread)
+    if len(each) != dims:
+        raise ValueError(f"{len(each)} ways to spread an array of {dims} dimensions: give one for all, or one for each")
+    return [_spread(one) for one in each]
+
+
+def _spread(one: Any) -> Any:
+    """Kind and block size, or bounds."""
+    if one == "even":
+        return _EVEN, 0
+    if one == "block":
+        return _BLOCK, 0
+    if isinstance(one, str):
+        raise ValueError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
+    if len(one) == 2 and one[0] == "cyclic":
+        return _CYCLIC, int(one[1])
+    return [int(bound) for bound in one]
+
+
+def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
+    if all(isinstance(part, slice) for part in box):
+        steps = [part.indices(extent) for part, extent in zip(box, shape, strict=True)]
+        if any(step != 1 for _, _, step in steps):
+            raise ValueError(f"a box of slices has no steps: {box}")
+        return [start for start, _, _ in steps], [max(start, stop) for start, stop, _ in steps]
+    lower, upper = box
+    return [int(bound) for bound in lower], [int(bound) for bound in upper]
+
+
+def region(given: Any, shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
+    """The bounds of a region."""
+    return None if given is None else _bounds(given, shape)
+
+
+def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
+    """The widths of a halo: a number for all, one for each dimension, or a pair for each."""
+    each = [given] * dims if isinstance(given, int) else list(given)
+    if len(each) != dims:
+        raise ValueError(f"{len(each)} halo widths for an array of {dims} dimensions")
+    pairs = [(width, width) if isinstance(width, int) else tuple(width) for width in each]
+    return [int(below) for below, _ in pairs], [int(above) for _, above in pairs]
+
+
+def _owned(owner: Callable[..., int], shape: Sequence[int], order: str, rank: int) -> NDArray[np.int64]:
+    size = int(np.prod(shape, dtype=np.int64))
+    places = np.unravel_index(np.arange(size), tuple(shape), order="F" if order == "F" else "C")
+    mine = [number for number, place in enumerate(zip(*places, strict=True)) if owner(*map(int, place)) == rank]
+    return np.array(mine, dtype=np.int64)

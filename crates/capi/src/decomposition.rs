@@ -1,0 +1,318 @@
+//! How an array is spread over the ranks of an instance, as a program describes it call by call.
+
+use std::ffi::c_int;
+
+use titin_runtime::array::{self, Decomposition, Dims, Halo, Local, Parts, Region, Side, Spread};
+use titin_runtime::{Order, Result};
+
+use crate::error::{null, status, usage, value};
+use crate::input;
+
+/// What `titin_decomposition` points to.
+#[derive(Clone)]
+pub struct Spec {
+    shape: Vec<u64>,
+    /// Processes and a rule for each dimension.
+    grid: Vec<(u32, Spread)>,
+    boxes: Vec<Region>,
+    indices: Option<Vec<u64>>,
+    region: Option<Region>,
+    halo: Vec<(u64, u64)>,
+    order: array::Order,
+    /// In which order ranks count through the grid.
+    ranks: array::Order,
+}
+
+impl Spec {
+    fn new(shape: Vec<u64>) -> Self {
+        let dims = shape.len();
+        let grid = vec![(1, Spread::Even); dims];
+        let halo = vec![(0, 0); dims];
+        let (boxes, order) = (Vec::new(), array::Order::C);
+        Spec { shape, grid, boxes, indices: None, region: None, halo, order, ranks: order }
+    }
+
+    pub(crate) fn dims(&self) -> usize {
+        self.shape.len()
+    }
+
+    fn dim(&self, dim: c_int) -> Result<usize> {
+        let found = usize::try_from(dim).ok().filter(|dim| *dim < self.dims());
+        found.ok_or_else(|| {
+            usage(format!("dimension {dim} of an array of {} dimensions, which count from 0", self.dims()))
+        })
+    }
+
+    /// The description for the other end.
+    pub(crate) fn side(&self, ranks: u32) -> Result<Side> {
+        let decomposition = match (&self.indices, &self.boxes[..]) {
+            (Some(_), []) => Decomposition::indices(&self.shape, ranks),
+            (Some(_), _) => return Err(usage("a decomposition by boxes and by indices: give one of them")),
+            (None, []) => {
+                let (grid, spreads): (Vec<u32>, Vec<Spread>) = self.grid.iter().cloned().unzip();
+                Decomposition::regular(&self.shape, &grid, &spreads, self.ranks, ranks)
+            }
+            (None, _) => Decomposition::boxes(&self.shape, ranks),
+        };
+        let side = Side::new(decomposition.map_err(wrong)?).order(self.order);
+        Ok(match &self.region {
+            Some(region) => side.region(*region),
+            None => side,
+        })
+    }
+
+    /// What the calling rank owns.
+    pub(crate) fn parts(&self) -> Parts {
+        match (&self.indices, &self.boxes[..]) {
+            (Some(indices), _) => Parts::indices(indices.iter().copied()),
+            (None, []) => Parts::Rule,
+            (None, boxes) => Parts::Boxes(boxes.to_vec()),
+        }
+    }
+
+    /// How much it owns in each dimension; `None` if its arrays are flat.
+    pub(crate) fn owned(&self, side: &Side, rank: u32) -> Option<Dims> {
+        match self.parts() {
+            Parts::Rule => side.decomposition.extents(rank),
+            Parts::Boxes(boxes) if boxes.len() == 1 => Some(boxes[0].extents()),
+            Parts::Indices(_) if self.dims() == 1 => self.parts().elements().map(|count| Dims::all(1, count)),
+            _ => None,
+        }
+    }
+
+    /// Where its elements lie if nothing else is said: one after the other, halo and all.
+    pub(crate) fn local(&self, side: &Side, rank: u32) -> Result<Local> {
+        let halo = self.halo();
+        let halo = halo.as_ref().filter(|_| self.halo.iter().any(|widths| *widths != (0, 0)));
+        Local::dense(&side.decomposition, rank, &self.parts(), halo, self.order).map_err(wrong)
+    }
+
+    pub(crate) fn halo(&self) -> Option<Halo> {
+        Dims::new(&self.halo).ok()
+    }
+}
+
+/// What is wrong with a decomposition, as an error of a call.
+pub(crate) fn wrong(error: array::Error) -> titin_runtime::Error {
+    usage(error.to_string())
+}
+
+/// Extents, indices or bounds, which are not negative.
+///
+/// # Safety
+/// As [`input::list`].
+unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64>> {
+    // SAFETY: as the caller promises.
+    let items = unsafe { input::list(items, count, what) }?;
+    let number = |item: &i64| u64::try_from(*item).map_err(|_| usage(format!("{item} among the {what}")));
+    items.iter().map(number).collect()
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition that nobody else uses meanwhile.
+unsafe fn change(spec: *mut Spec, body: impl FnOnce(&mut Spec) -> Result<()>) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        body(unsafe { spec.as_mut() }.ok_or_else(|| null("decomposition", "titin_decomposition_new"))?)
+    })
+}
+
+/// # Safety
+/// As [`numbers`], for the bounds of a box.
+unsafe fn region(spec: &Spec, lower: *const i64, upper: *const i64) -> Result<Region> {
+    let count = spec.dims() as c_int;
+    // SAFETY: as the caller promises.
+    let (lower, upper) =
+        unsafe { (numbers(lower, count, "lower bounds")?, numbers(upper, count, "upper bounds")?) };
+    Region::new(&lower, &upper).map_err(wrong)
+}
+
+/// # Safety
+/// `shape` is NULL or has `dims` entries.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_new(dims: c_int, shape: *const i64) -> *mut Spec {
+    value(std::ptr::null_mut(), || {
+        // SAFETY: as the caller promises.
+        let shape = unsafe { numbers(shape, dims, "extents") }?;
+        // Refuses what no array can have.
+        Decomposition::serial(&shape).map_err(wrong)?;
+        Ok(Box::into_raw(Box::new(Spec::new(shape))))
+    })
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition that nobody uses any more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_free(spec: *mut Spec) {
+    if !spec.is_null() {
+        // SAFETY: made by `titin_decomposition_new`.
+        drop(unsafe { Box::from_raw(spec) });
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition; `grid` is NULL or has an entry for each dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_grid(spec: *mut Spec, grid: *const c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            let grid = input::list(grid, spec.dims() as c_int, "processes")?;
+            for (known, processes) in spec.grid.iter_mut().zip(grid) {
+                known.0 = u32::try_from(*processes)
+                    .map_err(|_| usage(format!("{processes} processes along a dimension")))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_spread(
+    spec: *mut Spec,
+    dim: c_int,
+    spread: c_int,
+    block: i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            let dim = spec.dim(dim)?;
+            spec.grid[dim].1 = match (spread, u64::try_from(block)) {
+                (1, _) => Spread::Even,
+                (2, _) => Spread::Block,
+                (3, Ok(block)) if block > 0 => Spread::Cyclic(block),
+                (3, _) => return Err(usage(format!("a cyclic dimension in blocks of {block}: at least 1"))),
+                _ => {
+                    let known = "TITIN_EVEN, TITIN_BLOCK or TITIN_CYCLIC";
+                    return Err(usage(format!("{spread} is no way to spread a dimension: {known}")));
+                }
+            };
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition; `bounds` is NULL or has `count` entries.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_bounds(
+    spec: *mut Spec,
+    dim: c_int,
+    count: c_int,
+    bounds: *const i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            let (dim, bounds) = (spec.dim(dim)?, numbers(bounds, count, "bounds")?);
+            spec.grid[dim].1 = Spread::Bounds(bounds);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition; the bounds are NULL or have an entry for each dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_box(spec: *mut Spec, lower: *const i64, upper: *const i64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            let owned = region(spec, lower, upper)?;
+            spec.boxes.push(owned);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition; `indices` is NULL or has `count` entries.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_indices(spec: *mut Spec, count: i64, indices: *const i64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            let count = usize::try_from(count).map_err(|_| usage(format!("{count} indices")))?;
+            if indices.is_null() && count > 0 {
+                return Err(usage(format!("NULL was given for {count} indices")));
+            }
+            let given = if count == 0 { &[] } else { std::slice::from_raw_parts(indices, count) };
+            let number = |index: &i64| u64::try_from(*index).map_err(|_| usage(format!("index {index}")));
+            spec.indices = Some(given.iter().map(number).collect::<Result<_>>()?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition; the bounds are NULL or have an entry for each dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_region(
+    spec: *mut Spec,
+    lower: *const i64,
+    upper: *const i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            spec.region = Some(region(spec, lower, upper)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition; the widths are NULL or have an entry for each dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_halo(
+    spec: *mut Spec,
+    below: *const i64,
+    above: *const i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            let count = spec.dims() as c_int;
+            let below = numbers(below, count, "halo widths")?;
+            let above = numbers(above, count, "halo widths")?;
+            spec.halo = below.into_iter().zip(above).collect();
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_order(spec: *mut Spec, order: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            spec.order = order_of(order)?;
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `spec` is NULL or a decomposition.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_decomposition_ranks(spec: *mut Spec, order: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(spec, |spec| {
+            spec.ranks = order_of(order)?;
+            Ok(())
+        })
+    }
+}
+
+fn order_of(order: c_int) -> Result<array::Order> {
+    Ok(match input::order(order)? {
+        Order::C => array::Order::C,
+        Order::Fortran => array::Order::Fortran,
+    })
+}

@@ -1,0 +1,256 @@
+//! Fields: arrays that are spread over the ranks of an instance.
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use titin_runtime::array::{Dims, Halo, Local, Source, Target};
+use titin_runtime::{Dtype, FieldId, Result};
+
+use crate::decomposition::{Spec, wrong};
+use crate::error::{keep, null, status, usage, value};
+use crate::handle::{Port, Shared, on_port};
+use crate::input;
+
+/// What `titin_field` points to.
+pub struct Field {
+    shared: Arc<Shared>,
+    id: FieldId,
+    spec: Spec,
+    dtypes: Vec<Dtype>,
+    /// How much this rank owns in each dimension; `None` where its arrays are flat.
+    owned: Option<Dims>,
+    /// Where the elements of each array lie.
+    layouts: Mutex<Vec<Layout>>,
+}
+
+/// Where the elements of an array lie, seen from the pointer that the program gives.
+#[derive(Clone)]
+struct Layout {
+    local: Local,
+    /// How many bytes before the pointer the memory begins.
+    before: usize,
+}
+
+impl Layout {
+    /// Bytes from the beginning to the end of the last element.
+    fn length(&self, dtype: Dtype) -> usize {
+        self.local.length() as usize * dtype.size()
+    }
+}
+
+impl Field {
+    /// The place of an array among those of the field.
+    fn number(&self, array: c_int) -> Result<usize> {
+        let count = self.dtypes.len();
+        let number = usize::try_from(array).ok().filter(|number| *number < count);
+        number.ok_or_else(|| usage(format!("array {array} of a field with {count}, which count from 0")))
+    }
+
+    /// Fails unless an array has the extents that this rank owns, and the halo. If it owns nothing it may have any.
+    fn check_extents(&self, array: usize, extents: &[u64], halo: &Halo) -> Result<()> {
+        let Some(owned) = &self.owned else {
+            let what = "its arrays are flat here, one part after the other, and have no layout";
+            return Err(usage(format!("a layout for array {array} of the field: {what}")));
+        };
+        let whole = |dim: usize| owned[dim].saturating_add(halo[dim].0).saturating_add(halo[dim].1);
+        let wanted = Dims::from_fn(owned.len(), whole);
+        if owned.contains(&0) || *extents == *wanted {
+            return Ok(());
+        }
+        let given = Dims::new(extents).map_err(wrong)?;
+        let text =
+            format!("array {array} of the field is {wanted} here, halo and all; one of {given} was given");
+        Err(usage(text))
+    }
+
+    fn layouts(&self) -> Vec<Layout> {
+        self.layouts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A call on a field.
+///
+/// # Safety
+/// `handle` is NULL or a field that is not freed while this goes on.
+unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>) -> c_int {
+    // SAFETY: as the caller promises.
+    match unsafe { handle.as_ref() } {
+        Some(field) => field.shared.run_unless_stuck(|| body(field)),
+        None => keep(null("field", "titin_field_new")),
+    }
+}
+
+/// The memory of an array.
+fn memory(pointer: *mut c_void, number: usize, layout: &Layout, dtype: Dtype) -> Result<(*mut u8, usize)> {
+    let length = layout.length(dtype);
+    if pointer.is_null() && length > 0 {
+        return Err(usage(format!("NULL was given for array {number} of the field, of {length} bytes")));
+    }
+    if pointer.is_null() {
+        return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
+    }
+    Ok((pointer.cast::<u8>().wrapping_sub(layout.before), length))
+}
+
+/// # Safety
+/// `port` is NULL or a port; `spec` is NULL or a decomposition; `dtypes` is NULL or has `count` entries; `field` is NULL or
+/// may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_new(
+    port: *mut Port,
+    spec: *const Spec,
+    count: c_int,
+    dtypes: *const c_int,
+    field: *mut *mut Field,
+) -> c_int {
+    if field.is_null() {
+        return keep(usage("NULL was given where the field was to be written"));
+    }
+    // SAFETY: not NULL, so the caller lets it be written.
+    unsafe { field.write(std::ptr::null_mut()) };
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_port(port, |port| {
+            let spec = spec.as_ref().ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
+            let dtypes = input::list(dtypes, count, "element types")?;
+            let dtypes: Vec<Dtype> =
+                dtypes.iter().map(|dtype| input::dtype(*dtype)).collect::<Result<_>>()?;
+            let instance = &port.shared.instance;
+            let side = spec.side(instance.ranks())?;
+            let local = spec.local(&side, instance.rank())?;
+            let owned = spec.owned(&side, instance.rank());
+            let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
+            let layouts = Mutex::new(vec![Layout { local, before: 0 }; dtypes.len()]);
+            let made = Field { shared: port.shared.clone(), id, spec: spec.clone(), dtypes, owned, layouts };
+            field.write(Box::into_raw(Box::new(made)));
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `field` is NULL or a field that nobody uses any more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_free(field: *mut Field) {
+    if !field.is_null() {
+        // SAFETY: made by `titin_field_new`.
+        drop(unsafe { Box::from_raw(field) });
+    }
+}
+
+/// # Safety
+/// `field` is NULL or a field.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64 {
+    value(0, || {
+        // SAFETY: as the caller promises.
+        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let number = field.number(array)?;
+        Ok((field.layouts()[number].length(field.dtypes[number])) as i64)
+    })
+}
+
+/// # Safety
+/// `field` is NULL or a field; `extents` and `strides` are NULL or have an entry for each dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_layout(
+    field: *mut Field,
+    array: c_int,
+    extents: *const i64,
+    strides: *const i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let Some(field) = (unsafe { field.as_ref() }) else { return keep(null("field", "titin_field_new")) };
+    status(|| {
+        let number = field.number(array)?;
+        let size = field.dtypes[number].size() as i64;
+        let dims = field.spec.dims() as c_int;
+        // SAFETY: as the caller promises.
+        let (extents, strides) =
+            unsafe { (input::list(extents, dims, "extents")?, input::list(strides, dims, "strides")?) };
+        if let Some(odd) = strides.iter().find(|stride| **stride % size != 0) {
+            let text = format!("a stride of {odd} bytes, where an element has {size}: give a multiple");
+            return Err(usage(text));
+        }
+        let extents: Vec<u64> = extents
+            .iter()
+            .map(|extent| u64::try_from(*extent).map_err(|_| usage(format!("an extent of {extent}"))))
+            .collect::<Result<_>>()?;
+        let steps: Vec<i64> = strides.iter().map(|stride| stride / size).collect();
+        let halo = field.spec.halo().unwrap_or_else(|| Dims::all(extents.len(), (0, 0)));
+        field.check_extents(number, &extents, &halo)?;
+        let local = Local::array(&extents, &steps, &halo).map_err(wrong)?;
+        let below = extents.iter().zip(strides).map(|(extent, stride)| match *stride {
+            stride if stride < 0 => extent.saturating_sub(1).saturating_mul(stride.unsigned_abs()),
+            _ => 0,
+        });
+        let before = below.fold(0u64, u64::saturating_add) as usize;
+        field.layouts.lock().unwrap_or_else(PoisonError::into_inner)[number] = Layout { local, before };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `field` is NULL or a field; `arrays` is NULL or points to a pointer for each of its arrays, which may be read as its layout
+/// says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_send(
+    field: *mut Field,
+    arrays: *const *const c_void,
+    timestamp: f64,
+    next_timestamp: f64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_field(field, |field| {
+            let pointers = input::list(arrays, field.dtypes.len() as c_int, "arrays")?;
+            let layouts = field.layouts();
+            let each = pointers.iter().zip(&layouts).zip(&field.dtypes).enumerate();
+            let sources: Vec<Source<'_>> = each
+                .map(|(number, ((pointer, layout), dtype))| {
+                    let (begin, length) = memory(pointer.cast_mut(), number, layout, *dtype)?;
+                    let memory = std::slice::from_raw_parts(begin, length);
+                    Ok(Source { memory, local: &layout.local, size: dtype.size() })
+                })
+                .collect::<Result<_>>()?;
+            field.shared.instance.send_field(field.id, &sources, timestamp, input::next(next_timestamp))
+        })
+    }
+}
+
+/// # Safety
+/// `field` is NULL or a field; `arrays` is NULL or points to a pointer for each of its arrays, which may be written as its layout
+/// says, and which nobody else uses meanwhile; `timestamp` and `next_timestamp` are NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_receive(
+    field: *mut Field,
+    arrays: *const *mut c_void,
+    timeout: f64,
+    timestamp: *mut f64,
+    next_timestamp: *mut f64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_field(field, |field| {
+            let pointers = input::list(arrays, field.dtypes.len() as c_int, "arrays")?;
+            let layouts = field.layouts();
+            let each = pointers.iter().zip(&layouts).zip(&field.dtypes).enumerate();
+            let mut targets: Vec<Target<'_>> = each
+                .map(|(number, ((pointer, layout), dtype))| {
+                    let (begin, length) = memory(*pointer, number, layout, *dtype)?;
+                    let memory = std::slice::from_raw_parts_mut(begin, length);
+                    Ok(Target { memory, local: &layout.local, size: dtype.size() })
+                })
+                .collect::<Result<_>>()?;
+            let patience = input::patience(timeout)?;
+            let stamps = field.shared.instance.receive_field(field.id, &mut targets, patience)?;
+            if let Some(timestamp) = timestamp.as_mut() {
+                *timestamp = stamps.timestamp;
+            }
+            if let Some(next) = next_timestamp.as_mut() {
+                *next = stamps.next_timestamp.unwrap_or(crate::input::NO_NEXT);
+            }
+            Ok(())
+        })
+    }
+}

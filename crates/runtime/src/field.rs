@@ -1,0 +1,370 @@
+//! Fields: arrays that are spread over the ranks of an instance, which go from the ranks that own a piece to those that want it.
+//!
+//! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, which says that the field follows, at
+//! which time: so the order of calls, `reuse`, closing and the search for deadlocks are as for any message. The pieces go from
+//! rank to rank along conduits of their own, which each rank opens to those that it exchanges something with (`line`); a message
+//! of these has the same number as the one that rank 0 has sent. A serial program is the case of one rank.
+//!
+//! Who sends what to whom is the business of `titin-array`.
+
+mod line;
+pub(crate) mod setup;
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
+
+use titin_array::{Bytes as _, Parts, Role, Side, Source as Piece, Target};
+use titin_wire::control::{FieldEnd, ToManager};
+use titin_wire::meta::{Content, Dtype, Layout, Order, Shape};
+use titin_wire::structure::{self, Value};
+
+pub(crate) use line::Line;
+
+use crate::instance::{Inner, Patience, Sending};
+use crate::message::Lent;
+use crate::process::{Found, Own};
+use crate::{Error, Instance, Kind, Message, Payload, PortId, Result};
+
+/// A field of an instance: declared once, then used in calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FieldId(usize);
+
+/// What an instance keeps of a field.
+pub(crate) struct Field {
+    port: PortId,
+    /// The name of the port.
+    name: Arc<str>,
+    role: Role,
+    dtypes: Vec<Dtype>,
+    state: Mutex<State>,
+}
+
+/// How far a field has come.
+#[derive(Default)]
+struct State {
+    /// To or from each of the peers, once these have said how their arrays are spread.
+    lines: Option<Vec<Arc<Line>>>,
+    /// What a call was at that was interrupted: the message that says that the field follows, and how many pieces were done.
+    halfway: Option<(Option<Message>, usize)>,
+}
+
+/// When a field that was received was valid, in simulated time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stamps {
+    /// Simulated time of the field.
+    pub timestamp: f64,
+    /// Simulated time of the next one, where the sender knows it.
+    pub next_timestamp: Option<f64>,
+}
+
+impl Instance {
+    /// Declares that a port carries a field: arrays of these element types, all of one decomposition, that travel together. `side` says how
+    /// they are spread over the ranks of this instance and what of them is coupled, and `parts` what of it this rank owns, if no
+    /// rule says so. It does not wait for the other end.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a vector port, another number of ranks than the instance has, or sides that are not the same on all ranks.
+    pub fn field(&self, port: PortId, side: Side, parts: Parts, dtypes: &[Dtype]) -> Result<FieldId> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let named = &inner.ports[port.0];
+        let wrong =
+            |why: String| Err(Error::new(Kind::Usage, format!("field on port '{}': {why}", named.name)));
+        if named.vector {
+            return wrong("it is a vector port; give each field a port of its own".into());
+        }
+        if inner.light.is_some() {
+            return wrong("light instances have no fields".into());
+        }
+        let (rank, ranks) = inner.place_in_ranks();
+        if side.decomposition.ranks() != ranks {
+            let given = side.decomposition.ranks();
+            return wrong(format!("its array is spread over {given} ranks, but {} has {ranks}", inner.name));
+        }
+        if inner.fields.read().expect("never poisoned").iter().any(|field| field.port == port) {
+            return wrong("it has one already: declare a field once, before the steps".into());
+        }
+        if dtypes.is_empty() {
+            return wrong("it has no array; give the element type of each".into());
+        }
+        parts.check(&side.decomposition, rank).map_err(|error| refused(inner, &named.name, &error))?;
+        let end =
+            FieldEnd { side: side.to_bytes(), dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect() };
+        inner.agree(&format!("field on port '{}'", named.name), &end)?;
+        if rank == 0 {
+            let (instance, port) = (inner.name.clone(), named.name.to_string());
+            inner.tell(&ToManager::Field { instance, port, field: end });
+        }
+        let role = if named.operator.sends() { Role::Sender } else { Role::Receiver };
+        for (conduit, peer) in inner.conduits_of(port) {
+            let own = Own { side: side.clone(), parts: parts.clone(), role, rank, peer };
+            inner.process.change(&inner.name, conduit, |meeting| meeting.declare(own));
+        }
+        let (name, dtypes, state) = (named.name.clone(), dtypes.to_vec(), Mutex::default());
+        let mut fields = inner.fields.write().expect("never poisoned");
+        fields.push(Arc::new(Field { port, name, role, dtypes, state }));
+        Ok(FieldId(fields.len() - 1))
+    }
+
+    /// Sends the field: of each of its arrays what this rank owns. Returns when the caller may change the arrays; waits until the
+    /// other end has said how its own are spread, and while a buffer is full.
+    ///
+    /// # Errors
+    /// As [`Instance::send`]; [`Kind::TypeMismatch`] if the two ends do not fit each other.
+    pub fn send_field(
+        &self,
+        field: FieldId,
+        arrays: &[Piece<'_>],
+        timestamp: f64,
+        next_timestamp: Option<f64>,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let field = inner.field(field);
+        let mut state = field.enter()?;
+        field.check(arrays.iter().map(|array| array.size))?;
+        // It goes before the search for the other end, which may have no field there: so that hears of it.
+        let done = match state.halfway.take() {
+            Some((_, done)) => done,
+            None => {
+                let header = Payload::encoded(&HEADER);
+                self.send(field.port, None, &header, timestamp, next_timestamp, None)?;
+                0
+            }
+        };
+        let lines = inner.lines(&field, &mut state).inspect_err(|error| {
+            state.halfway = error.is_unfinished().then_some((None, done));
+        })?;
+        let pieces =
+            lines.iter().flat_map(|line| (0..line.schedule.partners().len()).map(move |to| (line, to)));
+        for (number, (line, to)) in pieces.enumerate().skip(done) {
+            let sent = inner.send_piece(&field, line, to, arrays, (timestamp, next_timestamp));
+            if let Err(error) = sent {
+                state.halfway = error.is_unfinished().then_some((None, number));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives the field into these arrays: what this rank owns of it, and nothing else of them is written. Waits until it is there.
+    ///
+    /// # Errors
+    /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other.
+    pub fn receive_field(
+        &self,
+        field: FieldId,
+        arrays: &mut [Target<'_>],
+        patience: Patience,
+    ) -> Result<Stamps> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let field = inner.field(field);
+        let mut state = field.enter()?;
+        field.check(arrays.iter().map(|array| array.size))?;
+        let (header, done) = match state.halfway.take() {
+            Some((Some(header), done)) => (header, done),
+            _ => (self.receive_that(field.port, None, patience, |message| field.is_header(message))?, 0),
+        };
+        let received = inner.receive_pieces(&field, &mut state, &header, done, arrays);
+        if let Err((error, done)) = received {
+            state.halfway = error.is_unfinished().then_some((Some(header), done));
+            return Err(error);
+        }
+        Ok(Stamps { timestamp: header.timestamp, next_timestamp: header.next_timestamp })
+    }
+
+    /// The element types of a field's arrays.
+    pub fn field_dtypes(&self, field: FieldId) -> Vec<Dtype> {
+        self.inner.field(field).dtypes.clone()
+    }
+}
+
+impl Field {
+    fn enter(&self) -> Result<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::WouldBlock) => {
+                let text = format!("two calls at once on the field of port '{}'", self.name);
+                Err(Error::new(Kind::Usage, text))
+            }
+            Err(TryLockError::Poisoned(_)) => {
+                Err(Error::new(Kind::Internal, "a call on a field has panicked"))
+            }
+        }
+    }
+
+    /// Fails unless there is an array for each element type, of that size.
+    fn check(&self, sizes: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
+        if sizes.clone().eq(self.dtypes.iter().map(|dtype| dtype.size())) {
+            return Ok(());
+        }
+        let text = format!(
+            "field on port '{}': it has {} arrays, of {}; {} were given, of {:?} bytes an element",
+            self.name,
+            self.dtypes.len(),
+            names(&self.dtypes),
+            sizes.len(),
+            sizes.collect::<Vec<_>>()
+        );
+        Err(Error::new(Kind::Usage, text))
+    }
+
+    /// Fails unless this message says that a field follows.
+    fn is_header(&self, message: &Message) -> Result<()> {
+        if announces_field(message) {
+            return Ok(());
+        }
+        let text = format!(
+            "port '{}' carries a field here, but its sender sends ordinary messages: declare the field at both ends",
+            self.name
+        );
+        Err(Error::new(Kind::TypeMismatch, text))
+    }
+
+    fn match_types(&self, peer: &str, theirs: &[u8]) -> Result<()> {
+        if self.dtypes.iter().map(|dtype| *dtype as u8).eq(theirs.iter().copied()) {
+            return Ok(());
+        }
+        let known = |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number);
+        let theirs: Vec<Dtype> = theirs.iter().filter_map(known).collect();
+        let text = format!(
+            "field on port '{}': its arrays are of {}, those of {peer} of {}; both ends declare the same",
+            self.name,
+            names(&self.dtypes),
+            names(&theirs)
+        );
+        Err(Error::new(Kind::TypeMismatch, text))
+    }
+
+    fn misfit(&self, peer: &str, error: &titin_array::Error) -> Error {
+        let text = format!("field on port '{}' with {peer}: {error}", self.name);
+        Error::new(Kind::TypeMismatch, text)
+    }
+}
+
+impl Inner {
+    /// A field that was declared.
+    fn field(&self, id: FieldId) -> Arc<Field> {
+        self.fields.read().expect("never poisoned")[id.0].clone()
+    }
+
+    fn send_piece(
+        &self,
+        field: &Field,
+        line: &Line,
+        to: usize,
+        arrays: &[Piece<'_>],
+        stamps: (f64, Option<f64>),
+    ) -> Result<()> {
+        let in_place = match arrays {
+            [one] => line.schedule.in_place(to, one.local, one.size).and_then(|range| one.memory.get(range)),
+            _ => None,
+        };
+        let length = line.schedule.bytes(to, arrays.iter().map(|array| array.size));
+        let layout = Layout {
+            dtype: Dtype::UInt8,
+            order: Order::C,
+            shape: Shape::from_slice(&[length]),
+            names: Vec::new(),
+        };
+        let packed;
+        let payload = match in_place {
+            Some(bytes) => Payload::array(&layout, bytes),
+            None => {
+                let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
+                let packing = line.schedule.pack(to, arrays, memory.rest());
+                packing.map_err(|error| refused(self, &field.name, &error))?;
+                packed = Lent::new(layout, memory.finish());
+                Payload::lent(&packed)
+            }
+        };
+        let mut port = line.port.enter()?;
+        let mut sending = Sending::of(&payload, stamps);
+        self.send_along_all(&line.port, &line.port.outlets[to], &mut port, &payload, &mut sending)
+    }
+
+    /// Receives the pieces that have not come yet; with an error, how many have.
+    fn receive_pieces(
+        self: &Arc<Self>,
+        field: &Field,
+        state: &mut State,
+        header: &Message,
+        done: usize,
+        arrays: &mut [Target<'_>],
+    ) -> std::result::Result<(), (Error, usize)> {
+        let lines = self.lines(field, state).map_err(|error| (error, done))?;
+        let Some(line) = lines.first() else { return Ok(()) };
+        let mut port = line.port.enter().map_err(|error| (error, done))?;
+        for from in done..line.schedule.partners().len() {
+            let message = self.await_at(&line.port, from, &mut port.inlets[from]);
+            let message = message.map_err(|error| (error, from))?;
+            if message.number != header.number {
+                let text = format!(
+                    "field on port '{}': piece {} has come where {} was to come",
+                    field.name, message.number, header.number
+                );
+                return Err((Error::new(Kind::Internal, text), from));
+            }
+            let unpacked = line.schedule.unpack(from, message.bytes(), arrays);
+            unpacked.map_err(|error| (refused(self, &field.name, &error), from))?;
+        }
+        Ok(())
+    }
+
+    /// The lines to or from the peers; waits until these have declared the field.
+    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Vec<Arc<Line>>> {
+        if let Some(lines) = &state.lines {
+            return Ok(lines.clone());
+        }
+        let mut lines = Vec::new();
+        for (conduit, peer) in self.conduits_of(field.port) {
+            let known = || match self.process.schedule(&self.name, conduit)? {
+                None if self.process.finished(&peer) && !self.process.is_declared(&self.name, conduit) => {
+                    let text = format!(
+                        "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
+                        self.name, field.name
+                    );
+                    Err(Error::new(Kind::PortClosed, text))
+                }
+                found => Ok(found),
+            };
+            let Found { away, schedule } = self.wait(None, None, None, Vec::new, known)?;
+            field.match_types(&peer, &away.field.dtypes)?;
+            let schedule = schedule.map_err(|failure| field.misfit(&peer, &failure))?;
+            lines.push(self.open_line(field, field.role, &peer, &away, schedule)?);
+        }
+        Ok(state.lines.insert(lines).clone())
+    }
+}
+
+/// What a message has that says that a field follows.
+static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text: Value<&[u8]> = Value::Text("a field follows, from rank to rank".into());
+    let encoded = structure::encode(&text).expect("a short text");
+    encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect()
+});
+
+fn announces_field(message: &Message) -> bool {
+    *message.content() == Content::Structure && message.bytes() == *HEADER
+}
+
+/// Fails if this message, which an ordinary call would receive on that port, says that a field follows.
+#[inline(always)]
+pub(crate) fn ordinary(port: impl FnOnce() -> String, message: &Message) -> Result<()> {
+    if !announces_field(message) {
+        return Ok(());
+    }
+    let text = format!(
+        "the sender of what comes to port '{}' sends a field: declare one here, too, and receive with it",
+        port()
+    );
+    Err(Error::new(Kind::TypeMismatch, text))
+}
+
+fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {
+    Error::new(Kind::Usage, format!("{}: field on port '{port}': {error}", inner.name))
+}
+
+fn names(dtypes: &[Dtype]) -> String {
+    dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ")
+}

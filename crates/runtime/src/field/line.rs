@@ -1,0 +1,188 @@
+//! The conduits of a field between one rank and those of a peer that it exchanges something with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use titin_array::{Role, Schedule};
+use titin_transport::{Carrier, InboxOptions, Window};
+use titin_wire::ConduitId;
+use titin_wire::control::Wire;
+use titin_wire::ranks::pair;
+
+use super::Field;
+use crate::Result;
+use crate::filter::Chain;
+use crate::instance::Inner;
+use crate::port::{End, Inlet, Outlet, Port};
+use crate::process::{Away, Way};
+use crate::ranks::{between_ranks, rank_name};
+
+/// How far a rank may be ahead of one that it sends to. Messages are counted along the conduit between the instances.
+const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
+
+/// From one rank to the ranks of a peer, or the reverse.
+pub(crate) struct Line {
+    /// The instance at the other end.
+    pub(crate) peer: Arc<str>,
+    pub(crate) schedule: Schedule,
+    /// A port of its own, with a place for each partner in the schedule.
+    pub(crate) port: Port,
+    /// Whether the receivers were told that no more follows.
+    pub(crate) ended: AtomicBool,
+}
+
+impl Line {
+    fn outlets(&self) -> impl Iterator<Item = &Outlet> {
+        self.port.outlets.iter().flatten()
+    }
+
+    fn inlets(&self) -> impl Iterator<Item = &Inlet> {
+        self.port.inlets.iter().flatten()
+    }
+
+    /// Its ends, and whether each receives.
+    pub(crate) fn ends(&self, mut visit: impl FnMut(&End, bool)) {
+        self.outlets().for_each(|outlet| visit(&outlet.end, false));
+        self.inlets().for_each(|inlet| visit(&inlet.end, true));
+    }
+}
+
+impl Inner {
+    /// Opens the conduits that a schedule needs.
+    pub(super) fn open_line(
+        self: &Arc<Self>,
+        field: &Field,
+        role: Role,
+        peer: &Arc<str>,
+        away: &Away,
+        schedule: Schedule,
+    ) -> Result<Arc<Line>> {
+        let name = between_ranks(&field.name);
+        let mut line = Port::new(self.process.name(&name), self.ports[field.port.0].operator, true);
+        let ((rank, ranks), mut peers) = (self.place_in_ranks(), Vec::new());
+        for (place, partner) in schedule.partners().iter().enumerate() {
+            let conduit = match role {
+                Role::Sender => pair(away.first, rank, partner.rank, away.ranks),
+                Role::Receiver => pair(away.first, partner.rank, rank, ranks),
+            };
+            let wire = between(&name, place, role, conduit, rank_name(peer, partner.rank));
+            line.place(&wire);
+            let chain = Chain::new(&[], wire.sends, &Default::default(), &Default::default())?;
+            let end = End::new(&wire, |name| self.process.name(name), chain);
+            peers.push(end.peer.clone());
+            match role {
+                Role::Sender => {
+                    let window = Arc::new(Window::new(self.bell.clone(), BUFFER.0, BUFFER.1));
+                    self.process.exchange.open_window(conduit, window.clone());
+                    line.push_outlet(place, end, window);
+                }
+                Role::Receiver => {
+                    let inbox = self.process.exchange.inbox(conduit);
+                    line.put_inlet(place, Inlet { end, inbox, limits: BUFFER });
+                }
+            }
+        }
+        let line = Arc::new(Line { peer: peer.clone(), schedule, port: line, ended: AtomicBool::new(false) });
+        self.lines.write().expect("never poisoned").push(line.clone());
+        self.process.join_ranks(self, &peers);
+        Ok(line)
+    }
+
+    /// All lines of its fields.
+    pub(crate) fn all_lines(&self) -> Vec<Arc<Line>> {
+        self.lines.read().expect("never poisoned").clone()
+    }
+
+    /// Gives the ends of lines with this peer, a rank, their carrier; true if some are left without.
+    pub(crate) fn route_lines(
+        &self,
+        peer: &str,
+        way: Way,
+        carrier: &Arc<dyn Carrier>,
+        detour: Option<&str>,
+    ) -> bool {
+        let mut left = false;
+        for line in self.all_lines() {
+            for outlet in line.outlets().filter(|outlet| *outlet.end.peer == *peer) {
+                outlet.end.join(way, carrier, detour);
+                left |= outlet.end.carrier.get().is_none();
+            }
+            for inlet in line.inlets().filter(|inlet| *inlet.end.peer == *peer) {
+                if inlet.end.join(way, carrier, detour) {
+                    let (messages, bytes) = inlet.limits;
+                    inlet.inbox.attach(self.bell.clone(), carrier.clone(), InboxOptions { messages, bytes });
+                }
+                left |= inlet.end.carrier.get().is_none();
+            }
+        }
+        left
+    }
+
+    /// Ends the lines, as the conduits of ports are ended: receivers are told that no more follows, ...
+    pub(crate) fn end_lines(&self) -> Result<()> {
+        for line in self.all_lines() {
+            if !line.ended.load(Ordering::Relaxed) {
+                for outlet in line.outlets() {
+                    if let Some(carrier) = self.carrier(outlet)? {
+                        carrier.end(outlet.end.conduit, outlet.window.sent());
+                    }
+                }
+                line.ended.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// ... and it waits until they hold all, and until the senders have ended theirs.
+    pub(crate) fn settle_lines(&self) -> Result<()> {
+        for line in self.all_lines() {
+            let is_over = || -> Result<Option<()>> {
+                let mut over = true;
+                for outlet in line.outlets() {
+                    let settled = outlet.window.settled() || outlet.window.closed();
+                    if !settled {
+                        self.reachable(&outlet.end)?;
+                    }
+                    over &= settled;
+                }
+                for inlet in line.inlets() {
+                    let ended = inlet.inbox.ended() || self.process.finished(&line.peer);
+                    if !ended {
+                        self.reachable(&inlet.end)?;
+                    }
+                    over &= ended;
+                }
+                Ok(over.then_some(()))
+            };
+            self.wait(None, None, None, Vec::new, is_over)?;
+        }
+        Ok(())
+    }
+
+    /// A peer takes no more messages.
+    pub(crate) fn close_lines(&self, peer: &str) {
+        for line in self.all_lines().iter().filter(|line| *line.peer == *peer) {
+            line.outlets().for_each(|outlet| outlet.window.close());
+        }
+    }
+}
+
+/// The end of a conduit between ranks, for a port of this name.
+fn between(port: &str, place: usize, role: Role, conduit: ConduitId, peer: String) -> Wire {
+    Wire {
+        conduit,
+        port: port.to_owned(),
+        slot: Some(place as u32),
+        sends: role == Role::Sender,
+        resizable: false,
+        timeline: None,
+        peer,
+        peer_port: port.to_owned(),
+        peer_slot: None,
+        filters: Vec::new(),
+        buffer_messages: BUFFER.0,
+        buffer_bytes: BUFFER.1,
+        medium: None,
+        link: Default::default(),
+    }
+}

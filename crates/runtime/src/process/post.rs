@@ -1,0 +1,328 @@
+//! Mail between ranks: how those of two instances find out who sends what of a field to whom.
+//!
+//! Any rank may have a letter for any other one, of which most never exchange anything else. So who has one dials, by tcp, and
+//! the link carries letters in that direction only. They are dealt with as they come, on the background thread: no rank has to be
+//! in a call for the others to go on.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
+
+use titin_array::{Bytes as _, Error as Unfit, Exchange, Parts, Role, Schedule, Side};
+use titin_transport::{Link, LinkId, Lost};
+use titin_wire::control::{self, Greeting};
+use titin_wire::handshake::Purpose;
+use titin_wire::ranks::Mail;
+use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
+
+use super::{Away, Process};
+use crate::field::setup::{Letter, Post as Posting, Setup};
+use crate::ranks::{rank_name, written as written_name};
+use crate::{Error, Kind, Result};
+
+/// Tags of links for mail have this bit.
+const MAIL: u128 = 1 << 100;
+
+/// The links for mail.
+#[derive(Default)]
+pub(super) struct Post {
+    outgoing: HashMap<EndpointId, Outgoing>,
+    dialled: HashMap<u128, EndpointId>,
+    incoming: HashSet<LinkId>,
+    /// A process that could not be reached, and why.
+    lost: Option<Lost>,
+}
+
+/// To one process.
+#[derive(Default)]
+struct Outgoing {
+    link: Option<Arc<Link>>,
+    /// Letters that wait for it.
+    waiting: Vec<Vec<u8>>,
+}
+
+impl Post {
+    /// Whether a link with this tag is for mail.
+    pub(super) fn is(tag: u128) -> bool {
+        tag & MAIL != 0
+    }
+}
+
+/// A field of an instance by one conduit, from its declaration to its schedule.
+#[derive(Default)]
+pub(crate) struct Meeting {
+    own: Option<Own>,
+    away: Option<Away>,
+    setup: Option<Setup>,
+    /// What came before both ends had declared the field.
+    early: Vec<Posting>,
+    failure: Option<Unfit>,
+    /// Whether the process has reached out for the partners of the schedule.
+    reached: bool,
+}
+
+/// What has come of a meeting.
+pub(crate) struct Found {
+    pub(crate) away: Away,
+    /// The schedule of this rank, or why there is none.
+    pub(crate) schedule: std::result::Result<Schedule, Unfit>,
+}
+
+/// What this rank declares.
+pub(crate) struct Own {
+    pub(crate) side: Side,
+    pub(crate) parts: Parts,
+    pub(crate) role: Role,
+    pub(crate) rank: u32,
+    /// The instance at the other end.
+    pub(crate) peer: Arc<str>,
+}
+
+impl Meeting {
+    /// This rank declares the field.
+    pub(crate) fn declare(&mut self, own: Own) {
+        self.own = Some(own);
+        self.begin();
+    }
+
+    /// The other end has declared it.
+    pub(crate) fn hear(&mut self, away: Away) {
+        self.away = Some(away);
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        let (Some(own), Some(away)) = (&self.own, &self.away) else { return };
+        let setup = Side::from_bytes(&away.field.side).and_then(|theirs| {
+            let (from, to) = match own.role {
+                Role::Sender => (own.side.clone(), theirs),
+                Role::Receiver => (theirs, own.side.clone()),
+            };
+            Setup::begin(Exchange::new(from, to)?, own.parts.clone(), own.role, own.rank)
+        });
+        match setup {
+            Ok(setup) => self.setup = Some(setup),
+            Err(failure) => self.failure = Some(failure),
+        }
+        std::mem::take(&mut self.early).into_iter().for_each(|post| self.receive(post));
+    }
+
+    fn receive(&mut self, post: Posting) {
+        match &mut self.setup {
+            None => self.early.push(post),
+            Some(setup) => self.failure = self.failure.take().or(setup.receive(post).err()),
+        }
+    }
+}
+
+/// A letter, and the process that it goes to.
+struct Parcel {
+    endpoint: EndpointId,
+    addresses: Vec<Address>,
+    mail: Mail,
+}
+
+/// A letter as it travels: a number for its kind, and what is in it.
+fn written(letter: &Letter) -> (u8, Vec<u8>) {
+    match letter {
+        Letter::Enter(entries) => (1, entries.to_bytes()),
+        Letter::Ask(entries) => (2, entries.to_bytes()),
+        Letter::Answer(answer) => (3, answer.to_bytes()),
+        Letter::Want(wants) => (4, wants.to_bytes()),
+        Letter::Acknowledge => (5, Vec::new()),
+        Letter::Done => (6, Vec::new()),
+        Letter::Go => (7, Vec::new()),
+        Letter::Complete => (8, Vec::new()),
+    }
+}
+
+fn read(kind: u8, body: &[u8]) -> std::result::Result<Letter, Unfit> {
+    use titin_array::{Answer, Entries, Wants};
+    Ok(match kind {
+        1 => Letter::Enter(Entries::from_bytes(body)?),
+        2 => Letter::Ask(Entries::from_bytes(body)?),
+        3 => Letter::Answer(Answer::from_bytes(body)?),
+        4 => Letter::Want(Wants::from_bytes(body)?),
+        5 => Letter::Acknowledge,
+        6 => Letter::Done,
+        7 => Letter::Go,
+        8 => Letter::Complete,
+        kind => return Err(Unfit::Broken(format!("a letter of kind {kind}"))),
+    })
+}
+
+impl Process {
+    /// Changes what is known of a field, and sends what follows from that.
+    pub(crate) fn change(&self, instance: &str, conduit: ConduitId, act: impl FnOnce(&mut Meeting)) {
+        let mut mails = Vec::new();
+        self.change_one(instance, conduit, act, &mut mails);
+        self.deal_with(mails);
+    }
+
+    /// Sends letters. What is for this very process is taken in, and may bring more.
+    fn deal_with(&self, mut mails: Vec<Parcel>) {
+        while let Some(parcel) = mails.pop() {
+            match parcel.endpoint == self.id {
+                true => self.take_in(parcel.mail, &mut mails),
+                false => self.send_mail(parcel),
+            }
+        }
+    }
+
+    fn change_one(
+        &self,
+        instance: &str,
+        conduit: ConduitId,
+        act: impl FnOnce(&mut Meeting),
+        mails: &mut Vec<Parcel>,
+    ) {
+        let meeting = self.lock().meetings.entry((instance.to_owned(), conduit)).or_default().clone();
+        let mut meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut meeting);
+        let Meeting { own: Some(own), setup, reached, .. } = &mut *meeting else { return };
+        let posts = setup.as_mut().map(Setup::take).unwrap_or_default();
+        let (is_sender, rank, peer) = (own.role == Role::Sender, own.rank, own.peer.clone());
+        let schedule = setup.as_ref().and_then(Setup::schedule).filter(|_| !*reached);
+        let partners: Vec<u32> =
+            schedule.iter().flat_map(|schedule| schedule.partners()).map(|partner| partner.rank).collect();
+        *reached |= schedule.is_some();
+        drop(meeting);
+        // At once, and not when the program first sends or receives: the other one may wait for it in a call of its own.
+        self.reach_ranks(&peer, partners.into_iter());
+        let state = self.lock();
+        // There may be a schedule now, or the reason why there is none.
+        let waiting = state.instances.get(instance).cloned();
+        let mut lost = None;
+        for Posting { of_sender, rank: to, letter } in posts {
+            let (kind, body) = written(&letter);
+            let is_own = of_sender == is_sender;
+            let whose = if is_own { instance } else { &*peer };
+            let place = match (is_own, &state.branch) {
+                (true, None) => Some((self.id, &[][..])),
+                (true, Some(branch)) => branch.place_of(to),
+                (false, _) => state.routes.rank(whose, to),
+            };
+            let Some((endpoint, addresses)) = place else {
+                lost = Some(rank_name(whose, to));
+                continue;
+            };
+            // To share memory would cost more than the letters do.
+            let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
+            let addresses = addresses.iter().filter(is_tcp).cloned().collect();
+            let mail = Mail { instance: whose.to_owned(), conduit, of_sender: is_sender, rank, kind, body };
+            mails.push(Parcel { endpoint, addresses, mail });
+        }
+        drop(state);
+        if let Some(lost) = lost {
+            let text = format!("{instance}: nobody has said where {} is", written_name(&lost));
+            self.fail(Error::new(Kind::Internal, text));
+        }
+        waiting.iter().for_each(|inner| inner.bell.ring());
+    }
+
+    /// Takes in a letter for a field of an instance of this process.
+    fn take_in(&self, mail: Mail, mails: &mut Vec<Parcel>) {
+        let Mail { instance, conduit, of_sender, rank, kind, body } = mail;
+        match read(kind, &body) {
+            Ok(letter) => {
+                let post = Posting { of_sender, rank, letter };
+                self.change_one(&instance, conduit, |meeting| meeting.receive(post), mails);
+            }
+            Err(error) => {
+                let text = format!("rank {rank} sent what this release of titin cannot read: {error}");
+                self.fail(Error::new(Kind::Connection, text));
+            }
+        }
+    }
+
+    fn send_mail(&self, Parcel { endpoint, addresses, mail }: Parcel) {
+        let body = control::encode(&mail);
+        let mut state = self.lock();
+        if let Some(outgoing) = state.post.outgoing.get_mut(&endpoint) {
+            match outgoing.link.clone() {
+                Some(link) => {
+                    drop(state);
+                    link.tell(&body);
+                }
+                None => outgoing.waiting.push(body),
+            }
+            return;
+        }
+        let tag = MAIL | state.post.dialled.len() as u128;
+        state.post.outgoing.insert(endpoint, Outgoing { link: None, waiting: vec![body] });
+        state.post.dialled.insert(tag, endpoint);
+        drop(state);
+        if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, LinkSettings::default()) {
+            self.undelivered(tag, &why);
+        }
+    }
+
+    /// A link for mail is there.
+    pub(super) fn delivers(&self, tag: u128, link: &Arc<Link>) {
+        let mut state = self.lock();
+        let Some(to) = state.post.dialled.get(&tag).copied() else { return };
+        let greeting = Greeting { endpoint: self.id, to, pinned: false, detour: None, mail: true };
+        link.tell(&control::encode(&greeting));
+        if let Some(outgoing) = state.post.outgoing.get_mut(&to) {
+            std::mem::take(&mut outgoing.waiting).iter().for_each(|body| link.tell(body));
+            outgoing.link = Some(link.clone());
+        }
+    }
+
+    /// A process cannot be reached with mail.
+    pub(super) fn undelivered(&self, _: u128, why: &Lost) {
+        self.lock().post.lost.get_or_insert_with(|| why.clone());
+        self.ring_all();
+    }
+
+    /// A link brings mail from now on.
+    pub(super) fn expect_mail(&self, link: &Arc<Link>) {
+        self.lock().post.incoming.insert(link.id());
+    }
+
+    /// Deals with mail, if the link brings that; true if it does.
+    pub(super) fn mailed(&self, link: &Arc<Link>, body: &[u8]) -> bool {
+        if !self.lock().post.incoming.contains(&link.id()) {
+            return false;
+        }
+        match control::decode::<Mail>(body) {
+            Err(_) => link.close(),
+            Ok(mail) => self.deal_with(vec![Parcel { endpoint: self.id, addresses: Vec::new(), mail }]),
+        }
+        true
+    }
+
+    /// Whether the other end of a conduit has declared a field.
+    pub(crate) fn is_declared(&self, instance: &str, conduit: ConduitId) -> bool {
+        let meeting = self.lock().meetings.get(&(instance.to_owned(), conduit)).cloned();
+        meeting.is_some_and(|meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).away.is_some())
+    }
+
+    /// What the other end of a conduit has said of the field that goes by it, and the schedule of this rank, once that is known.
+    ///
+    /// # Errors
+    /// [`Kind::PeerLost`] if some rank cannot be reached.
+    pub(crate) fn schedule(&self, instance: &str, conduit: ConduitId) -> Result<Option<Found>> {
+        let state = self.lock();
+        let Some(meeting) = state.meetings.get(&(instance.to_owned(), conduit)).cloned() else {
+            return Ok(None);
+        };
+        let lost = state.post.lost.clone();
+        drop(state);
+        let meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(away) = &meeting.away else { return Ok(None) };
+        let found = |schedule| Ok(Some(Found { away: away.clone(), schedule }));
+        if let Some(failure) = &meeting.failure {
+            return found(Err(failure.clone()));
+        }
+        let schedule = meeting.setup.as_ref().and_then(Setup::schedule);
+        match (schedule, lost) {
+            (Some(schedule), _) => found(Ok(schedule.clone())),
+            (None, Some(why)) => {
+                let peer = meeting.own.as_ref().map_or("the other end", |own| &own.peer);
+                let text = format!("{instance}: a rank of {peer} cannot be reached: {why}");
+                Err(Error::new(Kind::PeerLost, text))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+}

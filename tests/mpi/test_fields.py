@@ -1,0 +1,153 @@
+"""Fields: arrays that are spread over the ranks of two programs, between any decompositions of them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from .cases import pairs
+from .conftest import HERE, Build, run
+
+#: Ranks that send and that receive, and the language of the program that adds.
+TOGETHER = [(1, 4, "c"), (4, 1, "cpp"), (2, 3, "f90"), (3, 2, "f08"), (4, 4, "cpp")]
+
+
+def model(senders: int, receivers: int, adds: Path, ranks: int, medium: str) -> str:
+    """The programs of `fields.py` and `adds`."""
+    ports = [f"case{number}" for number in range(len(pairs(senders, receivers)))]
+    every = ", ".join(ports)
+    conduits = "\n".join(f"      a.{port}: [b.{port}, c.{port}]" for port in ports)
+    args = f"args: [{HERE / 'fields.py'}, %s, '{senders}', '{receivers}']"
+    python = f"executable: {sys.executable}, {args}"
+    media = "".join(f"\n    {end}: {medium}" for end in ("b.there", "b.back", "c.case0", "b.case1", "adds.ask"))
+    return f"""ymmsl_version: v0.2
+models:
+  fields:
+    components:
+      a: {{description: sends, ports: {{o_i: [{every}, there, ask], s: [back, answer]}}, implementation: a}}
+      b: {{description: receives, ports: {{o_i: there, s: [{every}, back]}}, implementation: b}}
+      c: {{description: receives, ports: {{s: [{every}]}}, implementation: c}}
+      adds: {{description: adds 1, ports: {{f_init: ask, o_f: answer}}, implementation: adds}}
+    conduits:
+{conduits}
+      a.there: b.back
+      b.there: a.back
+      a.ask: adds.ask
+      adds.answer: a.answer
+    matching_timelines: {{a: [b, c]}}
+programs:
+  a: {{{python % "a"}, execution_model: openmpi}}
+  b: {{{python % "b"}, execution_model: openmpi}}
+  c: {{{python % "c"}}}
+  adds: {{executable: {adds}, execution_model: mpich}}
+resources:
+  fields.a: {{mpi_processes: {senders}}}
+  fields.b: {{mpi_processes: {receivers}}}
+  fields.adds: {{mpi_processes: {ranks}}}
+""" + (f"titin:\n  medium:{media}\n" if medium else "")
+
+
+@pytest.fixture
+def python() -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize(("senders", "receivers", "language"), TOGETHER)
+def test_receivers_get_what_gathering_and_scattering_gives(
+    build: Build, tmp_path: Path, senders: int, receivers: int, language: str
+) -> None:
+    adds = build("adds", language, "mpich")
+    medium = "tcp" if (senders, receivers) == (3, 2) else ""
+    done = run(tmp_path, model(senders, receivers, adds, 5 - senders, medium))
+    assert done.returncode == 0, done.stdout
+
+
+def misfits(case: str, ranks: tuple[int, int]) -> str:
+    """Both ends as `misfits.py` plays them."""
+    args = f"executable: {sys.executable}, args: [{HERE / 'misfits.py'}, %s, '{case}']"
+    started = [", execution_model: openmpi" if count > 1 else "" for count in ranks]
+    resources = [f"mpi_processes: {count}" if count > 1 else "threads: 1" for count in ranks]
+    return f"""ymmsl_version: v0.2
+models:
+  misfits:
+    components:
+      a: {{description: sends, ports: {{o_i: x, s: y}}, implementation: a}}
+      b: {{description: receives, ports: {{o_i: y, s: x}}, implementation: b}}
+    conduits: {{a.x: b.x, b.y: a.y}}
+    matching_timelines: {{a: [b]}}
+programs:
+  a: {{{args % "a"}{started[0]}}}
+  b: {{{args % "b"}{started[1]}}}
+resources:
+  misfits.a: {{{resources[0]}}}
+  misfits.b: {{{resources[1]}}}
+"""
+
+
+#: What is told of each, whoever is first to see it.
+SERIAL = {
+    "shapes": "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 7 ([0:12, 0:7])",
+    "dims": "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 6 × 1",
+    "regions": "the sender couples 3 × 3 elements ([0:3, 0:3]), the receiver 3 × 4 ([1:4, 1:5])",
+    "outside": "couples the region [0:3, 0:8], which does not lie in its array of 12 × 6",
+    "dtypes": "field on port 'x': its arrays are of ",
+    "arrays": "float64, int32, float64",
+    "sender ordinary": "its sender sends ordinary messages: declare the field at both ends",
+    "receiver ordinary": "the sender of what comes to port 'x' sends a field: declare one here",
+    "receiver ordinary into": "expected an array",
+    "sender declares nothing": "port 'x' is closed: a.x has finished",
+    "receiver declares nothing": "1 message from a.x on S port 'x' was never taken",
+    "both wait": "deadlock: 2 instances wait for each other in a cycle",
+    "too many ranks": "a grid of 2 × 1 processes needs 2 ranks; there are 1",
+    "local shape": "array 0 of the field is 12 × 6 here, halo and all; one of 2 × 2 was given",
+    "local dtype": "array 0 of the field is of another element type than was declared",
+    "local count": "2 arrays for a field with 1",
+    "read only": "b reported an error: titin.errors.TypeMismatch: cannot receive into a numpy.ndarray",
+    "twice": "field on port 'x': it has one already",
+    "negative": "-6 among the extents",
+    "receives less": "3 messages from a.x on S port 'x' were never taken",
+    "receives more": "port 'x' is closed: a.x has finished",
+}
+
+
+@pytest.mark.parametrize("case", SERIAL)
+def test_ends_that_do_not_fit_are_told(tmp_path: Path, case: str) -> None:
+    done = run(tmp_path, misfits(case, (1, 1)))
+    assert done.returncode == 1, done.stdout
+    assert SERIAL[case] in " ".join(done.stdout.split()), done.stdout
+
+
+#: The same where several ranks take part: who is named, and what is told.
+PARALLEL = [
+    ("shapes", (2, 1), "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 7 ([0:12, 0:7])"),
+    ("receiver ordinary", (1, 2), "the sender of what comes to port 'x' sends a field: declare one here"),
+    ("sender ordinary", (1, 2), "its sender sends ordinary messages: declare the field at both ends"),
+    ("ranks differ", (1, 2), "b reported an error: rank 1: .* rank 1 declares another one than rank 0"),
+    ("a closes early", (2, 1), "b: rank 1 of a has closed the instance, and sends no more, where other ranks go on"),
+    ("b closes early", (1, 2), "b reported an error: rank 1: rank 0 has made calls that this rank has not made"),
+    ("a raises", (2, 1), "a reported an error: rank 1: ValueError: the pressure is negative"),
+    ("b raises", (1, 2), "b reported an error: rank 1: ValueError: the pressure is negative"),
+    ("a dies", (2, 1), r"a reported an error: rank \d \(process \d+|a was ended by"),
+    ("b dies", (1, 2), r"b reported an error: rank \d \(process \d+|b was ended by"),
+]
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize(("case", "ranks", "told"), PARALLEL, ids=[case for case, *_ in PARALLEL])
+def test_ranks_that_do_not_fit_are_told(tmp_path: Path, case: str, ranks: tuple[int, int], told: str) -> None:
+    done = run(tmp_path, misfits(case, ranks))
+    assert done.returncode == 1, done.stdout
+    pattern = told if "\\" in told or ".*" in told else re.escape(told)
+    assert re.search(pattern, " ".join(done.stdout.split())), done.stdout
+
+
+def test_more_ranks_than_columns(build: Build, tmp_path: Path) -> None:
+    adds = build("adds", "c", "mpich")
+    done = run(tmp_path, model(1, 1, adds, 40, ""))
+    assert done.returncode == 0, done.stdout

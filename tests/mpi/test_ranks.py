@@ -1,0 +1,124 @@
+"""Instances of many ranks: of both MPIs at once, in every language, and when one of them goes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import HERE, MPIS, Build, run
+
+
+def model(peers: dict[str, tuple[str, int]]) -> str:
+    """A serial driver and its peers: the program of each as yMMSL, and its number of ranks."""
+    to_peers = ", ".join(f"to_{name}" for name in peers)
+    from_peers = ", ".join(f"from_{name}" for name in peers)
+    components = "\n".join(
+        f"      {name}: {{description: sums, ports: {{f_init: numbers, o_f: sum}}, implementation: {name}}}"
+        for name in peers
+    )
+    conduits = ", ".join(f"driver.to_{name}: {name}.numbers, {name}.sum: driver.from_{name}" for name in peers)
+    programs = "\n".join(f"  {name}: {program}" for name, (program, _) in peers.items())
+    resources = ", ".join(f"sums.{name}: {{mpi_processes: {ranks}}}" for name, (_, ranks) in peers.items())
+    driver = f"driver: {{executable: {sys.executable}, args: {[str(HERE / 'driver.py'), *peers]}}}"
+    return f"""ymmsl_version: v0.2
+models:
+  sums:
+    components:
+      driver: {{description: asks, ports: {{o_i: [{to_peers}], s: [{from_peers}]}}, implementation: driver}}
+{components}
+    conduits: {{{conduits}}}
+programs:
+  {driver}
+{programs}
+resources: {{{resources}}}
+"""
+
+
+def started(program: Path, mpi: str, *args: object) -> str:
+    """A parallel program as yMMSL."""
+    return f"{{executable: {program}, args: {list(map(str, args))}, execution_model: {mpi}}}"
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90", "f08"])
+@pytest.mark.parametrize("mpi", MPIS)
+def test_ranks_get_what_rank_0_gets(build: Build, tmp_path: Path, language: str, mpi: str) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", language, mpi), mpi), 3)}))
+    assert done.returncode == 0, done.stdout
+    assert "with 3 ranks" in done.stdout
+
+
+def test_both_mpis_take_part_in_one_run(build: Build, tmp_path: Path) -> None:
+    peers = {name: (started(build("sums", "c", mpi), mpi), 2) for name, mpi in zip("ab", MPIS, strict=True)}
+    done = run(tmp_path, model(peers))
+    assert done.returncode == 0, done.stdout
+
+
+def test_python_with_mpi4py(tmp_path: Path) -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+    program = f"{{executable: {sys.executable}, args: [{HERE / 'sums.py'}], execution_model: openmpi}}"
+    done = run(tmp_path, model({"a": (program, 2)}))
+    assert done.returncode == 0, done.stdout
+    assert "with 2 ranks, Python" in done.stdout
+
+
+def test_more_ranks_than_one_parent_has(build: Build, tmp_path: Path) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", "c", "mpich"), "mpich"), 40)}))
+    assert done.returncode == 0, done.stdout
+
+
+def test_one_rank_is_a_serial_program(build: Build, tmp_path: Path) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", "c", "openmpi"), "openmpi"), 1)}))
+    assert done.returncode == 0, done.stdout
+    assert "ranks," not in done.stdout
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_death_of_a_rank_ends_the_run_and_names_one(build: Build, tmp_path: Path, mpi: str, rank: int) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", "c", mpi), mpi, rank, "kill"), 3)}))
+    assert done.returncode != 0
+    # MPICH ends the others at once, which may be faster than the news of the first one.
+    told = r"rank \d \(process \d+" + (r"|ended with exit code 9" if mpi == "mpich" else "")
+    assert re.search(rf"First: +a .*({told})", " ".join(done.stdout.split())), done.stdout
+    assert "driver: the run has failed because of a" in done.stdout
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_fails_is_named(build: Build, tmp_path: Path, rank: int) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", "c", "openmpi"), "openmpi", rank, "fail"), 3)}))
+    assert done.returncode != 0
+    assert f"a reported an error: rank {rank}: the temperature is negative" in done.stdout, done.stdout
+
+
+def test_ranks_that_call_different_things_are_told(build: Build, tmp_path: Path) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", "c", "openmpi"), "openmpi", 1, "other"), 2)}))
+    assert done.returncode != 0
+    text = " ".join(done.stdout.split())
+    assert "rank 1 calls try_receive on port 'numbers', but rank 0 calls receive on port 'numbers'" in text, text
+
+
+def test_ranks_without_a_communicator_are_told_to_give_one(tmp_path: Path) -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+    script = tmp_path / "alone.py"
+    # The one that is let in waits until MPI ends it with the other one.
+    script.write_text(
+        "import os, traceback\n"
+        "from mpi4py import MPI\n"
+        "import titin\n"
+        "try:\n"
+        "    with titin.Instance(f_init=['numbers'], o_f=['sum']):\n"
+        "        MPI.COMM_WORLD.Barrier()\n"
+        "except titin.Error:\n"
+        "    traceback.print_exc()\n"
+        "    os._exit(1)\n"
+    )
+    program = f"{{executable: {sys.executable}, args: [{script}], execution_model: openmpi}}"
+    done = run(tmp_path, model({"a": (program, 2)}))
+    assert done.returncode != 0
+    assert "open the instance with their communicator" in " ".join(done.stdout.split()), done.stdout
