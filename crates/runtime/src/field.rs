@@ -86,6 +86,14 @@ impl Instance {
         if dtypes.is_empty() {
             return wrong("it has no array; give the element type of each".into());
         }
+        let outlets = named.outlets.iter().flatten().map(|outlet| &outlet.end);
+        let mut ends = outlets.chain(named.inlets.iter().flatten().map(|inlet| &inlet.end));
+        if let Some(end) = ends.find(|end| !end.chain.is_empty() || end.chain.chooses()) {
+            return wrong(format!(
+                "there are filters between it and {}, which see no field: take them out of the description",
+                end.other()
+            ));
+        }
         parts.check(&side.decomposition, rank).map_err(|error| refused(inner, &named.name, &error))?;
         let end =
             FieldEnd { side: side.to_bytes(), dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect() };
@@ -300,10 +308,11 @@ impl Inner {
             let message = message.map_err(|error| (error, from))?;
             if message.number != header.number {
                 let text = format!(
-                    "field on port '{}': piece {} has come where {} was to come",
+                    "field on port '{}': piece {} has come where {} was to come: were ordinary messages sent on the port, \
+                     too? Give the field a port of its own",
                     field.name, message.number, header.number
                 );
-                return Err((Error::new(Kind::Internal, text), from));
+                return Err((Error::new(Kind::Usage, text), from));
             }
             let unpacked = line.schedule.unpack(from, message.bytes(), arrays);
             unpacked.map_err(|error| (refused(self, &field.name, &error), from))?;
