@@ -86,7 +86,9 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int) -
             raise ValueError(f"a grid of {len(processes)} dimensions for an array of {dims}: give a count for each")
         return "grid", processes, _spreads(owned.spread, dims), owned.ranks
     if isinstance(owned, Boxes):
-        return "boxes", [_bounds(box, shape) for box in owned.boxes], None, None
+        # Who has none says so by an empty one.
+        boxes = [_bounds(box, shape) for box in owned.boxes] or [([0] * dims, [0] * dims)]
+        return "boxes", boxes, None, None
     if isinstance(owned, Indices):
         numbers = np.asarray(owned.numbers)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):

@@ -267,7 +267,8 @@ int titin_decomposition_bounds(titin_decomposition *decomposition, int dim, int 
 /* How ranks count through the grid: TITIN_ORDER_C (the last dimension fastest, as MPI_Cart_create does; by default) or
  * TITIN_ORDER_FORTRAN. */
 int titin_decomposition_ranks(titin_decomposition *decomposition, int order);
-/* In place of a rule: the calling rank owns this box, lower <= index < upper, beside those that it was given before. */
+/* In place of a rule: the calling rank owns this box, lower <= index < upper, beside those that it was given before. One that
+ * owns nothing, where others have boxes, gives an empty one: lower = upper. */
 int titin_decomposition_box(titin_decomposition *decomposition, const int64_t *lower, const int64_t *upper);
 /* In place of a rule: it owns the elements with these numbers, in this order. */
 int titin_decomposition_indices(titin_decomposition *decomposition, int64_t count, const int64_t *indices);

@@ -1,0 +1,65 @@
+"""Fields whose parts no rule gives: ranks find out by themselves who sends what to whom."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import HERE, run
+
+COUNT = 6
+
+
+def model(ranks: tuple[int, int], *wrong: str) -> str:
+    there, back = ([f"{name}{number}" for number in range(COUNT)] for name in ("there", "back"))
+    conduits = [f"a.{port}: b.{port}" for port in there] + [f"b.{port}: a.{port}" for port in back]
+    programs, resources = [], []
+    for name, count in zip("ab", ranks, strict=True):
+        arguments = [str(HERE / "irregular.py"), name, *wrong]
+        mpi = ", execution_model: openmpi" if count > 1 else ""
+        programs.append(f"  {name}: {{executable: {sys.executable}, args: {arguments}{mpi}}}")
+        resources.append(f"  irregular.{name}: {{{'mpi_processes' if count > 1 else 'threads'}: {count}}}")
+    return "\n".join(
+        [
+            "ymmsl_version: v0.2",
+            "models:",
+            "  irregular:",
+            "    components:",
+            f"      a: {{description: a, ports: {{o_i: {there}, s: {back}}}, implementation: a}}",
+            f"      b: {{description: b, ports: {{o_i: {back}, s: {there}}}, implementation: b}}",
+            f"    conduits: {{{', '.join(conduits)}}}",
+            "    matching_timelines: {a: [b]}",
+            "programs:",
+            *programs,
+            "resources:",
+            *resources,
+            "",
+        ]
+    )
+
+
+@pytest.fixture(autouse=True)
+def python() -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+
+
+@pytest.mark.parametrize("ranks", [(1, 1), (1, 3), (3, 2), (4, 4)])
+def test_every_rank_gets_what_it_owns(tmp_path: Path, ranks: tuple[int, int]) -> None:
+    done = run(tmp_path, model(ranks))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [("gap", r"a.*nobody|nobody.*a"), ("overlap", r"ranks? \d and (rank )?\d")],
+)
+def test_what_nobody_or_two_own_is_told(tmp_path: Path, wrong: str, told: str) -> None:
+    done = run(tmp_path, model((2, 2), wrong))
+    assert done.returncode == 1, done.stdout
+    text = " ".join(done.stdout.split())
+    assert "5:6, 0:10" in text and re.search(told, text), text
