@@ -21,6 +21,22 @@ COMPILERS = {
     "f90": ["gfortran", "-std=f2018", "-frecursive", "-Wno-compare-reals", "-Wno-unused-dummy-argument"],
 }
 
+#: Two programs that send each other what they have.
+EXCHANGE = """\
+ymmsl_version: v0.2
+models:
+  exchange:
+    components:
+      left: {{ports: {{o_i: out, s: in}}, implementation: left}}
+      right: {{ports: {{o_i: out, s: in}}, implementation: right}}
+    conduits:
+      left.out: right.in
+      right.out: left.in
+programs:
+  left: {{executable: {left}, args: [left], env: {{{env}}}}}
+  right: {{executable: {right}, args: [right], env: {{{env}}}}}
+"""
+
 Build = Callable[..., Path]
 
 

@@ -8,18 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import COMPILERS, Build, run
+from .conftest import COMPILERS, EXCHANGE, Build, run
 
-MODEL = """\
-ymmsl_version: v0.2
-models:
-  exchange:
-    components:
-      left: {{ports: {{o_i: out, s: in}}, implementation: left}}
-      right: {{ports: {{o_i: out, s: in}}, implementation: right}}
-    conduits:
-      left.out: right.in
-      right.out: left.in
+#: What the programs ask for.
+SETTINGS = """\
 settings:
   k: 0.5
   n: 3
@@ -29,10 +21,9 @@ settings:
   floats: [1.5, 2.5]
   ints: [1, 2, 3]
   table: [[1.0, 2.0], [3.0, 4.0]]
-programs:
-  left: {{executable: {left}, args: [left], env: {{{env}}}}}
-  right: {{executable: {right}, args: [right], env: {{{env}}}}}
 """
+
+MODEL = EXCHANGE + SETTINGS
 
 
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(COMPILERS, COMPILERS)))

@@ -44,14 +44,13 @@ pub(crate) fn receiving(
             by_rule(&mut builder, part, &exchange.from, |partner| asked.push((partner, place)));
         }
     }
-    asked.sort_by_key(|(partner, _)| *partner);
-    let groups = asked.chunk_by(|one, other| one.0 == other.0);
-    let regular = exchange.to.decomposition.is_regular();
-    let wants = groups.map(|group| {
-        let boxes = || group.iter().map(|(_, place)| own[*place].hull()).collect();
-        (group[0].0, if regular { Wants::Part } else { Wants::Boxes(boxes()) })
-    });
-    let wants = if exchange.is_regular() { Vec::new() } else { wants.collect() };
+    let wants = match exchange.to.decomposition.is_regular() {
+        _ if exchange.is_regular() => Vec::new(),
+        true => Wants::by_partner(asked, |_| Wants::Part),
+        false => {
+            Wants::by_partner(asked, |places| Wants::Boxes(places.map(|place| own[place].hull()).collect()))
+        }
+    };
     Ok((builder.finish(exchange.to.order, shapes(&exchange.to.decomposition, rank, parts)?), wants))
 }
 

@@ -69,14 +69,11 @@ pub(crate) fn receiving(
             }
         }
     }
-    asked.sort_by_key(|(partner, _)| *partner);
-    let groups = asked.chunk_by(|one, other| one.0 == other.0);
-    let wants = groups.map(|group| {
+    let wants = Wants::by_partner(asked, |wanted| {
         let mut runs = Vec::new();
-        group.iter().for_each(|(_, run)| Run::push(&mut runs, *run));
-        (group[0].0, Wants::Runs(runs))
+        wanted.for_each(|run| Run::push(&mut runs, run));
+        Wants::Runs(runs)
     });
-    let wants = wants.collect();
     Ok((builder.finish(exchange.to.order, shapes(&exchange.to.decomposition, rank, parts)?), wants))
 }
 

@@ -14,6 +14,18 @@ pub enum Wants {
     Runs(Vec<Run>),
 }
 
+impl Wants {
+    /// What is wanted from each partner, made of what was found to be its, in the order of finding it.
+    pub(crate) fn by_partner<T: Copy>(
+        mut asked: Vec<(u32, T)>,
+        make: impl Fn(&mut dyn Iterator<Item = T>) -> Wants,
+    ) -> Vec<(u32, Wants)> {
+        asked.sort_by_key(|(partner, _)| *partner);
+        let groups = asked.chunk_by(|one, other| one.0 == other.0);
+        groups.map(|group| (group[0].0, make(&mut group.iter().map(|(_, one)| *one)))).collect()
+    }
+}
+
 /// What a rank tells the directory that it owns, or asks it for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entries {

@@ -63,6 +63,25 @@ impl Field {
         Err(usage(text))
     }
 
+    /// What `make` makes of each array's memory, layout and element size.
+    ///
+    /// # Safety
+    /// `arrays` is NULL or points to a pointer for each array.
+    unsafe fn arrays<'a, T>(
+        &self,
+        arrays: *const *mut c_void,
+        layouts: &'a [Layout],
+        make: impl Fn((*mut u8, usize), &'a Local, usize) -> T,
+    ) -> Result<Vec<T>> {
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
+        let each = pointers.iter().zip(layouts).zip(&self.dtypes).enumerate();
+        each.map(|(number, ((pointer, layout), dtype))| {
+            Ok(make(memory(*pointer, number, layout, *dtype)?, &layout.local, dtype.size()))
+        })
+        .collect()
+    }
+
     fn layouts(&self) -> Vec<Layout> {
         self.layouts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -80,7 +99,7 @@ unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>
     }
 }
 
-/// The memory of an array.
+/// The memory of an array: where it begins, and how many bytes it has.
 fn memory(pointer: *mut c_void, number: usize, layout: &Layout, dtype: Dtype) -> Result<(*mut u8, usize)> {
     let length = layout.length(dtype);
     if pointer.is_null() && length > 0 {
@@ -203,16 +222,12 @@ unsafe extern "C" fn titin_field_send(
     // SAFETY: as the caller promises.
     unsafe {
         on_field(field, |field| {
-            let pointers = input::list(arrays, field.dtypes.len() as c_int, "arrays")?;
             let layouts = field.layouts();
-            let each = pointers.iter().zip(&layouts).zip(&field.dtypes).enumerate();
-            let sources: Vec<Source<'_>> = each
-                .map(|(number, ((pointer, layout), dtype))| {
-                    let (begin, length) = memory(pointer.cast_mut(), number, layout, *dtype)?;
-                    let memory = std::slice::from_raw_parts(begin, length);
-                    Ok(Source { memory, local: &layout.local, size: dtype.size() })
-                })
-                .collect::<Result<_>>()?;
+            let sources = field.arrays(arrays.cast(), &layouts, |(begin, length), local, size| Source {
+                memory: std::slice::from_raw_parts(begin, length),
+                local,
+                size,
+            })?;
             field.shared.instance.send_field(field.id, &sources, timestamp, input::next(next_timestamp))
         })
     }
@@ -232,16 +247,12 @@ unsafe extern "C" fn titin_field_receive(
     // SAFETY: as the caller promises.
     unsafe {
         on_field(field, |field| {
-            let pointers = input::list(arrays, field.dtypes.len() as c_int, "arrays")?;
             let layouts = field.layouts();
-            let each = pointers.iter().zip(&layouts).zip(&field.dtypes).enumerate();
-            let mut targets: Vec<Target<'_>> = each
-                .map(|(number, ((pointer, layout), dtype))| {
-                    let (begin, length) = memory(*pointer, number, layout, *dtype)?;
-                    let memory = std::slice::from_raw_parts_mut(begin, length);
-                    Ok(Target { memory, local: &layout.local, size: dtype.size() })
-                })
-                .collect::<Result<_>>()?;
+            let mut targets = field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
+                memory: std::slice::from_raw_parts_mut(begin, length),
+                local,
+                size,
+            })?;
             let patience = input::patience(timeout)?;
             let stamps = field.shared.instance.receive_field(field.id, &mut targets, patience)?;
             if let Some(timestamp) = timestamp.as_mut() {

@@ -21,6 +21,7 @@ pub(crate) use line::Line;
 
 use crate::instance::{Inner, Patience, Sending};
 use crate::message::Lent;
+use crate::port::End;
 use crate::process::{Found, Own};
 use crate::{Error, Instance, Kind, Message, Payload, PortId, Result};
 
@@ -86,9 +87,8 @@ impl Instance {
         if dtypes.is_empty() {
             return wrong("it has no array; give the element type of each".into());
         }
-        let outlets = named.outlets.iter().flatten().map(|outlet| &outlet.end);
-        let mut ends = outlets.chain(named.inlets.iter().flatten().map(|inlet| &inlet.end));
-        if let Some(end) = ends.find(|end| !end.chain.is_empty() || end.chain.chooses()) {
+        let filtered = |end: &End| !end.chain.is_empty() || end.chain.chooses();
+        if let Some((end, _)) = named.every_end().find(|(end, _)| filtered(end)) {
             return wrong(format!(
                 "there are filters between it and {}, which see no field: take them out of the description",
                 end.other()

@@ -459,11 +459,9 @@ impl Inner {
 
     /// All conduit ends, and whether each receives.
     pub(crate) fn ends(&self, mut visit: impl FnMut(&End, bool)) {
-        for port in &self.ports {
-            port.outlets.iter().flatten().for_each(|outlet| visit(&outlet.end, false));
-            port.inlets.iter().flatten().for_each(|inlet| visit(&inlet.end, true));
-        }
-        self.all_lines().iter().for_each(|line| line.ends(&mut visit));
+        let lines = self.all_lines();
+        let ports = self.ports.iter().chain(lines.iter().map(|line| &line.port));
+        ports.flat_map(Port::every_end).for_each(|(end, receives)| visit(end, receives));
     }
 
     /// Its rank, and how many there are.
@@ -473,16 +471,13 @@ impl Inner {
 
     /// The conduits of a port, and the instances at their other ends: also on ranks that do not have them.
     pub(crate) fn conduits_of(&self, port: PortId) -> Vec<(ConduitId, Arc<str>)> {
-        let here = &self.ports[port.0];
-        let ends = here.outlets.iter().flatten().map(|outlet| &outlet.end);
-        let ends = ends.chain(here.inlets.iter().flatten().map(|inlet| &inlet.end));
-        let ends = ends.map(|end| (end.conduit, end.peer.clone()));
+        let ends = self.ports[port.0].every_end().map(|(end, _)| (end.conduit, end.peer.clone()));
         let far = self.far.iter().filter(|(number, ..)| *number == port.0);
         ends.chain(far.map(|(_, conduit, peer)| (*conduit, peer.clone()))).collect()
     }
 
     fn outlets(&self) -> impl Iterator<Item = &Outlet> {
-        self.ports.iter().flat_map(|port| port.outlets.iter().flatten())
+        self.ports.iter().flat_map(Port::every_outlet)
     }
 
     fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
@@ -496,7 +491,7 @@ impl Inner {
     }
 
     fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
-        self.ports.iter().flat_map(|port| port.inlets.iter().flatten().map(move |inlet| (port, inlet)))
+        self.ports.iter().flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
     }
 
     /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
@@ -509,11 +504,12 @@ impl Inner {
         detour: Option<&str>,
     ) -> bool {
         let mut left = false;
-        for outlet in self.outlets_to(peer) {
+        let lines = self.all_lines();
+        for outlet in self.outlets_to(peer).chain(lines.iter().flat_map(|line| line.outlets_to(peer))) {
             outlet.end.join(way, carrier, detour);
             left |= outlet.end.carrier.get().is_none();
         }
-        for inlet in self.inlets_from(peer) {
+        for inlet in self.inlets_from(peer).chain(lines.iter().flat_map(|line| line.inlets_from(peer))) {
             if inlet.end.join(way, carrier, detour) {
                 let (messages, bytes) = inlet.limits;
                 let options = InboxOptions { messages, bytes };
@@ -521,7 +517,6 @@ impl Inner {
             }
             left |= inlet.end.carrier.get().is_none();
         }
-        left |= self.route_lines(peer, way, carrier, detour);
         let mut carriers = self.carriers.lock().expect("never poisoned");
         if !carriers.iter().any(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(carrier))) {
             carriers.push(carrier.clone());
@@ -550,9 +545,6 @@ impl Inner {
     pub(crate) fn flush_acknowledgements(&self) {
         self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
         let lines = self.all_lines();
-        lines
-            .iter()
-            .flat_map(|line| line.port.inlets.iter().flatten())
-            .for_each(|inlet| inlet.inbox.settle());
+        lines.iter().flat_map(|line| line.port.every_inlet()).for_each(|inlet| inlet.inbox.settle());
     }
 }

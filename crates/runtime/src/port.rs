@@ -301,6 +301,22 @@ impl Port {
         }
     }
 
+    /// Its sending ends, whatever their slots.
+    pub(crate) fn every_outlet(&self) -> impl Iterator<Item = &Outlet> {
+        self.outlets.iter().flatten()
+    }
+
+    /// Its receiving ends, whatever their slots.
+    pub(crate) fn every_inlet(&self) -> impl Iterator<Item = &Inlet> {
+        self.inlets.iter().flatten()
+    }
+
+    /// What all its ends have, and whether each receives.
+    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&End, bool)> {
+        let outlets = self.every_outlet().map(|outlet| (&outlet.end, false));
+        outlets.chain(self.every_inlet().map(|inlet| (&inlet.end, true)))
+    }
+
     /// Takes the port for a call, which must be the only one.
     pub(crate) fn enter(&self) -> Result<Latched<'_, PortState>> {
         self.state.try_lock().ok_or_else(|| two_at_once(&self.name))

@@ -8,6 +8,7 @@ mod addresses;
 mod events;
 mod members;
 mod once;
+mod outbox;
 mod peers;
 mod post;
 mod routes;
@@ -30,6 +31,7 @@ use self::addresses::interfaces;
 use self::events::Events;
 use self::members::Asked;
 use self::once::mark;
+use self::outbox::Outbox;
 use self::post::Post;
 use self::routes::{EXPLANATION, Routes, SHORTER};
 use self::tree::Branch;
@@ -73,13 +75,12 @@ pub(crate) struct Process {
 
 #[derive(Default)]
 struct State {
-    manager: Option<Arc<Link>>,
+    manager: Outbox,
     heard: Option<Instant>,
     heartbeat: f64,
     told: Option<Instant>,
     /// When the background thread last looked.
     beaten: Option<Instant>,
-    outbox: Vec<Vec<u8>>,
     instances: HashMap<String, Arc<Inner>>,
     /// Who has asked to join.
     asked: HashMap<String, Asked>,
@@ -200,15 +201,10 @@ impl Process {
     pub(crate) fn tell(&self, message: &ToManager) {
         let body = control::encode(message);
         let mut state = self.lock();
-        match &state.manager {
-            None => state.outbox.push(body),
-            Some(link) => {
-                let link = link.clone();
-                state.told = Some(Instant::now());
-                drop(state);
-                link.tell(&body);
-            }
+        if state.manager.is_open() {
+            state.told = Some(Instant::now());
         }
+        state.manager.tell(&body);
     }
 
     /// Whether the run has failed.

@@ -8,6 +8,7 @@
 mod meet;
 
 use titin_model::Operator;
+use titin_wire::ConduitId;
 use titin_wire::control::{PortDeclaration, Welcome, Wire};
 use titin_wire::ranks::{RankProcess, children, conduits, parent};
 
@@ -107,26 +108,9 @@ impl Ranks {
         let wire = |port: &str, slot, sends, peer, peer_port: &str, peer_slot| {
             // The one further down has the number of the conduits between the two.
             let (down, up) = conduits(first, rank.max(peer));
-            Wire {
-                conduit: if (port, peer_port) == (DOWN, ABOVE) || (port, peer_port) == (ABOVE, DOWN) {
-                    down
-                } else {
-                    up
-                },
-                port: port.into(),
-                slot,
-                sends,
-                resizable: false,
-                timeline: None,
-                peer: rank_name(&instance, peer),
-                peer_port: peer_port.into(),
-                peer_slot,
-                filters: Vec::new(),
-                buffer_messages: BUFFER.0,
-                buffer_bytes: BUFFER.1,
-                medium: None,
-                link: Default::default(),
-            }
+            let conduit = if matches!((port, peer_port), (DOWN, ABOVE) | (ABOVE, DOWN)) { down } else { up };
+            let (here, there) = ((port, slot), (peer_port, peer_slot));
+            wire_between((conduit, BUFFER), sends, here, rank_name(&instance, peer), there)
         };
         let below = || children(rank, ranks);
         let above = || parent(rank).into_iter();
@@ -138,6 +122,33 @@ impl Ranks {
         add(BELOW, Operator::S, below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None)).collect());
         add(UP, Operator::OI, above().map(|peer| wire(UP, None, true, peer, BELOW, None)).collect());
         Ok(Ranks { rank, count: ranks, down, above: inlet })
+    }
+}
+
+/// The end of a conduit between ranks, of which no description says anything: its number and buffer, whether it sends, its port and
+/// slot, and the rank at the other end with those of its own.
+pub(crate) fn wire_between(
+    (conduit, buffer): (ConduitId, (u64, u64)),
+    sends: bool,
+    (port, slot): (&str, Option<u32>),
+    peer: String,
+    (peer_port, peer_slot): (&str, Option<u32>),
+) -> Wire {
+    Wire {
+        conduit,
+        port: port.to_owned(),
+        slot,
+        sends,
+        resizable: false,
+        timeline: None,
+        peer,
+        peer_port: peer_port.to_owned(),
+        peer_slot,
+        filters: Vec::new(),
+        buffer_messages: buffer.0,
+        buffer_bytes: buffer.1,
+        medium: None,
+        link: Default::default(),
     }
 }
 

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use titin_array::{Role, Schedule};
-use titin_transport::{Carrier, InboxOptions, Window};
-use titin_wire::ConduitId;
-use titin_wire::control::Wire;
+use titin_transport::Window;
 use titin_wire::ranks::pair;
 
 use super::Field;
@@ -14,8 +12,8 @@ use crate::Result;
 use crate::filter::Chain;
 use crate::instance::Inner;
 use crate::port::{End, Inlet, Outlet, Port};
-use crate::process::{Away, Way};
-use crate::ranks::{between_ranks, rank_name};
+use crate::process::Away;
+use crate::ranks::{between_ranks, rank_name, wire_between};
 
 /// How far a rank may be ahead of one that it sends to. Messages are counted along the conduit between the instances.
 const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
@@ -32,18 +30,14 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn outlets(&self) -> impl Iterator<Item = &Outlet> {
-        self.port.outlets.iter().flatten()
+    /// Its sending ends to this rank.
+    pub(crate) fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
+        self.port.every_outlet().filter(move |outlet| *outlet.end.peer == *peer)
     }
 
-    fn inlets(&self) -> impl Iterator<Item = &Inlet> {
-        self.port.inlets.iter().flatten()
-    }
-
-    /// Its ends, and whether each receives.
-    pub(crate) fn ends(&self, mut visit: impl FnMut(&End, bool)) {
-        self.outlets().for_each(|outlet| visit(&outlet.end, false));
-        self.inlets().for_each(|inlet| visit(&inlet.end, true));
+    /// Its receiving ends from this rank.
+    pub(crate) fn inlets_from(&self, peer: &str) -> impl Iterator<Item = &Inlet> {
+        self.port.every_inlet().filter(move |inlet| *inlet.end.peer == *peer)
     }
 }
 
@@ -65,7 +59,14 @@ impl Inner {
                 Role::Sender => pair(away.first, rank, partner.rank, away.ranks),
                 Role::Receiver => pair(away.first, partner.rank, rank, ranks),
             };
-            let wire = between(&name, place, role, conduit, rank_name(peer, partner.rank));
+            let (slot, sends) = (Some(place as u32), role == Role::Sender);
+            let wire = wire_between(
+                (conduit, BUFFER),
+                sends,
+                (&name, slot),
+                rank_name(peer, partner.rank),
+                (&name, None),
+            );
             line.place(&wire);
             let chain = Chain::new(&[], wire.sends, &Default::default(), &Default::default())?;
             let end = End::new(&wire, |name| self.process.name(name), chain);
@@ -93,40 +94,11 @@ impl Inner {
         self.lines.read().expect("never poisoned").clone()
     }
 
-    /// Gives the ends of lines with this peer, a rank, their carrier; true if some are left without.
-    pub(crate) fn route_lines(
-        &self,
-        peer: &str,
-        way: Way,
-        carrier: &Arc<dyn Carrier>,
-        detour: Option<&str>,
-    ) -> bool {
-        let mut left = false;
-        for line in self.all_lines() {
-            for outlet in line.outlets().filter(|outlet| *outlet.end.peer == *peer) {
-                outlet.end.join(way, carrier, detour);
-                left |= outlet.end.carrier.get().is_none();
-            }
-            for inlet in line.inlets().filter(|inlet| *inlet.end.peer == *peer) {
-                if inlet.end.join(way, carrier, detour) {
-                    let (messages, bytes) = inlet.limits;
-                    inlet.inbox.attach(self.bell.clone(), carrier.clone(), InboxOptions { messages, bytes });
-                }
-                left |= inlet.end.carrier.get().is_none();
-            }
-        }
-        left
-    }
-
     /// Ends the lines, as the conduits of ports are ended: receivers are told that no more follows, ...
     pub(crate) fn end_lines(&self) -> Result<()> {
         for line in self.all_lines() {
             if !line.ended.load(Ordering::Relaxed) {
-                for outlet in line.outlets() {
-                    if let Some(carrier) = self.carrier(outlet)? {
-                        carrier.end(outlet.end.conduit, outlet.window.sent());
-                    }
-                }
+                line.port.every_outlet().try_for_each(|outlet| self.end_stream(outlet))?;
                 line.ended.store(true, Ordering::Relaxed);
             }
         }
@@ -138,14 +110,10 @@ impl Inner {
         for line in self.all_lines() {
             let is_over = || -> Result<Option<()>> {
                 let mut over = true;
-                for outlet in line.outlets() {
-                    let settled = outlet.window.settled() || outlet.window.closed();
-                    if !settled {
-                        self.reachable(&outlet.end)?;
-                    }
-                    over &= settled;
+                for outlet in line.port.every_outlet() {
+                    over &= self.is_settled(outlet)?;
                 }
-                for inlet in line.inlets() {
+                for inlet in line.port.every_inlet() {
                     let ended = inlet.inbox.ended() || self.process.finished(&line.peer);
                     if !ended {
                         self.reachable(&inlet.end)?;
@@ -162,27 +130,7 @@ impl Inner {
     /// A peer takes no more messages.
     pub(crate) fn close_lines(&self, peer: &str) {
         for line in self.all_lines().iter().filter(|line| *line.peer == *peer) {
-            line.outlets().for_each(|outlet| outlet.window.close());
+            line.port.every_outlet().for_each(|outlet| outlet.window.close());
         }
-    }
-}
-
-/// The end of a conduit between ranks, for a port of this name.
-fn between(port: &str, place: usize, role: Role, conduit: ConduitId, peer: String) -> Wire {
-    Wire {
-        conduit,
-        port: port.to_owned(),
-        slot: Some(place as u32),
-        sends: role == Role::Sender,
-        resizable: false,
-        timeline: None,
-        peer,
-        peer_port: port.to_owned(),
-        peer_slot: None,
-        filters: Vec::new(),
-        buffer_messages: BUFFER.0,
-        buffer_bytes: BUFFER.1,
-        medium: None,
-        link: Default::default(),
     }
 }

@@ -81,7 +81,7 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             // Rank 0 of a parallel program has the ends.
-            if inner.ranks.is_some_and(|ranks| ranks.rank > 0) {
+            if !inner.leads() {
                 plain = false;
                 continue;
             }

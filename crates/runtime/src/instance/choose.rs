@@ -132,7 +132,7 @@ impl Inner {
         let _held = held.inspect_err(|_| self.cycle().go_on())?;
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
         for port in ports() {
-            for outlet in port.outlets.iter().flatten() {
+            for outlet in port.every_outlet() {
                 // Behind two of `last` only the steps around this use matter.
                 if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {
                     self.tell_over(outlet, &here);
@@ -170,7 +170,7 @@ impl Inner {
     pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
         for port in self.ports.iter().filter(|port| port.operator.sends()) {
             let _held = port.enter()?;
-            for outlet in port.outlets.iter().flatten().filter(|outlet| outlet.end.chain.chooses()) {
+            for outlet in port.every_outlet().filter(|outlet| outlet.end.chain.chooses()) {
                 let group = outlet.sent().group.as_ref().map(|(group, _)| group.clone());
                 if let Some(group) = group.filter(|group| !here.is_within(group)) {
                     self.tell_over(outlet, &group);

@@ -9,7 +9,7 @@ use titin_wire::control::ToManager;
 
 use super::Inner;
 use super::report::shortened;
-use crate::port::{Inlet, InletState, Port};
+use crate::port::{Inlet, InletState, Outlet, Port};
 use crate::process::forked;
 use crate::ranks::is_between_ranks;
 use crate::{Error, Kind, Result};
@@ -62,14 +62,11 @@ impl Inner {
         self.end_streams(&mut ending, outlets)?;
         for outlet in self.outlets().skip(ending.settled) {
             let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            let poll = || match outlet.window.settled() || outlet.window.closed() {
-                true => Ok(Some(())),
-                false => self.reachable(&outlet.end).map(|()| None),
-            };
+            let poll = || Ok(self.is_settled(outlet)?.then_some(()));
             self.counted(&outlet.end, || self.wait(None, None, None, on, poll))?;
             ending.settled += 1;
         }
-        if self.ranks.is_some_and(|ranks| ranks.rank > 0) {
+        if !self.leads() {
             // Rank 0 says that the instance is done.
             return Ok(());
         }
@@ -87,12 +84,27 @@ impl Inner {
     /// Tells receivers that no more follows, the first so many of them.
     fn end_streams(&self, ending: &mut Ending, count: usize) -> Result<()> {
         for outlet in self.outlets().take(count).skip(ending.told) {
-            if let Some(carrier) = self.carrier(outlet)? {
-                carrier.end(outlet.end.conduit, outlet.window.sent());
-            }
+            self.end_stream(outlet)?;
             ending.told += 1;
         }
         Ok(())
+    }
+
+    /// Tells a receiver that no more follows.
+    pub(crate) fn end_stream(&self, outlet: &Outlet) -> Result<()> {
+        if let Some(carrier) = self.carrier(outlet)? {
+            carrier.end(outlet.end.conduit, outlet.window.sent());
+        }
+        Ok(())
+    }
+
+    /// Whether a receiver holds all that was sent to it, or takes no more; fails if it cannot be reached before that.
+    pub(crate) fn is_settled(&self, outlet: &Outlet) -> Result<bool> {
+        let settled = outlet.window.settled() || outlet.window.closed();
+        if !settled {
+            self.reachable(&outlet.end)?;
+        }
+        Ok(settled)
     }
 
     /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came

@@ -8,7 +8,7 @@ use titin_wire::ConduitId;
 use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
 
 use super::Inner;
-use crate::port::{End, Inlet, Outlet};
+use crate::port::{End, Inlet, Outlet, Port};
 use crate::profile::share;
 use crate::ranks::is_between_ranks;
 
@@ -76,14 +76,12 @@ impl Inner {
 
     /// Reports simulated time and traffic, if they have changed.
     pub(crate) fn report_progress(&self) {
-        if self.ranks.is_some_and(|ranks| ranks.rank > 0) {
+        if !self.leads() {
             return;
         }
         let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
             let own = self.ports.iter().filter(|port| !is_between_ranks(&port.name));
-            own.flat_map(|port| port.outlets.iter().flatten())
-                .map(|outlet| counter(outlet).load(Ordering::Relaxed))
-                .sum()
+            own.flat_map(Port::every_outlet).map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
         };
         let messages = count(|outlet| &outlet.end.meter.messages);
         let bytes = count(|outlet| &outlet.end.meter.bytes);

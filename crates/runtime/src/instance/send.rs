@@ -98,8 +98,8 @@ impl Instance {
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
-        let bare = Sending::bare((timestamp, next_timestamp));
-        let mut sending = Sending { slot, iteration, overlay, copy: payload.lent.clone(), ..bare };
+        let plain = Sending::of(payload, (timestamp, next_timestamp));
+        let mut sending = Sending { slot, iteration, overlay, ..plain };
         let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
@@ -170,20 +170,16 @@ pub(crate) struct Sending {
 type Stamps = (f64, Option<f64>);
 
 impl Sending {
-    /// A payload that is all there is to say.
-    pub(crate) fn of(payload: &Payload<'_>, stamps: Stamps) -> Self {
-        Sending { copy: payload.lent.clone(), ..Sending::bare(stamps) }
-    }
-
     /// A message that says nothing but what its data are.
-    pub(super) fn bare((timestamp, next_timestamp): Stamps) -> Self {
+    #[inline(always)]
+    pub(crate) fn of(payload: &Payload<'_>, (timestamp, next_timestamp): Stamps) -> Self {
         Sending {
             slot: 0,
             timestamp,
             next_timestamp,
             iteration: Iteration::default(),
             overlay: None,
-            copy: None,
+            copy: payload.lent.clone(),
             done: 0,
             mapped: None,
             lost: false,

@@ -111,7 +111,7 @@ impl Inner {
     }
 
     /// Whether it acts for all ranks.
-    fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         self.ranks.is_none_or(|ranks| ranks.rank == 0)
     }
 
@@ -185,7 +185,7 @@ impl Inner {
         stamps: (f64, Option<f64>),
     ) -> Result<()> {
         let port = &self.ports[down];
-        self.send_along_all(port, &port.outlets[0], state, payload, &mut Sending::bare(stamps))
+        self.send_along_all(port, &port.outlets[0], state, payload, &mut Sending::of(payload, stamps))
     }
 
     /// Takes a port between ranks.

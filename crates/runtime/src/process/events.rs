@@ -25,7 +25,7 @@ impl Events {
     }
 
     fn is_manager(process: &Process, link: LinkId) -> bool {
-        process.lock().manager.as_ref().is_some_and(|manager| manager.id() == link)
+        process.lock().manager.is_at(link)
     }
 }
 
@@ -108,7 +108,7 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
-            tag if Post::is(tag) => process.undelivered(tag, &why),
+            tag if Post::is(tag) => process.undelivered(&why),
             tag => {
                 let to = process.lock().routes.dialled(tag);
                 if let Some((endpoint, _)) = to {
@@ -138,8 +138,7 @@ impl Process {
         let mut state = self.lock();
         state.heard = Some(Instant::now());
         // Nothing that is told meanwhile may come before it: one cannot fail before it has registered.
-        std::mem::take(&mut state.outbox).iter().for_each(|body| link.tell(body));
-        state.manager = Some(link.clone());
+        state.manager.open(link);
     }
 
     fn told(&self, message: ToProgram) {

@@ -131,11 +131,11 @@ impl Process {
         state.meetings.retain(|(instance, _), _| *instance != inner.name);
         let State { unrouted, .. } = &mut *state;
         for line in inner.all_lines() {
-            line.ends(|end, _| {
+            for (end, _) in line.port.every_end() {
                 if let Some(known) = unrouted.get_mut(&end.peer) {
                     known.retain(|other| !std::ptr::eq(&raw const **other, inner));
                 }
-            });
+            }
         }
         inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
     }

@@ -5,7 +5,7 @@
 //! in a call for the others to go on.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use titin_array::{Bytes as _, Error as Unfit, Exchange, Parts, Role, Schedule, Side};
 use titin_transport::{Link, LinkId, Lost};
@@ -14,7 +14,8 @@ use titin_wire::handshake::Purpose;
 use titin_wire::ranks::Mail;
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
-use super::{Away, Process};
+use super::outbox::Outbox;
+use super::{Away, Process, State};
 use crate::field::setup::{Letter, Post as Posting, Setup};
 use crate::ranks::{rank_name, written as written_name};
 use crate::{Error, Kind, Result};
@@ -25,19 +26,11 @@ const MAIL: u128 = 1 << 100;
 /// The links for mail.
 #[derive(Default)]
 pub(super) struct Post {
-    outgoing: HashMap<EndpointId, Outgoing>,
+    outgoing: HashMap<EndpointId, Outbox>,
     dialled: HashMap<u128, EndpointId>,
     incoming: HashSet<LinkId>,
     /// A process that could not be reached, and why.
     lost: Option<Lost>,
-}
-
-/// To one process.
-#[derive(Default)]
-struct Outgoing {
-    link: Option<Arc<Link>>,
-    /// Letters that wait for it.
-    waiting: Vec<Vec<u8>>,
 }
 
 impl Post {
@@ -150,6 +143,12 @@ fn read(kind: u8, body: &[u8]) -> std::result::Result<Letter, Unfit> {
     })
 }
 
+impl State {
+    fn meeting(&self, instance: &str, conduit: ConduitId) -> Option<Arc<Mutex<Meeting>>> {
+        self.meetings.get(&(instance.to_owned(), conduit)).cloned()
+    }
+}
+
 impl Process {
     /// Changes what is known of a field, and sends what follows from that.
     pub(crate) fn change(&self, instance: &str, conduit: ConduitId, act: impl FnOnce(&mut Meeting)) {
@@ -238,21 +237,14 @@ impl Process {
         let body = control::encode(&mail);
         let mut state = self.lock();
         if let Some(outgoing) = state.post.outgoing.get_mut(&endpoint) {
-            match outgoing.link.clone() {
-                Some(link) => {
-                    drop(state);
-                    link.tell(&body);
-                }
-                None => outgoing.waiting.push(body),
-            }
-            return;
+            return outgoing.tell(&body);
         }
         let tag = MAIL | state.post.dialled.len() as u128;
-        state.post.outgoing.insert(endpoint, Outgoing { link: None, waiting: vec![body] });
+        state.post.outgoing.entry(endpoint).or_default().tell(&body);
         state.post.dialled.insert(tag, endpoint);
         drop(state);
         if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, LinkSettings::default()) {
-            self.undelivered(tag, &why);
+            self.undelivered(&why);
         }
     }
 
@@ -263,13 +255,12 @@ impl Process {
         let greeting = Greeting { endpoint: self.id, to, pinned: false, detour: None, mail: true };
         link.tell(&control::encode(&greeting));
         if let Some(outgoing) = state.post.outgoing.get_mut(&to) {
-            std::mem::take(&mut outgoing.waiting).iter().for_each(|body| link.tell(body));
-            outgoing.link = Some(link.clone());
+            outgoing.open(link);
         }
     }
 
     /// A process cannot be reached with mail.
-    pub(super) fn undelivered(&self, _: u128, why: &Lost) {
+    pub(super) fn undelivered(&self, why: &Lost) {
         self.lock().post.lost.get_or_insert_with(|| why.clone());
         self.ring_all();
     }
@@ -293,7 +284,7 @@ impl Process {
 
     /// Whether the other end of a conduit has declared a field.
     pub(crate) fn is_declared(&self, instance: &str, conduit: ConduitId) -> bool {
-        let meeting = self.lock().meetings.get(&(instance.to_owned(), conduit)).cloned();
+        let meeting = self.lock().meeting(instance, conduit);
         meeting.is_some_and(|meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).away.is_some())
     }
 
@@ -303,7 +294,7 @@ impl Process {
     /// [`Kind::PeerLost`] if some rank cannot be reached.
     pub(crate) fn schedule(&self, instance: &str, conduit: ConduitId) -> Result<Option<Found>> {
         let state = self.lock();
-        let Some(meeting) = state.meetings.get(&(instance.to_owned(), conduit)).cloned() else {
+        let Some(meeting) = state.meeting(instance, conduit) else {
             return Ok(None);
         };
         let lost = state.post.lost.clone();

@@ -13,6 +13,7 @@ use titin_wire::ranks::{RankProcess, children, conduits, parent};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::host;
+use super::outbox::Outbox;
 use super::{Process, Way};
 use crate::ranks::{process_of, rank_name};
 use crate::{Error, Kind, Result};
@@ -35,32 +36,17 @@ pub(super) struct Branch {
 struct Neighbour {
     rank: u32,
     process: RankProcess,
-    link: Option<Arc<Link>>,
-    /// What it is told once there is a link.
-    outbox: Vec<Vec<u8>>,
+    outbox: Outbox,
     heard: Instant,
 }
 
 impl Neighbour {
     fn new(rank: u32, process: &RankProcess) -> Self {
-        Neighbour { rank, process: process.clone(), link: None, outbox: Vec::new(), heard: Instant::now() }
+        Neighbour { rank, process: process.clone(), outbox: Outbox::default(), heard: Instant::now() }
     }
 
     fn is_at(&self, link: LinkId) -> bool {
-        self.link.as_ref().is_some_and(|known| known.id() == link)
-    }
-
-    fn tell(&mut self, body: &[u8]) {
-        match &self.link {
-            Some(link) => link.tell(body),
-            None => self.outbox.push(body.to_vec()),
-        }
-    }
-
-    /// It is there; what was to be told it goes out.
-    fn reached(&mut self, link: &Arc<Link>) {
-        std::mem::take(&mut self.outbox).iter().for_each(|body| link.tell(body));
-        (self.link, self.heard) = (Some(link.clone()), Instant::now());
+        self.outbox.is_at(link)
     }
 }
 
@@ -80,7 +66,7 @@ impl Branch {
     }
 
     fn tell_below(&mut self, body: &[u8]) {
-        self.below.iter_mut().for_each(|below| below.tell(body));
+        self.below.iter_mut().for_each(|below| below.outbox.tell(body));
         self.told = Instant::now();
     }
 }
@@ -152,7 +138,8 @@ impl Process {
         let mut state = self.lock();
         let Some(branch) = &mut state.branch else { return };
         let Some(neighbour) = branch.neighbours().find(|it| it.process.endpoint == endpoint) else { return };
-        neighbour.reached(link);
+        neighbour.outbox.open(link);
+        neighbour.heard = Instant::now();
         if branch.above.as_ref().is_some_and(|above| above.is_at(link.id())) {
             drop(state);
             self.hear(link);
