@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Manage
-from . import test_exchange, test_field, test_hosted, test_light, test_process, test_solo
-from .conftest import HERE, Build, config, run
+from . import test_exchange, test_hosted, test_light, test_process, test_solo
+from .conftest import EXCHANGE, HERE, Build, config, run
 
 #: For tests alone, behind TITIN_TESTING; and for titin-host alone.
 HIDDEN = {"titin_test_panic", "titin_host_file"}
@@ -102,7 +102,7 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
     exchange = build("exchange", language)
     run(tmp_path / "exchange", test_exchange.MODEL.format(left=exchange, right=exchange, env=env))
     field = build("field", language)
-    run(tmp_path / "field", test_field.MODEL.format(left=field, right=field, env=env))
+    run(tmp_path / "field", EXCHANGE.format(left=field, right=field, env=env))
     run(tmp_path / "solo", test_solo.model(build("solo", language), env))
     test_process.interrupt(tmp_path / "process", build("interrupted", language), env)
     test_process.interrupt_opening(tmp_path, build("interrupted", language), LD_AUDIT=str(auditor), CALLS=str(notes))
