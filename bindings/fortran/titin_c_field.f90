@@ -113,5 +113,18 @@ module titin_c_field
          real(c_double), value :: timeout
          real(c_double), intent(out), optional :: timestamp, next_timestamp
       end function
+
+      integer(c_int) function titin_field_receive_at(field, arrays, at, timeout, timestamp, next_timestamp) bind(C)
+         import
+         type(c_ptr), value :: field
+         type(c_ptr), intent(in) :: arrays(*)
+         real(c_double), value :: at, timeout
+         real(c_double), intent(out), optional :: timestamp, next_timestamp
+      end function
+
+      integer(c_int) function titin_field_withdraw(field) bind(C)
+         import
+         type(c_ptr), value :: field
+      end function
    end interface
 end module titin_c_field

@@ -2,6 +2,7 @@
 module titin_fields
    use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
    use titin_c
    use titin_common, only: c, finish, following, text
    use titin_memory, only: look, memory
@@ -65,11 +66,15 @@ module titin_fields
       integer(c_int), allocatable, private :: dtypes(:)
    contains
       !> send(a, b, ..., timestamp=t, next_timestamp=next): sends what this rank owns of each of up to ten arrays, of the kinds
-      !> that the field has, with their halo, contiguous or not. Returns when they may be changed.
+      !> that the field has, with their halo, contiguous or not, if the description couples this step (titin: fields); for who
+      !> pulls a version is kept. Returns when they may be changed.
       procedure :: send => send_field
-      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s): receives what this rank owns into each; nothing else
-      !> in them is written.
+      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives what this rank owns into
+      !> each; nothing else in them is written. One that is pulled is the version at or before the simulated time `at`, or the
+      !> latest. `coupled` is false, and nothing is written, where the description couples nothing at this step.
       procedure :: receive => receive_field
+      !> withdraw(): the sender says that no more follows, and gives up all versions.
+      procedure :: withdraw => withdraw_field
       !> bytes(array): of an array, from 1, on this rank, halo and all.
       procedure :: bytes => field_bytes
       procedure, private :: copy_field
@@ -129,20 +134,37 @@ contains
       call finish(titin_field_send(self%raw, pointers, timestamp, following(next_timestamp)), ierr, self%instance)
    end subroutine
 
-   subroutine receive_field(self, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, timestamp, next_timestamp, timeout, ierr)
+   subroutine receive_field(self, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, timestamp, next_timestamp, timeout, at, coupled, ierr)
       class(titin_field), intent(in) :: self
       class(*), intent(inout), target, optional :: a1(..), a2(..), a3(..), a4(..), a5(..)
       class(*), intent(inout), target, optional :: a6(..), a7(..), a8(..), a9(..), a10(..)
       real(real64), intent(out), optional :: timestamp, next_timestamp
-      real(real64), intent(in), optional :: timeout
+      real(real64), intent(in), optional :: timeout, at
+      logical, intent(out), optional :: coupled
       integer, intent(out), optional :: ierr
       type(c_ptr) :: pointers(10)
-      real(c_double) :: patience
+      real(c_double) :: patience, stamp
+      integer(c_int) :: status
       integer :: count
       include "titin_field_arrays.inc"
       patience = titin_wait
       if (present(timeout)) patience = timeout
-      call finish(titin_field_receive(self%raw, pointers, patience, timestamp, next_timestamp), ierr, self%instance)
+      if (present(at)) then
+         status = titin_field_receive_at(self%raw, pointers, at, patience, stamp, next_timestamp)
+      else
+         status = titin_field_receive(self%raw, pointers, patience, stamp, next_timestamp)
+      end if
+      if (status == titin_ok) then
+         if (present(timestamp)) timestamp = stamp
+         if (present(coupled)) coupled = .not. ieee_is_nan(stamp)
+      end if
+      call finish(status, ierr, self%instance)
+   end subroutine
+
+   subroutine withdraw_field(self, ierr)
+      class(titin_field), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      call finish(titin_field_withdraw(self%raw), ierr, self%instance)
    end subroutine
 
    ! Takes the next array of a call, if there is one: its address, and how it lies. What is wrong with it is in `wrong`.

@@ -59,6 +59,13 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return compiled
 
 
+@pytest.fixture
+def python() -> None:
+    """Programs in Python are started by Open MPI, which mpi4py takes."""
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+
+
 def run(folder: Path, model: str) -> subprocess.CompletedProcess[str]:
     """Runs a model in this folder with ``titin run``."""
     (folder / "model.ymmsl").write_text(model)

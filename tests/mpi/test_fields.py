@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -49,12 +48,6 @@ resources:
   fields.b: {{mpi_processes: {receivers}}}
   fields.adds: {{mpi_processes: {ranks}}}
 """ + (f"titin:\n  medium:{media}\n" if medium else "")
-
-
-@pytest.fixture
-def python() -> None:
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
 
 
 @pytest.mark.usefixtures("python")

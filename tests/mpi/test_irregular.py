@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -42,10 +41,7 @@ def model(ranks: tuple[int, int], *wrong: str) -> str:
     )
 
 
-@pytest.fixture(autouse=True)
-def python() -> None:
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
+pytestmark = pytest.mark.usefixtures("python")
 
 
 @pytest.mark.parametrize("ranks", [(1, 1), (1, 3), (3, 2), (4, 4)])

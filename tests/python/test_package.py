@@ -123,7 +123,8 @@ def test_errors_have_the_same_numbers_everywhere():
     header = {name: number for name, number in numbers().items() if name == "TITIN_OK" or "_ERROR_" in name}
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \|([^|]*)\|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
     assert {name: int(number) for number, name, _ in rows} == header
-    assert len(errors.BY_NUMBER) == len(header)
+    # 16 is no error.
+    assert len(errors.BY_NUMBER) == len(header) + 1
     folder = ROOT / "bindings/cpp/include/titin"
     cpp = dict(re.findall(r"struct (\w+) : detail::Kinded<(\w+)>", (folder / "error.hpp").read_text()))
     for number, name, classes in rows[1:]:

@@ -196,13 +196,14 @@ impl Field {
         call.wait(py, || unsafe { sys::titin_field_send(field, pointers.as_ptr(), timestamp, next) })
     }
 
-    #[pyo3(signature = (*arrays, timeout=None))]
+    #[pyo3(signature = (*arrays, at=None, timeout=None))]
     fn receive(
         &self,
         py: Python<'_>,
         arrays: &Bound<'_, PyTuple>,
+        at: Option<f64>,
         timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
+    ) -> PyResult<Option<Py<PyAny>>> {
         let held = self.hold(arrays, Array::to_fill)?;
         let pointers: Vec<*mut c_void> = held.iter().map(Array::data).collect();
         let (field, timeout) = (self.handle.as_ptr(), timeout.unwrap_or(sys::WAIT));
@@ -210,11 +211,24 @@ impl Field {
         let call = self.session.enter(py)?;
         // SAFETY: as above.
         call.wait(py, || unsafe {
-            sys::titin_field_receive(field, pointers.as_ptr(), timeout, &mut timestamp, &mut next)
+            let (arrays, stamps) = (pointers.as_ptr(), (&raw mut timestamp, &raw mut next));
+            match at {
+                None => sys::titin_field_receive(field, arrays, timeout, stamps.0, stamps.1),
+                Some(at) => sys::titin_field_receive_at(field, arrays, at, timeout, stamps.0, stamps.1),
+            }
         })?;
+        if timestamp.is_nan() {
+            return Ok(None);
+        }
         let next = (next != sys::NO_NEXT).then_some(next);
         let stamps = py.import(intern!(py, "titin.fields"))?.getattr(intern!(py, "Stamps"))?;
-        Ok(stamps.call1((timestamp, next))?.unbind())
+        Ok(Some(stamps.call1((timestamp, next))?.unbind()))
+    }
+
+    fn withdraw(&self, py: Python<'_>) -> PyResult<()> {
+        let (field, call) = (self.handle.as_ptr(), self.session.enter(py)?);
+        // SAFETY: the field lives.
+        call.wait(py, || unsafe { sys::titin_field_withdraw(field) })
     }
 }
 

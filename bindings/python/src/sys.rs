@@ -179,6 +179,15 @@ unsafe extern "C" {
         timestamp: *mut c_double,
         next_timestamp: *mut c_double,
     ) -> c_int;
+    pub fn titin_field_receive_at(
+        field: *mut titin_field,
+        arrays: *const *mut c_void,
+        at: f64,
+        timeout: c_double,
+        timestamp: *mut c_double,
+        next_timestamp: *mut c_double,
+    ) -> c_int;
+    pub fn titin_field_withdraw(field: *mut titin_field) -> c_int;
 
     pub fn titin_open(
         ports: *const c_char,

@@ -16,17 +16,28 @@ class Field:
     """Arrays that are spread over the ranks of an instance, and travel by one of its ports: :meth:`Instance.field`."""
 
     def send(self, *arrays: Any, timestamp: float, next_timestamp: float | None = None) -> None:
-        """Sends what this rank owns of each array, straight to the ranks that want it.
+        """Sends what this rank owns of each array to the ranks that want it, if the description couples this step.
 
         Called by all ranks together. Returns when the arrays may be changed; waits until the other end has declared its
-        field, and while a buffer is full. Raises as :meth:`Instance.send`, and :class:`titin.TypeMismatch` if
-        the two ends do not fit each other.
+        field, and while a buffer is full. For a receiver that pulls a version is kept. Raises as
+        :meth:`Instance.send`, and :class:`titin.TypeMismatch` if the two ends do not fit each other.
         """
 
-    def receive(self, *arrays: Any, timeout: float | None = None) -> Stamps:
+    def receive(self, *arrays: Any, at: float | None = None, timeout: float | None = None) -> Stamps | None:
         """Receives what this rank owns into each array; nothing else in it is written, its halo neither.
 
-        Called by all ranks together. Raises as :meth:`Instance.receive`.
+        A field that is pulled (``titin: fields`` in the description) is the version at or before the simulated time
+        ``at``, which is known once the sender has passed that time, or else the latest one. None, and nothing is
+        written, if the description couples nothing at this step.
+
+        Called by all ranks together. Raises as :meth:`Instance.receive`, and :class:`titin.Evicted` for a version
+        that its sender does not keep.
+        """
+
+    def withdraw(self) -> None:
+        """The sender says that no more follows, and gives up all versions; for receivers the port is closed.
+
+        Called by all ranks together. Raises as :meth:`Instance.send`.
         """
 
 class Instance:

@@ -73,6 +73,10 @@ class Closed(Error):
     """The instance is closed, or has failed before."""
 
 
+class Evicted(Error):
+    """The sender of a field does not keep the version that was asked for. The instance can go on."""
+
+
 BY_NUMBER = (
     Error,
     UsageError,
@@ -90,6 +94,8 @@ BY_NUMBER = (
     KeyboardInterrupt,
     FilterError,
     Closed,
+    Error,  # 16 is no error
+    Evicted,
 )
 
 

@@ -64,6 +64,17 @@ impl Side {
         self
     }
 
+    /// Refuses a region that does not lie in the array; `who` couples it.
+    pub fn check(&self, who: &str) -> Result<(), Error> {
+        let (shape, region) = (self.decomposition.shape(), self.region);
+        if region.lower().len() == shape.len() && Region::whole(shape)?.covers(&region) {
+            return Ok(());
+        }
+        Err(Error::Mismatch(format!(
+            "{who} couples the region {region}, which does not lie in its array of {shape}; correct the region"
+        )))
+    }
+
     pub(crate) fn clip(&self, dim: usize) -> Clip {
         let lower = self.region.lower()[dim];
         Clip { lower, extent: self.region.upper()[dim] - lower }
@@ -124,15 +135,8 @@ impl Side {
 impl Exchange {
     /// Refuses sides that do not fit each other.
     pub fn new(from: Side, to: Side) -> Result<Self, Error> {
-        for (name, side) in [("sender", &from), ("receiver", &to)] {
-            let shape = side.decomposition.shape();
-            if !Region::whole(shape)?.covers(&side.region) || side.region.lower().len() != shape.len() {
-                let region = side.region;
-                return Err(Error::Mismatch(format!(
-                    "the {name} couples the region {region}, which does not lie in its array of {shape}; correct the region"
-                )));
-            }
-        }
+        from.check("the sender")?;
+        to.check("the receiver")?;
         let (domain, other) = (from.region.extents(), to.region.extents());
         if domain != other {
             return Err(Error::Mismatch(format!(

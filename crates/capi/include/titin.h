@@ -101,7 +101,8 @@ enum {
     TITIN_ERROR_INTERRUPTED = 13,   /* the interrupt callback wants to deal with a signal (does not stick) */
     TITIN_ERROR_FILTER = 14,        /* a filter has failed */
     TITIN_ERROR_CLOSED = 15,        /* the instance has failed before, or is closed */
-    TITIN_PENDING = 16              /* no error: a light instance's call is to be made again (does not stick) */
+    TITIN_PENDING = 16,             /* no error: a light instance's call is to be made again (does not stick) */
+    TITIN_ERROR_EVICTED = 17        /* the sender of a field does not keep the version asked for (does not stick) */
 };
 
 /* Operators of the submodel execution loop. */
@@ -290,10 +291,19 @@ int64_t titin_field_bytes(const titin_field *field, int array);
 /* Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and all, and
  * its strides in bytes, which may be negative. The pointer that the calls get is that of its first element. */
 int titin_field_layout(titin_field *field, int array, const int64_t *extents, const int64_t *strides);
-/* Sends what this rank owns of each array. Returns when the arrays may be changed. */
+/* Sends what this rank owns of each array, to those that the description couples at this step (titin: fields); for who pulls a
+ * version is kept. Returns when the arrays may be changed. */
 int titin_field_send(titin_field *field, const void *const *arrays, double timestamp, double next_timestamp);
-/* Receives what this rank owns into each array; nothing else in it is written. `timestamp` and `next_timestamp` may be NULL. */
+/* Receives what this rank owns into each array; nothing else in it is written. One that is pulled is the latest version.
+ * `timestamp` and `next_timestamp` may be NULL; where the description couples nothing at this step nothing is written, and
+ * `*timestamp` is NaN. */
 int titin_field_receive(titin_field *field, void *const *arrays, double timeout, double *timestamp, double *next_timestamp);
+/* Of one that is pulled, the version at or before the simulated time `at`; waits until the sender has passed that time. It is
+ * TITIN_ERROR_EVICTED if that version is not kept. */
+int titin_field_receive_at(titin_field *field, void *const *arrays, double at, double timeout, double *timestamp,
+                           double *next_timestamp);
+/* The sender says that no more follows, and gives up all versions; for receivers the port is closed. */
+int titin_field_withdraw(titin_field *field);
 
 
 /* ---- Instances ------------------------------------------------------------------------------------------------- */

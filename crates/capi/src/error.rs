@@ -10,7 +10,7 @@ use titin_runtime::{Error, Kind, Result};
 pub(crate) const OK: c_int = 0;
 
 /// Names of the errors, by their numbers.
-const NAMES: [&CStr; 17] = [
+const NAMES: [&CStr; 18] = [
     c"TITIN_OK",
     c"TITIN_ERROR_USAGE",
     c"TITIN_ERROR_CALL_ORDER",
@@ -28,6 +28,7 @@ const NAMES: [&CStr; 17] = [
     c"TITIN_ERROR_FILTER",
     c"TITIN_ERROR_CLOSED",
     c"TITIN_PENDING",
+    c"TITIN_ERROR_EVICTED",
 ];
 
 thread_local! {

@@ -245,6 +245,42 @@ unsafe extern "C" fn titin_field_receive(
     next_timestamp: *mut f64,
 ) -> c_int {
     // SAFETY: as the caller promises.
+    unsafe { receive(field, arrays, None, timeout, (timestamp, next_timestamp)) }
+}
+
+/// # Safety
+/// As of `titin_field_receive`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_receive_at(
+    field: *mut Field,
+    arrays: *const *mut c_void,
+    at: f64,
+    timeout: f64,
+    timestamp: *mut f64,
+    next_timestamp: *mut f64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { receive(field, arrays, Some(at), timeout, (timestamp, next_timestamp)) }
+}
+
+/// # Safety
+/// `field` is NULL or a field.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_withdraw(field: *mut Field) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { on_field(field, |field| field.shared.instance.withdraw_field(field.id)) }
+}
+
+/// # Safety
+/// As of `titin_field_receive`.
+unsafe fn receive(
+    field: *mut Field,
+    arrays: *const *mut c_void,
+    at: Option<f64>,
+    timeout: f64,
+    (timestamp, next_timestamp): (*mut f64, *mut f64),
+) -> c_int {
+    // SAFETY: as the caller promises.
     unsafe {
         on_field(field, |field| {
             let layouts = field.layouts();
@@ -254,12 +290,12 @@ unsafe extern "C" fn titin_field_receive(
                 size,
             })?;
             let patience = input::patience(timeout)?;
-            let stamps = field.shared.instance.receive_field(field.id, &mut targets, patience)?;
+            let stamps = field.shared.instance.receive_field(field.id, &mut targets, at, patience)?;
             if let Some(timestamp) = timestamp.as_mut() {
-                *timestamp = stamps.timestamp;
+                *timestamp = stamps.map_or(f64::NAN, |stamps| stamps.timestamp);
             }
             if let Some(next) = next_timestamp.as_mut() {
-                *next = stamps.next_timestamp.unwrap_or(crate::input::NO_NEXT);
+                *next = stamps.and_then(|stamps| stamps.next_timestamp).unwrap_or(crate::input::NO_NEXT);
             }
             Ok(())
         })

@@ -74,7 +74,11 @@ impl Shared {
     }
 
     pub(crate) fn stick(&self, error: Error) -> c_int {
-        if !matches!(error.kind, Kind::Timeout | Kind::PortClosed | Kind::Interrupted | Kind::Pending) {
+        let passes = matches!(
+            error.kind,
+            Kind::Timeout | Kind::PortClosed | Kind::Interrupted | Kind::Pending | Kind::Evicted
+        );
+        if !passes {
             self.hold(&error);
         }
         keep(error)

@@ -254,6 +254,7 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
                 buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
                 buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
                 medium: bundle.medium,
+                pattern: bundle.pattern.clone(),
                 link: bundle.link.as_deref().map(link),
             })
         })

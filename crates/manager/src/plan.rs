@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
-use titin_model::{Filter, Medium, Name, Operator};
+use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::{Overlay, Setting};
@@ -224,6 +224,8 @@ pub struct Conduit {
     pub buffer_bytes: u64,
     /// The medium that it is pinned to.
     pub medium: Option<Medium>,
+    /// How a field that goes by it is coupled, if the description says anything.
+    pub pattern: Option<Box<Pattern>>,
     /// How the link that it takes is to be made, if that is by tcp and the description says anything.
     pub link: Option<Box<LinkSettings>>,
 }

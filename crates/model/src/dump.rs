@@ -10,6 +10,7 @@ use crate::filter::{Filter, Side};
 use crate::merge::SETTINGS_IN;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
+use crate::pattern::{Full, Mode, Pattern, Share, Steps};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Settings, Value};
 
@@ -364,6 +365,10 @@ fn extras(extras: &Extras) -> Map {
         section.text(path, pinned.medium.key());
     }
     top.map("medium", std::mem::take(&mut section));
+    for (path, (pattern, _)) in &extras.fields {
+        section.put(path.as_str(), Yaml::Map(field(pattern)));
+    }
+    top.map("fields", std::mem::take(&mut section));
     for (key, time) in [
         ("grace", extras.grace),
         ("heartbeat", extras.heartbeat),
@@ -385,6 +390,35 @@ fn extras(extras: &Extras) -> Map {
     }
     top.map("links", section);
     top
+}
+
+fn field(pattern: &Pattern) -> Map {
+    let mut map = Map::default();
+    if let Mode::Pull(cache) = pattern.mode {
+        map.text("mode", "pull");
+        map.raw("versions", Some(cache.versions));
+        map.text("full", if cache.full == Full::Wait { "wait" } else { "evict" });
+    }
+    if pattern.sender == pattern.receiver {
+        share(&mut map, &pattern.sender);
+        return map;
+    }
+    for (key, end) in [("sender", &pattern.sender), ("receiver", &pattern.receiver)] {
+        let mut inner = Map::default();
+        share(&mut inner, end);
+        map.map(key, inner);
+    }
+    map
+}
+
+fn share(map: &mut Map, share: &Share) {
+    let Steps { from, until, every } = share.steps;
+    map.raw("from", (from != 1).then_some(from));
+    map.raw("until", until);
+    map.raw("every", (every != 1).then_some(every));
+    if let Some((lower, upper)) = &share.region {
+        map.raw("region", Some(format!("[{lower:?}, {upper:?}]")));
+    }
 }
 
 fn link(link: Link) -> Map {

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use crate::filter::Side;
 use crate::names::Name;
+use crate::pattern::Pattern;
 use crate::problem::Place;
 use crate::quantity::Quantity;
 
@@ -22,6 +23,8 @@ pub struct Extras {
     pub buffer: Buffers,
     /// The medium that conduits are pinned to, by port.
     pub medium: IndexMap<Name, Pinned>,
+    /// The patterns by which fields are coupled, by port; the receiver's goes before the sender's.
+    pub fields: IndexMap<Name, (Pattern, Placed)>,
     /// How long a program may take to end, once the run has failed.
     pub grace: Option<Quantity>,
     /// How long a host may be silent.

@@ -462,9 +462,11 @@ fn add_bundle(
     let path = |component: ComponentId, port: &Name| {
         format!("{}.{port}", network.components[component.index()].path)
     };
-    let (mut buffer, mut medium) = (extras.buffer.default, None);
-    if !extras.buffer.ports.is_empty() || !extras.medium.is_empty() {
+    let (mut buffer, mut medium, mut pattern) = (extras.buffer.default, None, None);
+    if !extras.buffer.ports.is_empty() || !extras.medium.is_empty() || !extras.fields.is_empty() {
         let (from, to) = (path(sender, sender_port), path(receiver, receiver_port));
+        let patterns = [&to, &from].map(|path| extras.fields.get(path.as_str()));
+        pattern = patterns.into_iter().flatten().next().map(|(pattern, _)| Box::new(pattern.clone()));
         let own = |path: &str| extras.buffer.ports.get(path).map_or(Buffer::default(), |(buffer, _)| *buffer);
         buffer = own(&to).or(own(&from)).or(buffer);
         medium =
@@ -497,6 +499,7 @@ fn add_bundle(
         filters,
         buffer,
         medium,
+        pattern,
         link,
         first_conduit: 0,
         through_models,

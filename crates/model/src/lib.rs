@@ -59,6 +59,7 @@ mod muscle;
 mod names;
 mod network;
 mod operator;
+mod pattern;
 mod problem;
 pub mod quantity;
 mod read;
@@ -86,6 +87,7 @@ pub use names::{
 };
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
+pub use pattern::{Cache, Full, Mode, Pattern, Share, Steps};
 pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
 pub use read::bytes_of;
 pub use settings::{SettingType, Settings, Value};

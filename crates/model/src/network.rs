@@ -12,6 +12,7 @@ use crate::extras::{Buffer, Extras, Link, Medium};
 use crate::filter::{Filter, FilterKind};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
+use crate::pattern::Pattern;
 use crate::problem::Place;
 use crate::settings::Settings;
 
@@ -96,6 +97,8 @@ pub struct Bundle {
     pub buffer: Buffer,
     /// The medium that it is pinned to.
     pub medium: Option<Medium>,
+    /// How a field that goes by it is coupled, if the description says anything.
+    pub pattern: Option<Box<Pattern>>,
     /// How the link that it takes is made, if that is by tcp and the description says anything.
     pub link: Option<Box<Link>>,
     pub(crate) first_conduit: u32,

@@ -38,6 +38,8 @@ pub enum Kind {
     Closed = 15,
     /// No error: a light instance's call cannot go on yet, and is to be made again.
     Pending = 16,
+    /// The sender of a field does not keep the version that was asked for.
+    Evicted = 17,
 }
 
 /// An error: its kind, and what failed, why, and what to do.
@@ -73,6 +75,7 @@ impl Kind {
             Filter,
             Closed,
             Pending,
+            Evicted,
         ];
         kinds.into_iter().find(|kind| *kind as i32 == number).unwrap_or(Internal)
     }

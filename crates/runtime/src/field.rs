@@ -8,16 +8,24 @@
 //! Who sends what to whom is the business of `titin-array`.
 
 mod line;
+mod pull;
 pub(crate) mod setup;
+mod versions;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
+use std::time::Instant;
 
-use titin_array::{Bytes as _, Parts, Role, Side, Source as Piece, Target};
+use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source as Piece, Target};
+use titin_model::{Cache, Mode, Pattern, Share};
+use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager};
 use titin_wire::meta::{Content, Dtype, Layout, Order, Shape};
 use titin_wire::structure::{self, Value};
 
 pub(crate) use line::Line;
+use pull::{Answer, Asking};
+pub(crate) use pull::{Pull, Step};
+pub(crate) use versions::Word;
 
 use crate::instance::{Inner, Patience, Sending};
 use crate::message::Lent;
@@ -36,7 +44,18 @@ pub(crate) struct Field {
     name: Arc<str>,
     role: Role,
     dtypes: Vec<Dtype>,
+    /// The conduits that it goes by: several of a sender, one of a receiver.
+    ways: Vec<Coupled>,
     state: Mutex<State>,
+}
+
+/// A conduit that a field goes by.
+pub(crate) struct Coupled {
+    pub(crate) conduit: ConduitId,
+    /// The instance at the other end.
+    peer: Arc<str>,
+    /// At which steps of this end it goes, and who says when.
+    pattern: Arc<Pattern>,
 }
 
 /// How far a field has come.
@@ -44,8 +63,13 @@ pub(crate) struct Field {
 struct State {
     /// To or from each of the peers, once these have said how their arrays are spread.
     lines: Option<Vec<Arc<Line>>>,
+    /// The steps of the program that it has made: calls that were done.
+    steps: u64,
     /// What a call was at that was interrupted: the message that says that the field follows, and how many pieces were done.
     halfway: Option<(Option<Message>, usize)>,
+    asking: Asking,
+    /// Whether the sender has said that no more follows.
+    withdrawn: bool,
 }
 
 /// When a field that was received was valid, in simulated time.
@@ -95,6 +119,14 @@ impl Instance {
             ));
         }
         parts.check(&side.decomposition, rank).map_err(|error| refused(inner, &named.name, &error))?;
+        let role = if named.operator.sends() { Role::Sender } else { Role::Receiver };
+        let ways = inner.ways_of(port);
+        let mut sides = Vec::new();
+        for way in &ways {
+            let side =
+                coupled(&side, way.share(role)).map_err(|error| refused(inner, &named.name, &error))?;
+            sides.push(side);
+        }
         let end =
             FieldEnd { side: side.to_bytes(), dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect() };
         inner.agree(&format!("field on port '{}'", named.name), &end)?;
@@ -102,19 +134,20 @@ impl Instance {
             let (instance, port) = (inner.name.clone(), named.name.to_string());
             inner.tell(&ToManager::Field { instance, port, field: end });
         }
-        let role = if named.operator.sends() { Role::Sender } else { Role::Receiver };
-        for (conduit, peer) in inner.conduits_of(port) {
-            let own = Own { side: side.clone(), parts: parts.clone(), role, rank, peer };
-            inner.process.change(&inner.name, conduit, |meeting| meeting.declare(own));
+        for (way, side) in ways.iter().zip(sides) {
+            let (parts, peer, pattern) = (parts.clone(), way.peer.clone(), way.pattern.clone());
+            let own = Own { side, parts, role, rank, peer, pattern };
+            inner.process.change(&inner.name, way.conduit, |meeting| meeting.declare(own));
         }
         let (name, dtypes, state) = (named.name.clone(), dtypes.to_vec(), Mutex::default());
         let mut fields = inner.fields.write().expect("never poisoned");
-        fields.push(Arc::new(Field { port, name, role, dtypes, state }));
+        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state }));
         Ok(FieldId(fields.len() - 1))
     }
 
-    /// Sends the field: of each of its arrays what this rank owns. Returns when the caller may change the arrays; waits until the
-    /// other end has said how its own are spread, and while a buffer is full.
+    /// Sends the field: of each of its arrays what this rank owns, to those that the description couples at this step. Returns when
+    /// the caller may change the arrays; waits until the other end has said how its own are spread, and while a buffer is full.
+    /// For a receiver that pulls a version is kept.
     ///
     /// # Errors
     /// As [`Instance::send`]; [`Kind::TypeMismatch`] if the two ends do not fit each other.
@@ -130,60 +163,132 @@ impl Instance {
         let field = inner.field(field);
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
+        if state.withdrawn {
+            let text = format!("field on port '{}': it was withdrawn, and is sent no more", field.name);
+            return Err(Error::new(Kind::Usage, text));
+        }
+        let (step, stamps) = (state.steps + 1, (timestamp, next_timestamp));
+        let goes = |way: &Coupled| way.share(Role::Sender).steps.contain(step);
         // It goes before the search for the other end, which may have no field there: so that hears of it.
         let done = match state.halfway.take() {
             Some((_, done)) => done,
             None => {
+                let apart = field.ways.iter().filter(|way| !goes(way) || way.cache().is_some());
                 let header = Payload::encoded(&HEADER);
-                self.send(field.port, None, &header, timestamp, next_timestamp, None)?;
+                self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
                 0
             }
         };
         let lines = inner.lines(&field, &mut state).inspect_err(|error| {
             state.halfway = error.is_unfinished().then_some((None, done));
         })?;
-        let pieces =
-            lines.iter().flat_map(|line| (0..line.schedule.partners().len()).map(move |to| (line, to)));
-        for (number, (line, to)) in pieces.enumerate().skip(done) {
-            let sent = inner.send_piece(&field, line, to, arrays, (timestamp, next_timestamp));
+        let ways = field.ways.iter().zip(&lines).filter(|(way, _)| goes(way));
+        let pieces = ways.flat_map(|(way, line)| {
+            let count = if way.cache().is_some() { 1 } else { line.schedule.partners().len() };
+            (0..count).map(move |to| (way, line, to))
+        });
+        for (number, (way, line, to)) in pieces.enumerate().skip(done) {
+            let sent = match way.cache() {
+                Some(_) => inner.keep_version(&field, way, line, arrays, stamps),
+                None => inner.send_piece(&field, line, to, arrays, stamps),
+            };
             if let Err(error) = sent {
                 state.halfway = error.is_unfinished().then_some((None, number));
                 return Err(error);
             }
         }
+        state.steps = step;
         Ok(())
     }
 
     /// Receives the field into these arrays: what this rank owns of it, and nothing else of them is written. Waits until it is there.
+    /// A field that is pulled is that of the version at or before the simulated time `at`, which is known once the sender has passed
+    /// that time, or the latest one. `None` if the description couples nothing at this step.
     ///
     /// # Errors
-    /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other.
+    /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other; [`Kind::Evicted`] for a version that
+    /// is not kept; [`Kind::Usage`] for a time with a field that is not pulled.
     pub fn receive_field(
         &self,
         field: FieldId,
         arrays: &mut [Target<'_>],
+        at: Option<f64>,
         patience: Patience,
-    ) -> Result<Stamps> {
+    ) -> Result<Option<Stamps>> {
         let inner = &self.inner;
         inner.enter()?;
         let field = inner.field(field);
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
-        let (header, done) = match state.halfway.take() {
-            Some((Some(header), done)) => (header, done),
-            _ => (self.receive_that(field.port, None, patience, |message| field.is_header(message))?, 0),
-        };
-        let received = inner.receive_pieces(&field, &mut state, &header, done, arrays);
-        if let Err((error, done)) = received {
-            state.halfway = error.is_unfinished().then_some((Some(header), done));
-            return Err(error);
+        let step = state.steps + 1;
+        let way = field.ways.first();
+        if state.halfway.is_none() && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step)) {
+            state.steps = step;
+            return Ok(None);
         }
-        Ok(Stamps { timestamp: header.timestamp, next_timestamp: header.next_timestamp })
+        let stamps = match way.filter(|way| way.cache().is_some()) {
+            Some(way) => self.receive_version(&field, way, &mut state, arrays, at, patience)?,
+            None if at.is_some() => {
+                let text = format!(
+                    "field on port '{}': its sender pushes it, so it comes in order and not at a time asked for; write mode: pull \
+                     for it in the description (titin: fields)",
+                    field.name
+                );
+                return Err(Error::new(Kind::Usage, text));
+            }
+            None => {
+                let (header, done) = match state.halfway.take() {
+                    Some((Some(header), done)) => (header, done),
+                    _ => {
+                        let fits = |message: &Message| field.is_header(message);
+                        (self.receive_that(field.port, None, || Ok(patience), fits)?, 0)
+                    }
+                };
+                let number = header.number;
+                inner.receive_pieces(&field, &mut state, (&header, number), done, Some(arrays))?;
+                Stamps::of(&header)
+            }
+        };
+        state.steps = step;
+        Ok(Some(stamps))
     }
 
     /// The element types of a field's arrays.
     pub fn field_dtypes(&self, field: FieldId) -> Vec<Dtype> {
         self.inner.field(field).dtypes.clone()
+    }
+}
+
+impl Coupled {
+    fn share(&self, role: Role) -> &Share {
+        match role {
+            Role::Sender => &self.pattern.sender,
+            Role::Receiver => &self.pattern.receiver,
+        }
+    }
+
+    /// The versions that the sender keeps, if the receiver pulls.
+    pub(crate) fn cache(&self) -> Option<Cache> {
+        match self.pattern.mode {
+            Mode::Push => None,
+            Mode::Pull(cache) => Some(cache),
+        }
+    }
+}
+
+/// An end of a field, of which the description may couple another region than the program.
+pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, Unfit> {
+    let side = match &share.region {
+        None => side.clone(),
+        Some((lower, upper)) => side.clone().region(Region::new(lower, upper)?),
+    };
+    side.check("it")?;
+    Ok(side)
+}
+
+impl Stamps {
+    fn of(message: &Message) -> Self {
+        Stamps { timestamp: message.timestamp, next_timestamp: message.next_timestamp }
     }
 }
 
@@ -229,6 +334,11 @@ impl Field {
         Err(Error::new(Kind::TypeMismatch, text))
     }
 
+    /// Fails unless this message is the answer to who asks for a version.
+    fn is_answer(&self, message: &Message) -> Result<()> {
+        Answer::of(message).map_or_else(|| self.is_header(message), |_| Ok(()))
+    }
+
     fn match_types(&self, peer: &str, theirs: &[u8]) -> Result<()> {
         if self.dtypes.iter().map(|dtype| *dtype as u8).eq(theirs.iter().copied()) {
             return Ok(());
@@ -251,6 +361,12 @@ impl Field {
 }
 
 impl Inner {
+    /// The conduits that a field on a port goes by.
+    fn ways_of(&self, port: PortId) -> Vec<Coupled> {
+        let way = |(conduit, peer)| Coupled { conduit, peer, pattern: self.pattern_of(conduit) };
+        self.conduits_of(port).into_iter().map(way).collect()
+    }
+
     /// A field that was declared.
     fn field(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()
@@ -268,21 +384,14 @@ impl Inner {
             [one] => line.schedule.in_place(to, one.local, one.size).and_then(|range| one.memory.get(range)),
             _ => None,
         };
-        let length = line.schedule.bytes(to, arrays.iter().map(|array| array.size));
-        let layout = Layout {
-            dtype: Dtype::UInt8,
-            order: Order::C,
-            shape: Shape::from_slice(&[length]),
-            names: Vec::new(),
-        };
-        let packed;
+        let (layout, packed);
         let payload = match in_place {
-            Some(bytes) => Payload::array(&layout, bytes),
+            Some(bytes) => {
+                layout = flat(bytes.len() as u64);
+                Payload::array(&layout, bytes)
+            }
             None => {
-                let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
-                let packing = line.schedule.pack(to, arrays, memory.rest());
-                packing.map_err(|error| refused(self, &field.name, &error))?;
-                packed = Lent::new(layout, memory.finish());
+                packed = self.pack(field, line, to, arrays)?;
                 Payload::lent(&packed)
             }
         };
@@ -291,33 +400,53 @@ impl Inner {
         self.send_along_all(&line.port, &line.port.outlets[to], &mut port, &payload, &mut sending)
     }
 
-    /// Receives the pieces that have not come yet; with an error, how many have.
+    /// What a partner is to get, one element after the other, where peers can read it.
+    fn pack(&self, field: &Field, line: &Line, to: usize, arrays: &[Piece<'_>]) -> Result<Lent> {
+        let length = line.schedule.bytes(to, arrays.iter().map(|array| array.size));
+        let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
+        let packing = line.schedule.pack(to, arrays, memory.rest());
+        packing.map_err(|error| refused(self, &field.name, &error))?;
+        Ok(Lent::new(flat(length), memory.finish()))
+    }
+
+    /// Receives the pieces with this number that have not come yet, into these arrays if there are any. If it is interrupted it
+    /// notes how many have come.
     fn receive_pieces(
         self: &Arc<Self>,
         field: &Field,
         state: &mut State,
-        header: &Message,
+        (header, number): (&Message, u64),
         done: usize,
-        arrays: &mut [Target<'_>],
-    ) -> std::result::Result<(), (Error, usize)> {
-        let lines = self.lines(field, state).map_err(|error| (error, done))?;
-        let Some(line) = lines.first() else { return Ok(()) };
-        let mut port = line.port.enter().map_err(|error| (error, done))?;
-        for from in done..line.schedule.partners().len() {
-            let message = self.await_at(&line.port, from, &mut port.inlets[from]);
-            let message = message.map_err(|error| (error, from))?;
-            if message.number != header.number {
-                let text = format!(
-                    "field on port '{}': piece {} has come where {} was to come: were ordinary messages sent on the port, \
-                     too? Give the field a port of its own",
-                    field.name, message.number, header.number
-                );
-                return Err((Error::new(Kind::Usage, text), from));
+        mut arrays: Option<&mut [Target<'_>]>,
+    ) -> Result<()> {
+        let mut done = done;
+        let mut receive = |state: &mut State, done: &mut usize| -> Result<()> {
+            let lines = self.lines(field, state)?;
+            let Some(line) = lines.first() else { return Ok(()) };
+            let mut port = line.port.enter()?;
+            for from in *done..line.schedule.partners().len() {
+                let message = self.await_at(&line.port, from, &mut port.inlets[from])?;
+                if message.number != number {
+                    let text = format!(
+                        "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
+                         port, too? Give the field a port of its own",
+                        field.name, message.number
+                    );
+                    return Err(Error::new(Kind::Usage, text));
+                }
+                if let Some(arrays) = arrays.as_deref_mut() {
+                    let unpacked = line.schedule.unpack(from, message.bytes(), arrays);
+                    unpacked.map_err(|error| refused(self, &field.name, &error))?;
+                }
+                *done = from + 1;
             }
-            let unpacked = line.schedule.unpack(from, message.bytes(), arrays);
-            unpacked.map_err(|error| (refused(self, &field.name, &error), from))?;
+            Ok(())
+        };
+        let received = receive(state, &mut done);
+        if received.as_ref().is_err_and(Error::is_unfinished) {
+            state.halfway = Some((Some(header.clone()), done));
         }
-        Ok(())
+        received
     }
 
     /// The lines to or from the peers; waits until these have declared the field.
@@ -326,35 +455,54 @@ impl Inner {
             return Ok(lines.clone());
         }
         let mut lines = Vec::new();
-        for (conduit, peer) in self.conduits_of(field.port) {
-            let known = || match self.process.schedule(&self.name, conduit)? {
-                None if self.process.finished(&peer) && !self.process.is_declared(&self.name, conduit) => {
-                    let text = format!(
-                        "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
-                        self.name, field.name
-                    );
-                    Err(Error::new(Kind::PortClosed, text))
-                }
-                found => Ok(found),
-            };
-            let Found { away, schedule } = self.wait(None, None, None, Vec::new, known)?;
-            field.match_types(&peer, &away.field.dtypes)?;
-            let schedule = schedule.map_err(|failure| field.misfit(&peer, &failure))?;
-            lines.push(self.open_line(field, field.role, &peer, &away, schedule)?);
+        for way in &field.ways {
+            let Found { away, schedule } = self.meet(field, way, None)?;
+            field.match_types(&way.peer, &away.field.dtypes)?;
+            let schedule = schedule.map_err(|failure| field.misfit(&way.peer, &failure))?;
+            lines.push(self.open_line(field, way, &away, schedule)?);
         }
         Ok(state.lines.insert(lines).clone())
     }
+
+    /// Waits until the other end has declared the field.
+    fn meet(&self, field: &Field, way: &Coupled, deadline: Option<Instant>) -> Result<Found> {
+        let (conduit, peer) = (way.conduit, &way.peer);
+        let known = || match self.process.schedule(&self.name, conduit)? {
+            None if self.process.finished(peer) && !self.process.is_declared(&self.name, conduit) => {
+                let text = format!(
+                    "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
+                    self.name, field.name
+                );
+                Err(Error::new(Kind::PortClosed, text))
+            }
+            found => Ok(found),
+        };
+        self.wait(None, deadline, None, Vec::new, known)
+    }
 }
+
+/// What says in a message that a field follows, or why none does.
+const TEXT: &str = "a field follows, from rank to rank";
 
 /// What a message has that says that a field follows.
 static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let text: Value<&[u8]> = Value::Text("a field follows, from rank to rank".into());
+    let text: Value<&[u8]> = Value::Text(TEXT.into());
     let encoded = structure::encode(&text).expect("a short text");
     encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect()
 });
 
+/// Whether a message says that a field follows, or is the answer to who asks for one.
 fn announces_field(message: &Message) -> bool {
-    *message.content() == Content::Structure && message.bytes() == *HEADER
+    // The length of the tree goes before it; in an answer it is a list, whose head is one byte.
+    const LENGTH: usize = 8;
+    let said =
+        |from: usize| message.bytes().get(from..).is_some_and(|tree| tree.starts_with(&HEADER[LENGTH..]));
+    *message.content() == Content::Structure && (message.bytes() == *HEADER || said(LENGTH + 1))
+}
+
+/// So many bytes.
+fn flat(length: u64) -> Layout {
+    Layout { dtype: Dtype::UInt8, order: Order::C, shape: Shape::from_slice(&[length]), names: Vec::new() }
 }
 
 /// Fails if this message, which an ordinary call would receive on that port, says that a field follows.

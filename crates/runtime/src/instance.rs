@@ -9,10 +9,11 @@ mod report;
 mod send;
 mod together;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
-use titin_model::{Habits, InstanceName, Settings};
+use titin_model::{Habits, InstanceName, Mode, Pattern, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
 use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
@@ -34,7 +35,7 @@ pub use any::Choice;
 pub use open::Opening;
 pub use receive::Patience;
 pub(crate) use report::event;
-pub(crate) use send::Sending;
+pub(crate) use send::{Sending, head};
 
 /// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
 const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
@@ -58,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) ranks: Option<Ranks>,
     /// Of a rank but 0, the conduits that rank 0 has: number of the port, conduit, and the instance at the other end.
     far: Vec<(usize, ConduitId, Arc<str>)>,
+    /// The patterns of fields, of conduits for which the description has one.
+    patterns: HashMap<ConduitId, Arc<Pattern>>,
     /// Its fields, and what they exchange with the ranks of peers.
     pub(crate) fields: RwLock<Vec<Arc<Field>>>,
     pub(crate) lines: RwLock<Vec<Arc<Line>>>,
@@ -474,6 +477,22 @@ impl Inner {
         let ends = self.ports[port.0].every_end().map(|(end, _)| (end.conduit, end.peer.clone()));
         let far = self.far.iter().filter(|(number, ..)| *number == port.0);
         ends.chain(far.map(|(_, conduit, peer)| (*conduit, peer.clone()))).collect()
+    }
+
+    /// Of a rank but 0, the instances at the other ends of the conduits that rank 0 has.
+    pub(crate) fn far_peers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.far.iter().map(|(.., peer)| peer)
+    }
+
+    /// Whether a field goes by this conduit when its receiver asks for it.
+    #[inline(always)]
+    pub(crate) fn is_pulled(&self, conduit: ConduitId) -> bool {
+        !self.patterns.is_empty() && self.pattern_of(conduit).mode != Mode::Push
+    }
+
+    /// By which pattern a field goes by a conduit.
+    pub(crate) fn pattern_of(&self, conduit: ConduitId) -> Arc<Pattern> {
+        self.patterns.get(&conduit).cloned().unwrap_or_default()
     }
 
     fn outlets(&self) -> impl Iterator<Item = &Outlet> {

@@ -70,6 +70,14 @@ impl Lent {
         Lent { layout, memory: Arc::new(memory) }
     }
 
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<Buffer> {
+        &self.memory
+    }
+
     /// Its elements.
     pub fn bytes(&self) -> &[u8] {
         &self.memory

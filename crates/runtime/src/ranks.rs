@@ -148,6 +148,7 @@ pub(crate) fn wire_between(
         buffer_messages: buffer.0,
         buffer_bytes: buffer.1,
         medium: None,
+        pattern: None,
         link: Default::default(),
     }
 }

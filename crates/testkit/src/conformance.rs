@@ -40,6 +40,7 @@ macro_rules! conformance {
             several_may_send_at_once,
             both_ends_may_send_large_messages_at_once,
             what_was_kept_for_a_stalled_receiver_arrives_in_order,
+            what_is_posted_waits_for_nobody_and_keeps_its_place,
             messages_may_come_before_there_is_an_instance,
         );
     };
@@ -469,6 +470,25 @@ pub fn what_was_kept_for_a_stalled_receiver_arrives_in_order(make: fn() -> Pair)
     }
     for (_, inlet) in &conduits {
         take_all(inlet, 0..40, length);
+    }
+}
+
+pub fn what_is_posted_waits_for_nobody_and_keeps_its_place(make: fn() -> Pair) {
+    let pair = make();
+    let (outlet, inlet) = pair.conduit(1);
+    let lengths = [LARGE, 0, 100, LARGE, 3 * PIECE, 1, LARGE, 70_000];
+    let stall = pair.stall();
+    for (sequence, length) in (0..).zip(lengths) {
+        let bytes = pattern(sequence, length);
+        match sequence % 3 {
+            2 => drop(outlet.send(&bytes)),
+            // From where it lies: nothing is copied, though nobody reads.
+            _ => assert_eq!(outlet.post(&bytes).copied, 0),
+        }
+    }
+    drop(stall);
+    for (sequence, length) in (0..).zip(lengths) {
+        expect(&inlet, sequence, length);
     }
 }
 

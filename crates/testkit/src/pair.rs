@@ -44,6 +44,7 @@ pub struct Outlet {
     pub supersedes: Option<u64>,
     carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
+    exchange: Arc<Exchange>,
 }
 
 /// The receiving end of a conduit.
@@ -142,8 +143,8 @@ impl Side {
         let conduit = ConduitId(number);
         let window = Arc::new(Window::new(self.bell.clone(), options.messages, options.bytes));
         self.exchange.open_window(conduit, window.clone());
-        let (carrier, bell) = (self.carrier.clone(), self.bell.clone());
-        Outlet { conduit, window, supersedes: None, carrier, bell }
+        let (carrier, bell, exchange) = (self.carrier.clone(), self.bell.clone(), self.exchange.clone());
+        Outlet { conduit, window, supersedes: None, carrier, bell, exchange }
     }
 
     /// The sending end of a conduit whose messages all take the place of those before them.
@@ -171,6 +172,20 @@ impl Outlet {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let sequence = self.claim(length);
         self.send_numbered(sequence, parts).expect("the other end is there")
+    }
+
+    /// Posts a copy of these bytes, in memory of the medium's own kind.
+    pub fn post(&self, bytes: &[u8]) -> Sent {
+        let mut memory = self.exchange.loan(bytes.len() as u64).expect("there is memory");
+        memory.rest().copy_from_slice(bytes);
+        let copy = Arc::new(memory.finish());
+        let meta = Arc::new(meta(bytes.len() as u64));
+        let (head, parts) = (head(self.conduit, self.claim(bytes.len() as u64)), [IoSlice::new(&copy)]);
+        let message = Outgoing::new(head, &meta, &parts);
+        message.share(copy.clone());
+        let sent = self.carrier.post(&message).expect("the other end is there");
+        progress();
+        sent
     }
 
     /// Sends the message of this number, whatever the window says.

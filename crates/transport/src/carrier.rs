@@ -209,6 +209,15 @@ pub trait Carrier: Send + Sync {
     /// [`Lost::Untaken`] are about this message only; if a part of it was on its way the link is closed.
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost>;
 
+    /// As [`Carrier::send`], of a message with a copy of its payload that others may keep ([`Outgoing::share`]), and does not
+    /// wait: what cannot go now goes later, from where it lies.
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        self.send(message)
+    }
+
     /// Says that no message follows the first `sequence` ones. Does not wait.
     fn end(&self, conduit: ConduitId, sequence: u64);
 

@@ -305,7 +305,14 @@ impl Carrier for Shared {
         if self.gone.load(Ordering::Relaxed) {
             return Err(Lost::Closed);
         }
-        self.put(message)
+        self.put(message, Link::send_by_socket)
+    }
+
+    fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Lost::Closed);
+        }
+        self.put(message, <Link as Carrier>::post)
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {

@@ -32,7 +32,7 @@ use crate::shm::{Segment, Shared};
 use crate::turns::Turns;
 use crate::{Attention, Carrier, Lost, Medium, Outgoing, Sent};
 use stripes::{Failure, Stripes};
-use writer::{Left, Outcome, Writer, Writing};
+use writer::{Kept, Left, Outcome, Writer, Writing};
 
 pub(crate) use inbound::{Inbound, Sinks};
 pub use reader::{Reader, Received};
@@ -292,6 +292,14 @@ impl Carrier for Link {
             Some(stripes) => self.send_striped(stripes, message),
             None => self.send_by_socket(message),
         }
+    }
+
+    fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone());
+        }
+        self.leave(Left::Message(message.head.conduit, Kept::whole(message)?));
+        Ok(Sent::default())
     }
 
     fn streams(&self) -> usize {

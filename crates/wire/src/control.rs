@@ -10,7 +10,7 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-use titin_model::Filter;
+use titin_model::{Filter, Pattern};
 
 use crate::ranks::RankProcess;
 use crate::settings::{Overlay, Setting};
@@ -326,6 +326,9 @@ pub struct Wire {
     /// The medium that the description asks for.
     #[serde(default)]
     pub medium: Option<String>,
+    /// How a field that goes by it is coupled, if the description says anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Box<Pattern>>,
     /// How the link that it takes is to be made.
     #[serde(default, skip_serializing_if = "LinkSettings::is_empty")]
     pub link: LinkSettings,

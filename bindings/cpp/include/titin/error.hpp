@@ -45,6 +45,7 @@ struct InternalError : detail::Kinded<TITIN_ERROR_INTERNAL> { using Kinded::Kind
 struct Interrupted : detail::Kinded<TITIN_ERROR_INTERRUPTED> { using Kinded::Kinded; };
 struct FilterError : detail::Kinded<TITIN_ERROR_FILTER> { using Kinded::Kinded; };
 struct Closed : detail::Kinded<TITIN_ERROR_CLOSED> { using Kinded::Kinded; };
+struct Evicted : detail::Kinded<TITIN_ERROR_EVICTED> { using Kinded::Kinded; };
 
 /// No error: thrown by a call of a light instance that cannot go on yet, for titin::host_steps to catch.
 struct Pending {};
@@ -70,6 +71,7 @@ namespace detail {
     case TITIN_ERROR_INTERRUPTED: throw Interrupted(text);
     case TITIN_ERROR_FILTER: throw FilterError(text);
     case TITIN_ERROR_CLOSED: throw Closed(text);
+    case TITIN_ERROR_EVICTED: throw Evicted(text);
     default: throw Error(kind, text);
     }
 }

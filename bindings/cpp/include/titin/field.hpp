@@ -3,6 +3,7 @@
 #define TITIN_FIELD_HPP
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -129,6 +130,9 @@ private:
 struct Stamps {
     double timestamp;
     std::optional<double> next_timestamp;
+
+    /// Whether there was one: the description may couple nothing at a step (titin: fields), and then nothing is written.
+    bool coupled() const { return !std::isnan(timestamp); }
 };
 
 /// Arrays that are spread over the ranks of an instance and travel together by one of its ports, from Instance::field.
@@ -164,7 +168,8 @@ public:
         lay(array, extents, steps);
     }
 
-    /// Sends what this rank owns of each array. Returns when the arrays may be changed.
+    /// Sends what this rank owns of each array, to those that the description couples at this step (titin: fields); for who
+    /// pulls a version is kept. Returns when the arrays may be changed.
     template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
     void send(double timestamp, const First &first, const Rest &...rest) {
         send(timestamp, TITIN_NO_NEXT, first, rest...);
@@ -175,16 +180,30 @@ public:
         const std::vector<void *> pointers = gather(first, rest...);
         detail::check(titin_field_send(raw(), pointers.data(), timestamp, next_timestamp));
     }
-    /// Receives what this rank owns into each array; nothing else in them is written. Gives its timestamps.
+    /// Receives what this rank owns into each array; nothing else in them is written. One that is pulled is the latest version.
+    /// Gives its timestamps.
     template <class First, class... Rest>
     Stamps receive(First &&first, Rest &&...rest) {
-        return receive_within(TITIN_WAIT, first, rest...);
+        return receive_within(std::nullopt, TITIN_WAIT, first, rest...);
     }
     /// The same, at most so long; then throws Timeout.
     template <class Rep, class Period, class... Arrays>
     Stamps receive(std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
-        return receive_within(std::chrono::duration<double>(timeout).count(), arrays...);
+        return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count(), arrays...);
     }
+    /// Of one that is pulled, the version at or before a simulated time; waits until the sender has passed that. Throws Evicted
+    /// if that version is not kept.
+    template <class First, class... Rest>
+    Stamps receive_at(double at, First &&first, Rest &&...rest) {
+        return receive_within(at, TITIN_WAIT, first, rest...);
+    }
+    /// The same, at most so long; then throws Timeout.
+    template <class Rep, class Period, class... Arrays>
+    Stamps receive_at(double at, std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
+        return receive_within(at, std::chrono::duration<double>(timeout).count(), arrays...);
+    }
+    /// The sender says that no more follows, and gives up all versions; for receivers the port is closed.
+    void withdraw() { detail::check(titin_field_withdraw(raw())); }
 
     titin_field *raw() const {
         if (!raw_) throw UsageError("this field was moved from");
@@ -193,11 +212,12 @@ public:
 
 private:
     template <class... Arrays>
-    Stamps receive_within(double timeout, Arrays &...arrays) {
+    Stamps receive_within(std::optional<double> at, double timeout, Arrays &...arrays) {
         static_assert((... && writable<Arrays>()), "these data are const, or of a message that others may share");
         const std::vector<void *> pointers = gather(arrays...);
         double timestamp, next;
-        detail::check(titin_field_receive(raw(), pointers.data(), timeout, &timestamp, &next));
+        detail::check(at ? titin_field_receive_at(raw(), pointers.data(), *at, timeout, &timestamp, &next)
+                         : titin_field_receive(raw(), pointers.data(), timeout, &timestamp, &next));
         return {timestamp, next == TITIN_NO_NEXT ? std::nullopt : std::optional<double>(next)};
     }
     template <class T>

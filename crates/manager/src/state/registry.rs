@@ -277,6 +277,7 @@ impl Manager {
             buffer_messages: planned.buffer_messages,
             buffer_bytes: planned.buffer_bytes,
             medium: planned.medium.map(|medium| medium.key().to_owned()),
+            pattern: planned.pattern.clone(),
             link: planned.link.as_deref().copied().unwrap_or_default(),
         }
     }

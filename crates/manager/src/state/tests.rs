@@ -71,6 +71,7 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
             buffer_messages: 4,
             buffer_bytes: 1000,
             medium,
+            pattern: None,
             link: None,
         });
     }

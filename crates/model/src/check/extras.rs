@@ -60,6 +60,9 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     for (path, pinned) in &extras.medium {
         port(network, path, pinned.at, "medium", problems);
     }
+    for (path, (_, placed)) in &extras.fields {
+        port(network, path, placed.0, "fields", problems);
+    }
     for (path, (_, placed)) in &extras.links.components {
         end(network, path, placed.0, problems);
     }

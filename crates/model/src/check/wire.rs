@@ -6,6 +6,8 @@ use crate::extras::Medium;
 use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
+use crate::operator::Operator;
+use crate::pattern::{Mode, Steps};
 use crate::problem::{Code, Problems};
 
 pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
@@ -15,6 +17,7 @@ pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
         }
         pins(network, bundle, problems);
         medium(network, bundle, start, problems);
+        pattern(network, bundle, problems);
         if !bundle.filters.is_empty() {
             filters(network, bundle, start, problems);
         }
@@ -126,6 +129,31 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             }
         };
         problems.error_hint(bundle.at, Code::Filter, what, why, hint);
+    }
+}
+
+/// `reuse` counts the messages of an F_INIT port: there has to be one for each use.
+fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
+    let Some(pattern) = &bundle.pattern else { return };
+    let (sender, receiver) = network.ends(bundle);
+    let port = receiver.ports.get(&bundle.receiver_port);
+    if port.is_none_or(|port| port.operator != Operator::FInit) {
+        return;
+    }
+    let (from, to) = ends(sender, receiver, bundle);
+    let given = [&to, &from].into_iter().find_map(|path| network.extras.fields.get(path.as_str()));
+    let at = given.map_or(bundle.at, |(_, placed)| placed.0);
+    let what = format!("the pattern of the field from \"{from}\" to \"{to}\" does not fit");
+    let mut told = |why: &str, hint: &str| {
+        problems.error_hint(at, Code::BadValue, what.clone(), why.to_string(), hint.to_string());
+    };
+    if pattern.mode != Mode::Push {
+        let why =
+            "it arrives on an F_INIT port, where reuse() counts what has come: the sender has to push it";
+        told(why, "write mode: push, or receive it on a port of operator S");
+    } else if pattern.receiver.steps != Steps::default() {
+        let why = "it arrives on an F_INIT port, where each use of the receiver needs one";
+        told(why, "give the steps under \"sender\", those of which each begins a use of the receiver");
     }
 }
 

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use super::fields::{dotted, entries, identifier};
 use super::implementations::{python_function, symbol};
+use super::pattern::pattern;
 use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
 use crate::extras::{
     Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,
@@ -27,6 +28,7 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
         let media = Medium::ALL.map(|medium| (medium.key(), medium));
         Some(Pinned { medium: choice(node, "the medium", &media, problems)?, at })
     });
+    extras.fields = by_path(fields.take("fields"), "\"fields\"", problems, pattern);
     extras.links.components = by_path(fields.take("links"), "\"links\"", problems, link);
     if let Some((link, _)) = extras.links.components.shift_remove("default") {
         extras.links.default = link;

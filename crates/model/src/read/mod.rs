@@ -4,6 +4,7 @@ mod conduits;
 mod extras;
 mod fields;
 mod implementations;
+mod pattern;
 mod sections;
 mod v01;
 mod v02;

@@ -7,7 +7,7 @@ use titin_array::{Role, Schedule};
 use titin_transport::Window;
 use titin_wire::ranks::pair;
 
-use super::Field;
+use super::{Coupled, Field};
 use crate::Result;
 use crate::filter::Chain;
 use crate::instance::Inner;
@@ -25,6 +25,8 @@ pub(crate) struct Line {
     pub(crate) schedule: Schedule,
     /// A port of its own, with a place for each partner in the schedule.
     pub(crate) port: Port,
+    /// Whether its receiver pulls.
+    pub(super) pulled: bool,
     /// Whether the receivers were told that no more follows.
     pub(crate) ended: AtomicBool,
 }
@@ -46,12 +48,11 @@ impl Inner {
     pub(super) fn open_line(
         self: &Arc<Self>,
         field: &Field,
-        role: Role,
-        peer: &Arc<str>,
+        way: &Coupled,
         away: &Away,
         schedule: Schedule,
     ) -> Result<Arc<Line>> {
-        let name = between_ranks(&field.name);
+        let (name, role, peer) = (between_ranks(&field.name), field.role, &way.peer);
         let mut line = Port::new(self.process.name(&name), self.ports[field.port.0].operator, true);
         let ((rank, ranks), mut peers) = (self.place_in_ranks(), Vec::new());
         for (place, partner) in schedule.partners().iter().enumerate() {
@@ -83,7 +84,8 @@ impl Inner {
                 }
             }
         }
-        let line = Arc::new(Line { peer: peer.clone(), schedule, port: line, ended: AtomicBool::new(false) });
+        let (peer, pulled) = (peer.clone(), way.cache().is_some());
+        let line = Arc::new(Line { peer, schedule, port: line, pulled, ended: AtomicBool::new(false) });
         self.lines.write().expect("never poisoned").push(line.clone());
         self.process.join_ranks(self, &peers);
         Ok(line)
@@ -96,11 +98,13 @@ impl Inner {
 
     /// Ends the lines, as the conduits of ports are ended: receivers are told that no more follows, ...
     pub(crate) fn end_lines(&self) -> Result<()> {
-        for line in self.all_lines() {
-            if !line.ended.load(Ordering::Relaxed) {
-                line.port.every_outlet().try_for_each(|outlet| self.end_stream(outlet))?;
-                line.ended.store(true, Ordering::Relaxed);
-            }
+        self.all_lines().iter().try_for_each(|line| self.end_line(line))
+    }
+
+    pub(super) fn end_line(&self, line: &Line) -> Result<()> {
+        if !line.ended.load(Ordering::Relaxed) {
+            line.port.every_outlet().try_for_each(|outlet| self.end_stream(outlet))?;
+            line.ended.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -113,7 +117,8 @@ impl Inner {
                 for outlet in line.port.every_outlet() {
                     over &= self.is_settled(outlet)?;
                 }
-                for inlet in line.port.every_inlet() {
+                // Who pulls takes what it wants, and need not wait for more.
+                for inlet in line.port.every_inlet().filter(|_| !line.pulled) {
                     let ended = inlet.inbox.ended() || self.process.finished(&line.peer);
                     if !ended {
                         self.reachable(&inlet.end)?;

@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 use titin_array::{Answer, Directory, Entries, Error, Exchange, Parts, Register, Role, Schedule, Wants};
 use titin_wire::ranks::{children, parent};
 
+use super::Word;
+
 /// What ranks tell each other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Letter {
@@ -27,6 +29,8 @@ pub(crate) enum Letter {
     Done,
     Go,
     Complete,
+    /// About the versions of a field that is pulled, once its schedules are known.
+    Word(Word),
 }
 
 /// A letter, and for whom or from whom.
@@ -173,6 +177,7 @@ impl Setup {
                 self.go_on_if_done()?;
             }
             Letter::Go | Letter::Complete => self.go()?,
+            Letter::Word(_) => {}
         }
         Ok(())
     }

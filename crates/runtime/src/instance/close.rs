@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use titin_array::Role;
 use titin_model::Operator;
 use titin_wire::control::ToManager;
 
@@ -55,7 +56,9 @@ impl Inner {
         // The rank above hears it once all below have closed.
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
+        self.leave_versions();
         self.end_streams(&mut ending, outlets - up)?;
+        self.settle_versions()?;
         self.end_lines()?;
         self.take_leave(&mut ending)?;
         self.settle_lines()?;
@@ -81,10 +84,13 @@ impl Inner {
         self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
     }
 
-    /// Tells receivers that no more follows, the first so many of them.
+    /// Tells receivers that no more follows, the first so many of them; those that pull hear it once they have what they want.
     fn end_streams(&self, ending: &mut Ending, count: usize) -> Result<()> {
+        let pulled = self.pulled(Role::Sender);
         for outlet in self.outlets().take(count).skip(ending.told) {
-            self.end_stream(outlet)?;
+            if !pulled.contains(&outlet.end.conduit) {
+                self.end_stream(outlet)?;
+            }
             ending.told += 1;
         }
         Ok(())
@@ -115,7 +121,11 @@ impl Inner {
         let untaken = |index: usize| Untaken::of(inlets[index]);
         if ending.dropped.is_none() {
             let checked = self.cycle().checked();
-            let chooses = |index: &usize| inlets[*index].1.end.chain.chooses();
+            let pulled = self.pulled(Role::Receiver);
+            let chooses = |index: &usize| {
+                let end = &inlets[*index].1.end;
+                end.chain.chooses() || pulled.contains(&end.conduit)
+            };
             let awaited = |index: &usize| checked && !chooses(index);
             let dropped: Vec<_>;
             (ending.open, dropped) = (0..inlets.len()).partition(awaited);
@@ -164,7 +174,7 @@ impl Inner {
         Ok(all)
     }
 
-    pub(super) fn fail(&self, error: &Error) {
+    pub(crate) fn fail(&self, error: &Error) {
         if self.over.load(Ordering::Acquire) {
             return;
         }

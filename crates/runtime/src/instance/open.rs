@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
-use titin_model::{Habits, InstanceName, Operator, Settings};
+use titin_model::{Habits, InstanceName, Operator, Pattern, Settings};
 use titin_transport::{Doorbell, Latch, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
@@ -196,7 +196,11 @@ impl Inner {
         welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
         let habits = Habits::of(&settings, &path);
         let trace = Trace::new(welcome.trace, habits.trace);
+        let mut patterns = HashMap::new();
         for wire in &welcome.wires {
+            wire.pattern.iter().for_each(|pattern| {
+                patterns.insert(wire.conduit, Arc::new(Pattern::clone(pattern)));
+            });
             let index =
                 *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
             let port: &mut Port = &mut ports[index];
@@ -254,6 +258,7 @@ impl Inner {
             path,
             ranks,
             far,
+            patterns,
             fields: RwLock::default(),
             lines: RwLock::default(),
             habits,

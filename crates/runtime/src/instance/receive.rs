@@ -87,12 +87,16 @@ impl Instance {
     /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
     /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
-        self.receive_that(port, slot, patience, |message| {
-            ordinary(|| self.inner.ports[port.0].label(slot), message)
-        })
+        self.receive_that(
+            port,
+            slot,
+            || Ok(patience),
+            |message| ordinary(|| self.inner.ports[port.0].label(slot), message),
+        )
     }
 
-    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call.
+    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call. `begin` is what rank 0
+    /// does first, and gives the patience.
     ///
     /// # Errors
     /// As [`Instance::receive`], and what `fits` says.
@@ -101,19 +105,19 @@ impl Instance {
         &self,
         port: PortId,
         slot: Option<u32>,
-        patience: Patience,
+        begin: impl FnOnce() -> Result<Patience>,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
         let inner = &self.inner;
         inner.enter()?;
         if inner.ranks.is_none() {
-            return inner.receive(port, slot, patience, fits).map(|(_, message)| message);
+            return inner.receive(port, slot, begin()?, fits).map(|(_, message)| message);
         }
         // What rank 0 finds no fault with may not fit another one, where it is gone then.
         let (call, fits) = (inner.call_on("receive", port, slot), Cell::new(Some(fits)));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
         let received = inner.receive_together(&call, || {
-            inner.receive(port, slot, patience, check).map(|(slot, message)| Some((port, slot, message)))
+            inner.receive(port, slot, begin()?, check).map(|(slot, message)| Some((port, slot, message)))
         });
         let (.., message) = received?.expect("receiving waits for a message");
         check(&message).map(|()| message)
@@ -251,7 +255,15 @@ impl Inner {
 }
 
 impl Patience {
-    pub(super) fn deadline(self) -> Option<Instant> {
+    /// Until then.
+    pub(crate) fn until(deadline: Option<Instant>) -> Self {
+        match deadline {
+            None => Patience::Forever,
+            Some(deadline) => Patience::For(deadline.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
             Patience::Forever => None,
             // What lies beyond the clock's range is for ever.
@@ -529,8 +541,8 @@ impl Inner {
     #[inline(always)]
     pub(super) fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
         let Source { number, port, .. } = *source;
-        // What `repeat` gives again and `pad` makes up has no time of its own.
-        let timestamp = if source.follows() {
+        // What `repeat` gives again and `pad` makes up has no time of its own, and who pulls may go back in time.
+        let timestamp = if source.follows() || self.is_pulled(source.inlet.end.conduit) {
             self.cycle().now().unwrap_or(message.timestamp)
         } else {
             message.timestamp

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use titin_model::Operator;
 use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, Shortage};
+use titin_wire::ConduitId;
 use titin_wire::control::Event;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -41,6 +42,30 @@ impl Instance {
         payload: &Payload<'_>,
         timestamp: f64,
         next_timestamp: Option<f64>,
+        settings: Option<&Overlay>,
+    ) -> Result<()> {
+        self.send_along_most(None, port, slot, payload, (timestamp, next_timestamp), settings)
+    }
+
+    /// As [`Instance::send`], but not along these conduits of the port; the call counts as made for all of them.
+    pub(crate) fn send_but(
+        &self,
+        apart: Vec<ConduitId>,
+        port: PortId,
+        payload: &Payload<'_>,
+        stamps: Stamps,
+    ) -> Result<()> {
+        self.send_along_most(Some(apart).filter(|apart| !apart.is_empty()), port, None, payload, stamps, None)
+    }
+
+    #[inline(always)]
+    fn send_along_most(
+        &self,
+        apart: Option<Vec<ConduitId>>,
+        port: PortId,
+        slot: Option<u32>,
+        payload: &Payload<'_>,
+        (timestamp, next_timestamp): Stamps,
         settings: Option<&Overlay>,
     ) -> Result<()> {
         let inner = &self.inner;
@@ -99,7 +124,7 @@ impl Instance {
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
         let plain = Sending::of(payload, (timestamp, next_timestamp));
-        let mut sending = Sending { slot, iteration, overlay, ..plain };
+        let mut sending = Sending { slot, iteration, overlay, apart, ..plain };
         let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
@@ -158,6 +183,8 @@ pub(crate) struct Sending {
     overlay: Option<(u32, Arc<Overlay>)>,
     /// The payload as filters and several receivers share it.
     copy: Option<Arc<Buffer>>,
+    /// The conduits that do not get it, if there are any.
+    apart: Option<Vec<ConduitId>>,
     /// How many of the conduits have had it.
     done: usize,
     /// What the filters before the wire have made of it for the next conduit, if the call came back from there.
@@ -180,6 +207,7 @@ impl Sending {
             iteration: Iteration::default(),
             overlay: None,
             copy: payload.lent.clone(),
+            apart: None,
             done: 0,
             mapped: None,
             lost: false,
@@ -231,6 +259,10 @@ impl Inner {
         let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
         let clock = times.map(|times| (Instant::now(), self.trace.now(), waited(), times));
         while let Some(outlet) = outlets.get(message.done) {
+            if message.apart.as_ref().is_some_and(|apart| apart.contains(&outlet.end.conduit)) {
+                message.done += 1;
+                continue;
+            }
             let known = &mut state.outlets[outlet.number];
             let sent = self.send_along(port, outlet, known, payload, message)?;
             message.done += 1;
@@ -522,7 +554,7 @@ impl Inner {
 }
 
 /// What goes before a message on this conduit.
-pub(super) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): Stamps) -> Head {
+pub(crate) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): Stamps) -> Head {
     let conduit = outlet.end.conduit;
     Head::new(conduit, sequence, timestamp, next_timestamp)
 }

@@ -103,9 +103,12 @@ impl Process {
             state.unrouted.entry(peer.clone()).or_default().push(inner.clone());
             dials.extend(self.reach(&mut state, peer));
         }
+        for peer in inner.far_peers() {
+            state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
+        }
         // The manager's word on them may have come before this instance was there to hear it.
-        let finished: Vec<&Arc<str>> =
-            inner.neighbours.names().filter(|peer| state.finished.contains(&***peer)).collect();
+        let peers = inner.neighbours.names().chain(inner.far_peers());
+        let finished: Vec<&Arc<str>> = peers.filter(|peer| state.finished.contains(&***peer)).collect();
         let count = state.instances.len();
         self.crowd.store(count, Ordering::Relaxed);
         drop(state);
@@ -123,7 +126,7 @@ impl Process {
         state.instances.remove(&inner.name);
         self.crowd.store(state.instances.len(), Ordering::Relaxed);
         let State { unrouted, neighbours, .. } = &mut *state;
-        for peer in inner.neighbours.names() {
+        for peer in inner.neighbours.names().chain(inner.far_peers()) {
             for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)].into_iter().flatten() {
                 known.retain(|other| !std::ptr::eq(&raw const **other, inner));
             }

@@ -8,15 +8,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use titin_array::{Bytes as _, Error as Unfit, Exchange, Parts, Role, Schedule, Side};
+use titin_model::{Mode, Pattern};
 use titin_transport::{Link, LinkId, Lost};
 use titin_wire::control::{self, Greeting};
 use titin_wire::handshake::Purpose;
-use titin_wire::ranks::Mail;
+use titin_wire::ranks::{Mail, children};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
 use super::outbox::Outbox;
 use super::{Away, Process, State};
 use crate::field::setup::{Letter, Post as Posting, Setup};
+use crate::field::{Pull, Step, Word, coupled};
 use crate::ranks::{rank_name, written as written_name};
 use crate::{Error, Kind, Result};
 
@@ -49,6 +51,10 @@ pub(crate) struct Meeting {
     /// What came before both ends had declared the field.
     early: Vec<Posting>,
     failure: Option<Unfit>,
+    /// Of a sender whose receiver pulls: the versions that it keeps.
+    pull: Option<Pull>,
+    /// What rank 0 of a receiver has to tell rank 0 of the sender.
+    words: Vec<Word>,
     /// Whether the process has reached out for the partners of the schedule.
     reached: bool,
 }
@@ -68,11 +74,15 @@ pub(crate) struct Own {
     pub(crate) rank: u32,
     /// The instance at the other end.
     pub(crate) peer: Arc<str>,
+    pub(crate) pattern: Arc<Pattern>,
 }
 
 impl Meeting {
     /// This rank declares the field.
     pub(crate) fn declare(&mut self, own: Own) {
+        if let (Role::Sender, Mode::Pull(cache)) = (own.role, own.pattern.mode) {
+            self.pull = Some(Pull::new(cache, own.rank));
+        }
         self.own = Some(own);
         self.begin();
     }
@@ -87,8 +97,8 @@ impl Meeting {
         let (Some(own), Some(away)) = (&self.own, &self.away) else { return };
         let setup = Side::from_bytes(&away.field.side).and_then(|theirs| {
             let (from, to) = match own.role {
-                Role::Sender => (own.side.clone(), theirs),
-                Role::Receiver => (theirs, own.side.clone()),
+                Role::Sender => (own.side.clone(), coupled(&theirs, &own.pattern.receiver)?),
+                Role::Receiver => (coupled(&theirs, &own.pattern.sender)?, own.side.clone()),
             };
             Setup::begin(Exchange::new(from, to)?, own.parts.clone(), own.role, own.rank)
         });
@@ -99,7 +109,22 @@ impl Meeting {
         std::mem::take(&mut self.early).into_iter().for_each(|post| self.receive(post));
     }
 
+    /// Changes the versions that it keeps.
+    pub(crate) fn pull(&mut self, act: impl FnOnce(&mut Pull)) {
+        if let Some(pull) = &mut self.pull {
+            act(pull);
+        }
+    }
+
+    /// Has something told to rank 0 of the sender.
+    pub(crate) fn say(&mut self, word: Word) {
+        self.words.push(word);
+    }
+
     fn receive(&mut self, post: Posting) {
+        if let (Letter::Word(word), Some(pull)) = (&post.letter, &mut self.pull) {
+            return pull.hear(*word);
+        }
         match &mut self.setup {
             None => self.early.push(post),
             Some(setup) => self.failure = self.failure.take().or(setup.receive(post).err()),
@@ -125,6 +150,7 @@ fn written(letter: &Letter) -> (u8, Vec<u8>) {
         Letter::Done => (6, Vec::new()),
         Letter::Go => (7, Vec::new()),
         Letter::Complete => (8, Vec::new()),
+        Letter::Word(word) => (9, control::encode(word)),
     }
 }
 
@@ -139,6 +165,7 @@ fn read(kind: u8, body: &[u8]) -> std::result::Result<Letter, Unfit> {
         6 => Letter::Done,
         7 => Letter::Go,
         8 => Letter::Complete,
+        9 => Letter::Word(control::decode(body).map_err(|error| Unfit::Broken(error.to_string()))?),
         kind => return Err(Unfit::Broken(format!("a letter of kind {kind}"))),
     })
 }
@@ -175,26 +202,34 @@ impl Process {
         mails: &mut Vec<Parcel>,
     ) {
         let meeting = self.lock().meetings.entry((instance.to_owned(), conduit)).or_default().clone();
+        let waiting = self.instance(instance);
         let mut meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut meeting);
-        let Meeting { own: Some(own), setup, reached, .. } = &mut *meeting else { return };
-        let posts = setup.as_mut().map(Setup::take).unwrap_or_default();
+        let Meeting { own: Some(own), setup, reached, pull, words, .. } = &mut *meeting else { return };
+        let mut posts = setup.as_mut().map(Setup::take).unwrap_or_default();
+        let to_sender = |rank, word| Posting { of_sender: true, rank, letter: Letter::Word(word) };
+        posts.extend(words.drain(..).map(|word| to_sender(0, word)));
+        for step in pull.as_mut().map(Pull::take).unwrap_or_default() {
+            match (step, &waiting) {
+                (Step::PassOn(order), _) => {
+                    let below = children(own.rank, own.side.decomposition.ranks());
+                    posts.extend(below.map(|rank| to_sender(rank, Word::Order(order))));
+                }
+                (step, Some(inner)) => inner.take_step(conduit, step),
+                _ => {}
+            }
+        }
         let (is_sender, rank, peer) = (own.role == Role::Sender, own.rank, own.peer.clone());
         let schedule = setup.as_ref().and_then(Setup::schedule).filter(|_| !*reached);
         let partners: Vec<u32> =
             schedule.iter().flat_map(|schedule| schedule.partners()).map(|partner| partner.rank).collect();
         *reached |= schedule.is_some();
-        drop(meeting);
-        // At once, and not when the program first sends or receives: the other one may wait for it in a call of its own.
-        self.reach_ranks(&peer, partners.into_iter());
-        let state = self.lock();
-        // There may be a schedule now, or the reason why there is none.
-        let waiting = state.instances.get(instance).cloned();
         let mut lost = None;
         for Posting { of_sender, rank: to, letter } in posts {
             let (kind, body) = written(&letter);
             let is_own = of_sender == is_sender;
             let whose = if is_own { instance } else { &*peer };
+            let state = self.lock();
             let place = match (is_own, &state.branch) {
                 (true, None) => Some((self.id, &[][..])),
                 (true, Some(branch)) => branch.place_of(to),
@@ -207,14 +242,23 @@ impl Process {
             // To share memory would cost more than the letters do.
             let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
             let addresses = addresses.iter().filter(is_tcp).cloned().collect();
+            drop(state);
             let mail = Mail { instance: whose.to_owned(), conduit, of_sender: is_sender, rank, kind, body };
-            mails.push(Parcel { endpoint, addresses, mail });
+            let parcel = Parcel { endpoint, addresses, mail };
+            match endpoint == self.id {
+                true => mails.push(parcel),
+                // Before anybody else changes it: what is told stays in order.
+                false => self.send_mail(parcel),
+            }
         }
-        drop(state);
+        drop(meeting);
+        // At once, and not when the program first sends or receives: the other one may wait for it in a call of its own.
+        self.reach_ranks(&peer, partners.into_iter());
         if let Some(lost) = lost {
             let text = format!("{instance}: nobody has said where {} is", written_name(&lost));
             self.fail(Error::new(Kind::Internal, text));
         }
+        // There may be a schedule now, or the reason why there is none.
         waiting.iter().for_each(|inner| inner.bell.ring());
     }
 
@@ -286,6 +330,18 @@ impl Process {
     pub(crate) fn is_declared(&self, instance: &str, conduit: ConduitId) -> bool {
         let meeting = self.lock().meeting(instance, conduit);
         meeting.is_some_and(|meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).away.is_some())
+    }
+
+    /// What is to be known of the versions that an instance keeps of a field; `None` if it keeps none.
+    pub(crate) fn pull<T>(
+        &self,
+        instance: &str,
+        conduit: ConduitId,
+        look: impl FnOnce(&Pull) -> T,
+    ) -> Option<T> {
+        let meeting = self.lock().meeting(instance, conduit)?;
+        let meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        meeting.pull.as_ref().map(look)
     }
 
     /// What the other end of a conduit has said of the field that goes by it, and the schedule of this rank, once that is known.

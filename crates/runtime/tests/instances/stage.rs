@@ -112,6 +112,7 @@ impl Stage {
                         buffer_messages: 4,
                         buffer_bytes: 1 << 20,
                         medium: None,
+                        pattern: None,
                         link: Default::default(),
                     }
                 })

@@ -14,6 +14,7 @@ use super::returns::Returns;
 use super::ring::{LINE, Producer};
 use super::{INLINE, REACTOR, Shared};
 use crate::latch::Latched;
+use crate::tcp::Link;
 use crate::{Buffer, Lost, Outgoing, Sent};
 
 /// What goes out by a ring.
@@ -170,10 +171,13 @@ impl Outbound {
     }
 }
 
+/// How a message goes by the socket: [`Link::send_by_socket`], or so that nobody waits.
+type BySocket = fn(&Link, &Outgoing<'_>) -> Result<Sent, Lost>;
+
 impl Shared {
-    /// Puts a message in.
+    /// Puts a message in; one without a block goes `by_socket`.
     #[inline(always)]
-    pub(super) fn put(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    pub(super) fn put(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
         let (length, head) = (message.length() as usize, message.head);
         let mut sent = Sent::default();
         let mut outbound = self.outbound.lock();
@@ -185,14 +189,15 @@ impl Shared {
         let meta = if same { Vec::new() } else { message.meta.encode() };
         if meta.len() > INLINE {
             drop(outbound);
-            return self.put_elsewhere(message);
+            return self.put_elsewhere(message, by_socket);
         }
         let mut placed = None;
         if length > INLINE {
             // To copy takes its time. Nobody else sends on this conduit meanwhile.
             drop(outbound);
             let Some(body) = self.place(message, &mut sent) else {
-                return self.put_elsewhere(message).map(|sent| Sent { by_socket: true, ..sent });
+                let sent = self.put_elsewhere(message, by_socket);
+                return sent.map(|sent| Sent { by_socket: true, ..sent });
             };
             // Counted before the entry shows, since the peer may return it at once.
             body.placed().expect("it was placed").give(&self.returned);
@@ -292,10 +297,10 @@ impl Shared {
     }
 
     /// Sends a message by the socket, and keeps its place in the ring.
-    fn put_elsewhere(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn put_elsewhere(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
         let link = self.link.upgrade().ok_or(Lost::Closed)?;
         let (conduit, sequence) = (message.head.conduit, message.head.sequence);
-        let mut sent = link.send_by_socket(message)?;
+        let mut sent = by_socket(&link, message)?;
         // Both ends of the socket hold it for a while.
         sent.copied += message.length();
         let mut outbound = self.outbound.lock();

@@ -1,12 +1,13 @@
 //! Payloads on their way out: in the caller's memory, or what is left of them in ours.
 
 use std::io::IoSlice;
+use std::sync::Arc;
 
 use crate::{Buffer, Lost};
 
-/// What is left of a payload, in memory of our own.
+/// What is left of a payload, in memory that nobody changes.
 pub(super) struct Rest {
-    bytes: Box<Buffer>,
+    bytes: Arc<Buffer>,
     /// Where in the payload it begins.
     start: u64,
 }
@@ -19,7 +20,12 @@ impl Rest {
     pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, Lost> {
         let mut slices = Vec::new();
         slice_parts(parts, start, total - start, &mut slices);
-        Ok(Rest { bytes: Box::new(Buffer::gather(&slices)?), start })
+        Ok(Rest { bytes: Arc::new(Buffer::gather(&slices)?), start })
+    }
+
+    /// The whole of it, where it lies.
+    pub(super) fn whole(bytes: Arc<Buffer>) -> Self {
+        Rest { bytes, start: 0 }
     }
 
     /// So many bytes of the payload from `offset` on.

@@ -21,7 +21,6 @@ const BATCH: usize = 64 << 10;
 const TURN: usize = 4 << 20;
 
 /// What those leave who must not wait for a turn.
-#[derive(Debug)]
 pub(super) enum Left {
     /// A frame that goes before all messages.
     Frame(Vec<u8>),
@@ -30,6 +29,8 @@ pub(super) enum Left {
     /// The end of a conduit, or the head of a message whose payload goes by further streams: it goes behind the messages of
     /// its conduit.
     Behind(ConduitId, Vec<u8>),
+    /// A message, behind those of its conduit.
+    Message(ConduitId, Kept),
 }
 
 /// What waits to be written on a link.
@@ -50,15 +51,15 @@ pub(super) struct Writer {
     pub(super) watched: bool,
 }
 
-/// A message, or what is left of one, in memory of our own; or a frame that goes behind those before it.
-enum Kept {
+/// A message, or what is left of one, in memory that nobody changes; or a frame that goes behind those before it.
+pub(super) enum Kept {
     Message { frames: Frames, meta: Vec<u8>, rest: Rest },
     Frame(Vec<u8>),
 }
 
 /// The frames of a message, one after the other.
 #[derive(Debug, Clone)]
-struct Frames {
+pub(super) struct Frames {
     head: Head,
     total: u64,
     offset: u64,
@@ -109,6 +110,7 @@ impl Writer {
                 Left::Frame(frame) => self.urgent.push_back((frame, None)),
                 Left::Handing(frame, segment) => self.urgent.push_back((frame, Some(segment))),
                 Left::Behind(conduit, frame) => self.messages(conduit).push_back(Kept::Frame(frame)),
+                Left::Message(conduit, kept) => self.messages(conduit).push_back(kept),
             }
         }
     }
@@ -220,6 +222,12 @@ impl Writer {
 }
 
 impl Kept {
+    /// The whole of a message, whose payload others may keep.
+    pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
+        let rest = Rest::whole(message.shared()?);
+        Ok(Kept::Message { frames: Frames::new(message), meta: message.meta.encode(), rest })
+    }
+
     /// Appends the next frame to `out`; true if it was the last one.
     fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
         match self {

@@ -1,0 +1,98 @@
+//! The coupling pattern of a field: at which steps its conduit couples the two programs, which part of the array, and which of
+//! them says when it goes. After XpressSpace, where it stands in a file, too, and in no program.
+
+use serde::{Deserialize, Serialize};
+
+/// The pattern of a conduit that carries a field. By default everything goes, when it is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pattern {
+    /// Who says when it goes.
+    pub mode: Mode,
+    /// What the sender couples.
+    pub sender: Share,
+    /// What the receiver couples.
+    pub receiver: Share,
+}
+
+/// Who says when a field goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// The sender: each that it sends is received once.
+    #[default]
+    Push,
+    /// The receiver: it takes one of the versions that the sender keeps.
+    Pull(Cache),
+}
+
+/// The versions of a field that its sender keeps for one receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// How many.
+    pub versions: u32,
+    /// What comes of one more.
+    pub full: Full,
+}
+
+/// What the sender does with one version more than it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Full {
+    /// It gives up the oldest.
+    #[default]
+    Evict,
+    /// It waits until the receiver has taken one.
+    Wait,
+}
+
+/// What one end of a conduit couples.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// At which of its steps.
+    pub steps: Steps,
+    /// Which part of its array: the lower bounds, and the upper ones, which do not belong. `None` leaves it to the program.
+    pub region: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+/// Some of the steps of a program. Its calls on the field are its steps, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steps {
+    /// The first one.
+    pub from: u64,
+    /// None after this one.
+    pub until: Option<u64>,
+    /// From the first one on, each so many.
+    pub every: u64,
+}
+
+impl Default for Steps {
+    /// All of them.
+    fn default() -> Self {
+        Steps { from: 1, until: None, every: 1 }
+    }
+}
+
+impl Steps {
+    /// Whether a step is among them.
+    pub fn contain(&self, step: u64) -> bool {
+        step >= self.from
+            && self.until.is_none_or(|until| step <= until)
+            && (step - self.from).is_multiple_of(self.every)
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Cache { versions: 1, full: Full::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_counted_from_the_first_one() {
+        let steps = Steps { from: 3, until: Some(12), every: 4 };
+        assert_eq!((0..20).filter(|step| steps.contain(*step)).collect::<Vec<_>>(), [3, 7, 11]);
+        assert!((1..5).all(|step| Steps::default().contain(step)));
+    }
+}

@@ -1,0 +1,159 @@
+//! `titin: fields`: the patterns by which fields are coupled.
+
+use super::{Fields, choice, count, wrong_type};
+use crate::extras::Placed;
+use crate::pattern::{Cache, Full, Mode, Pattern, Share, Steps};
+use crate::problem::{Code, Place, Problems};
+use crate::yaml::{Kind, Node};
+
+/// The most versions that a sender may keep.
+const MOST_VERSIONS: u64 = 1_000_000;
+
+pub(super) fn pattern(
+    path: &str,
+    at: Place,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<(Pattern, Placed)> {
+    let what = format!("the pattern of \"{path}\"");
+    let mut fields = Fields::new(node, what.as_str(), problems)?;
+    let both = share(&mut fields, &Share::default(), problems);
+    let mut end = |key, problems: &mut Problems| {
+        let Some(node) = fields.take(key) else { return both.clone() };
+        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else {
+            return both.clone();
+        };
+        let share = share(&mut own, &both, problems);
+        own.finish(problems);
+        share
+    };
+    let (sender, receiver) = (end("sender", problems), end("receiver", problems));
+    let modes = [("push", false), ("pull", true)];
+    let mode = fields.take("mode");
+    let pulls = mode.and_then(|node| choice(node, "the mode", &modes, problems)).unwrap_or(false);
+    let versions = fields.take("versions");
+    let full = fields.take("full");
+    fields.finish(problems);
+    let needless =
+        [("versions", versions), ("full", full)].into_iter().find_map(|(key, node)| Some((key, node?)));
+    if let Some((key, node)) = needless.filter(|_| !pulls) {
+        let why =
+            "a field that is pushed is received once for each time it is sent: no versions of it are kept";
+        let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
+        problems.error_hint(
+            node.at,
+            Code::BadValue,
+            format!("\"{key}\" has no use in {what}"),
+            why,
+            hint.to_string(),
+        );
+    }
+    let versions = versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
+    let ways = [("evict", Full::Evict), ("wait", Full::Wait)];
+    let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
+    let cache = Cache { versions: versions.unwrap_or(1) as u32, full: full.unwrap_or_default() };
+    let mode = if pulls { Mode::Pull(cache) } else { Mode::Push };
+    Some((Pattern { mode, sender, receiver }, Placed(at)))
+}
+
+/// What an end couples; what is not said is as in `usual`.
+fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Share {
+    let step = |node, key: &str, problems: &mut Problems| {
+        count(node, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
+    };
+    let [from, until, every, region] = ["from", "until", "every", "region"].map(|key| fields.take(key));
+    let steps = Steps {
+        from: from.and_then(|node| step(node, "from", problems)).unwrap_or(usual.steps.from),
+        until: until.and_then(|node| step(node, "until", problems)).or(usual.steps.until),
+        every: every.and_then(|node| step(node, "every", problems)).unwrap_or(usual.steps.every),
+    };
+    if let (Some(last), Some(node)) = (steps.until.filter(|until| *until < steps.from), until.or(from)) {
+        let why = format!("\"until\" is {last}, and \"from\" is {}; steps are counted from 1", steps.from);
+        problems.error(node.at, Code::BadValue, format!("{} has no step", fields.what()), why);
+    }
+    let region = region.and_then(|node| bounds(node, problems)).or_else(|| usual.region.clone());
+    Share { steps, region }
+}
+
+/// `[[0, 0], [512, 1024]]`: the lower bounds, and the upper ones, which do not belong.
+fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
+    const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]],";
+    let (Kind::List(pair), what) = (node.kind(), "the region") else {
+        return wrong_type(node, "the region", WANTED, problems);
+    };
+    let [lower, upper] = pair.as_slice() else { return wrong_type(node, what, WANTED, problems) };
+    let mut line = |node: &Node| {
+        let Kind::List(bounds) = node.kind() else { return wrong_type(node, what, WANTED, problems) };
+        bounds
+            .iter()
+            .map(|bound| count(bound, "a bound", 0, i64::MAX as u64, problems))
+            .collect::<Option<Vec<_>>>()
+    };
+    let (lower, upper) = (line(lower)?, line(upper)?);
+    let empty = lower.iter().zip(&upper).any(|(lower, upper)| lower >= upper);
+    if lower.len() != upper.len() || lower.is_empty() || lower.len() > 7 || empty {
+        let why = format!(
+            "it needs a lower and an upper bound for each of 1 to 7 dimensions, the upper one larger, as that does not \
+             belong; found {lower:?} and {upper:?}"
+        );
+        problems.error(node.at, Code::BadValue, "the region is none", why);
+        return None;
+    }
+    Some((lower, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pattern::{Cache, Full, Mode, Steps};
+    use crate::{Description, LoadOptions, load_texts};
+
+    fn described(fields: &str) -> Result<Description, String> {
+        let text = format!(
+            "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{ports: {{o_i: out}}, implementation: p}}\n      \
+             b: {{ports: {{s: in, f_init: first}}, implementation: p}}\n    conduits: {{a.out: b.in}}\n\
+             programs: {{p: {{executable: p}}}}\ntitin:\n  fields: {fields}\n"
+        );
+        load_texts(&[("m.ymmsl", &text)], &LoadOptions::default()).map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn a_pattern_is_read_and_written_back() {
+        let text = "{b.in: {from: 2, until: 1000, every: 4, region: [[0, 1], [8, 9]], receiver: {every: 1, from: 1}}}";
+        let described = described(text).unwrap();
+        let pattern = &described.extras.fields["b.in"].0;
+        assert_eq!(pattern.mode, Mode::Push);
+        assert_eq!(pattern.sender.steps, Steps { from: 2, until: Some(1000), every: 4 });
+        assert_eq!(pattern.receiver.steps, Steps { from: 1, until: Some(1000), every: 1 });
+        assert_eq!(pattern.receiver.region, Some((vec![0, 1], vec![8, 9])));
+        let again = load_texts(&[("n.ymmsl", &described.to_ymmsl())], &LoadOptions::default()).unwrap();
+        assert_eq!(again.extras.fields["b.in"].0, *pattern);
+    }
+
+    #[test]
+    fn a_pulled_field_has_versions() {
+        let pulled = described("{b.in: {mode: pull, versions: 4, full: wait}}").unwrap();
+        let cache = Cache { versions: 4, full: Full::Wait };
+        assert_eq!(pulled.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        let again = load_texts(&[("n.ymmsl", &pulled.to_ymmsl())], &LoadOptions::default()).unwrap();
+        assert_eq!(again.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        let plain = described("{b.in: {mode: pull}}").unwrap();
+        assert_eq!(plain.extras.fields["b.in"].0.mode, Mode::Pull(Cache::default()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for (fields, words) in [
+            ("{b.in: {from: 9, until: 3}}", "\"until\" is 3"),
+            ("{b.in: {every: 0}}", "from 1 to"),
+            ("{b.in: {versions: 2}}", "mode: pull"),
+            ("{b.in: {mode: poll}}", "did you mean \"pull\"?"),
+            ("{b.in: {region: [[0], [0]]}}", "the upper one larger"),
+            ("{b.in: {region: [4]}}", "such as [[0, 0], [512, 1024]]"),
+            ("{b.in: {evry: 2}}", "did you mean \"every\"?"),
+            ("{b.inn: {every: 2}}", "did you mean \"b.in\"?"),
+        ] {
+            let said = described(fields).expect_err(fields);
+            assert!(said.contains(words), "{fields}: {said}");
+        }
+    }
+}

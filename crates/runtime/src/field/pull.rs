@@ -1,0 +1,437 @@
+//! Fields that the receiver pulls: the sender keeps versions, packed for whom they are for, and its background thread sends what is
+//! asked for, so that neither waits for the other. What is decided about them is in `versions`.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use titin_array::{Role, Source as Piece, Target};
+use titin_model::Cache;
+use titin_transport::{Buffer, Outgoing};
+use titin_wire::ConduitId;
+use titin_wire::meta::{Content, Meta};
+use titin_wire::structure::{self, Value};
+
+use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
+use super::{Coupled, Field, FieldId, Line, Stamps, State, TEXT};
+use crate::instance::{Inner, Patience, head};
+use crate::message::Lent;
+use crate::port::Outlet;
+use crate::{Error, Instance, Kind, Message, Result};
+
+/// How far a receiver has come with its questions.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// The number of the last question, and of the last one that rank 0 has told the sender.
+    asked: u64,
+    told: u64,
+    /// What it asks for, while there is no answer.
+    open: Option<Option<f64>>,
+    /// How many answers brought no version.
+    refused: u64,
+}
+
+/// What the sender of a field keeps for a receiver that pulls.
+pub(crate) struct Pull {
+    /// Of rank 0.
+    chooser: Option<Chooser>,
+    keeper: Keeper<Arc<Version>>,
+    versions: usize,
+    steps: Vec<Step>,
+}
+
+/// The part of a version that one rank owns.
+pub(crate) struct Version {
+    /// How it goes, and what goes to each partner.
+    pub(super) line: Arc<Line>,
+    pub(super) pieces: Vec<Lent>,
+    pub(super) stamps: (f64, Option<f64>),
+}
+
+/// What follows from a decision, in order.
+pub(crate) enum Step {
+    /// Rank 0 tells the receiver that a version follows, in answer to this question.
+    Announce(u64, Arc<Version>),
+    /// It tells it that none does.
+    Refuse(u64, Refusal),
+    /// The rank sends its pieces.
+    Serve(Arc<Version>),
+    /// It tells the ranks below.
+    PassOn(Order),
+}
+
+impl Pull {
+    pub(crate) fn new(cache: Cache, rank: u32) -> Self {
+        let chooser = (rank == 0).then(|| Chooser::new(cache));
+        Pull { chooser, keeper: Keeper::default(), versions: cache.versions as usize, steps: Vec::new() }
+    }
+
+    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep one more than that, since it gives up
+    /// none before it is told.
+    pub(crate) fn has_room(&self) -> bool {
+        let chooses = self.chooser.as_ref().map(Chooser::has_room);
+        self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions)
+    }
+
+    /// The part of the next version is there.
+    pub(crate) fn produce(&mut self, version: Version) {
+        let (timestamp, next) = version.stamps;
+        self.keeper.add(Arc::new(version));
+        self.decide(|chooser| chooser.produce(timestamp, next));
+    }
+
+    /// No more are produced.
+    pub(crate) fn complete(&mut self) {
+        self.decide(Chooser::complete);
+    }
+
+    /// Whether rank 0 may end it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.chooser.as_ref().is_some_and(Chooser::is_settled)
+    }
+
+    /// Rank 0 gives up all versions.
+    pub(crate) fn end(&mut self) {
+        self.decide(Chooser::end);
+    }
+
+    /// Whether all is given up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.keeper.is_over()
+    }
+
+    pub(crate) fn hear(&mut self, word: Word) {
+        match word {
+            Word::Ask(question) => self.decide(|chooser| chooser.ask(question)),
+            Word::Leave => self.end(),
+            Word::Order(order) => self.obey(order),
+        }
+    }
+
+    /// What to do now.
+    pub(crate) fn take(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.steps)
+    }
+
+    fn decide(&mut self, act: impl FnOnce(&mut Chooser) -> Vec<Decision>) {
+        let decisions = self.chooser.as_mut().map(act).unwrap_or_default();
+        for decision in decisions {
+            match decision {
+                Decision::Announce { question, version } => {
+                    let version = self.keeper.part(version).expect("rank 0 decides by what it has").clone();
+                    self.steps.push(Step::Announce(question, version));
+                }
+                Decision::Refuse { question, why } => self.steps.push(Step::Refuse(question, why)),
+                Decision::Order(order) => self.obey(order),
+            }
+        }
+        self.follow();
+    }
+
+    fn obey(&mut self, order: Order) {
+        self.steps.push(Step::PassOn(order));
+        self.keeper.obey(order);
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        while let Some(version) = self.keeper.serve() {
+            self.steps.push(Step::Serve(version.clone()));
+        }
+    }
+}
+
+/// What a message says that comes along the conduit before a version does, or in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    /// The question that it answers.
+    pub(super) question: u64,
+    /// Why there is no version.
+    pub(super) refusal: Option<String>,
+}
+
+impl Answer {
+    fn encode(&self) -> Vec<u8> {
+        let mut said: Vec<Value<&[u8]>> = vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
+        said.extend(self.refusal.iter().map(|why| Value::Text(why.clone())));
+        let said = Value::List(said);
+        let encoded = structure::encode(&said).expect("a short list");
+        encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect()
+    }
+
+    /// The answer that a message is, if it is one.
+    pub(super) fn of(message: &Message) -> Option<Self> {
+        if *message.content() != Content::Structure {
+            return None;
+        }
+        let Ok(Value::List(said)) = structure::decode(message.bytes()) else { return None };
+        match &said[..] {
+            [Value::Text(text), Value::Int(question), why @ ..] if text == TEXT => {
+                let refusal = why.first().and_then(|why| match why {
+                    Value::Text(why) => Some(why.clone()),
+                    _ => None,
+                });
+                Some(Answer { question: *question as u64, refusal })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What the user is told of a version that is not there.
+fn refusal(why: Refusal) -> String {
+    match why {
+        Refusal::Evicted { at, oldest } => format!(
+            "its version at time {at} is not kept any more, the oldest one is of {oldest}: have the sender keep more (titin: fields, \
+             `versions`), or wait when they are full (`full: wait`), or ask for a later time"
+        ),
+        Refusal::TooEarly { at, first } => {
+            format!(
+                "it has no version at time {at}, the first one is of {first}: ask for that time, or a later one"
+            )
+        }
+    }
+}
+
+impl Inner {
+    /// Does what follows from a decision about a field that goes by this conduit.
+    pub(crate) fn take_step(&self, conduit: ConduitId, step: Step) {
+        match step {
+            Step::Announce(question, version) => {
+                self.answer(conduit, Answer { question, refusal: None }, version.stamps);
+            }
+            Step::Refuse(question, why) => {
+                let (Refusal::Evicted { at, .. } | Refusal::TooEarly { at, .. }) = why;
+                self.answer(conduit, Answer { question, refusal: Some(refusal(why)) }, (at, None));
+            }
+            Step::Serve(version) => {
+                for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
+                    self.post(
+                        outlet,
+                        Content::Array(piece.layout().clone()),
+                        piece.memory().clone(),
+                        version.stamps,
+                    );
+                }
+            }
+            Step::PassOn(_) => {}
+        }
+    }
+
+    fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
+        let Some(outlet) = self.outlet_of(conduit) else { return };
+        match Buffer::gather(&[IoSlice::new(&answer.encode())]) {
+            Ok(body) => self.post(outlet, Content::Structure, Arc::new(body), stamps),
+            Err(why) => self.fail(&crate::filter::no_memory(why)),
+        }
+    }
+
+    /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
+    fn post(&self, outlet: &Outlet, content: Content, body: Arc<Buffer>, stamps: (f64, Option<f64>)) {
+        let Some(carrier) = outlet.end.carrier.get() else { return };
+        let Some(sequence) = outlet.window.claim_place() else { return };
+        let meta = Arc::new(Meta { content, ..Meta::default() });
+        let parts = [IoSlice::new(&body)];
+        let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, &parts);
+        outgoing.share(body.clone());
+        match carrier.post(&outgoing) {
+            Ok(sent) => outlet.end.meter.count(outgoing.length(), sent.copied),
+            Err(why) if why.is_of_message() => {
+                let text = format!("{}: port '{}': {why}", self.name, outlet.end.label);
+                self.fail(&Error::new(Kind::NoMemory, text));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl Inner {
+    /// Keeps what this rank owns of the next version, for a receiver that pulls; waits while there is no room, if it is to.
+    pub(super) fn keep_version(
+        &self,
+        field: &Field,
+        way: &Coupled,
+        line: &Arc<Line>,
+        arrays: &[Piece<'_>],
+        stamps: (f64, Option<f64>),
+    ) -> Result<()> {
+        // The background thread sends them, and cannot wait for who is not there yet.
+        let own = self.ports[field.port.0].every_outlet().filter(|outlet| outlet.end.conduit == way.conduit);
+        for outlet in own.chain(line.port.every_outlet()) {
+            self.carrier(outlet)?;
+        }
+        let room = || Ok(self.process.pull(&self.name, way.conduit, Pull::has_room).filter(|room| *room));
+        self.wait(Some(way.conduit), None, None, Vec::new, room)?;
+        let partners = 0..line.schedule.partners().len();
+        let pieces = partners.map(|to| self.pack(field, line, to, arrays)).collect::<Result<_>>()?;
+        let version = Version { line: line.clone(), pieces, stamps };
+        self.process.change(&self.name, way.conduit, |meeting| meeting.pull(|pull| pull.produce(version)));
+        Ok(())
+    }
+}
+
+impl Instance {
+    /// Asks for a version, and receives it.
+    pub(super) fn receive_version(
+        &self,
+        field: &Field,
+        way: &Coupled,
+        state: &mut State,
+        arrays: &mut [Target<'_>],
+        at: Option<f64>,
+        patience: Patience,
+    ) -> Result<Stamps> {
+        let (inner, deadline) = (&self.inner, patience.deadline());
+        if at.is_some_and(f64::is_nan) {
+            return Err(Error::new(
+                Kind::Usage,
+                format!("field on port '{}': the time asked for is no number", field.name),
+            ));
+        }
+        // A question that an earlier call has asked in vain is not asked again.
+        if state.halfway.is_none() && state.asking.open != Some(at) {
+            state.asking.open = Some(at);
+            state.asking.asked += 1;
+        }
+        let number = state.asking.asked;
+        loop {
+            let (header, done) = match state.halfway.take() {
+                Some((Some(header), done)) => (header, done),
+                _ => {
+                    let told = &mut state.asking.told;
+                    let ask = || {
+                        if *told < number {
+                            inner.meet(field, way, deadline)?;
+                            let question = Word::Ask(Question { number, at });
+                            inner.process.change(&inner.name, way.conduit, |meeting| meeting.say(question));
+                            *told = number;
+                        }
+                        Ok(Patience::until(deadline))
+                    };
+                    let fits = |message: &Message| field.is_answer(message);
+                    (self.receive_that(field.port, None, ask, fits)?, 0)
+                }
+            };
+            let answer = Answer::of(&header).expect("it was looked at");
+            let late = answer.question < number;
+            if let Some(why) = answer.refusal {
+                state.asking.refused += 1;
+                if late {
+                    continue;
+                }
+                state.asking.open = None;
+                return Err(Error::new(
+                    Kind::Evicted,
+                    format!("{}: field on port '{}': {why}", inner.name, field.name),
+                ));
+            }
+            // What was asked for by a call that has given up is in the way, and goes nowhere.
+            let arrays = (!late).then_some(&mut *arrays);
+            let piece = header.number - state.asking.refused;
+            inner.receive_pieces(field, state, (&header, piece), done, arrays)?;
+            if !late {
+                state.asking.open = None;
+                return Ok(Stamps::of(&header));
+            }
+        }
+    }
+}
+
+/// How pulled fields end.
+impl Inner {
+    /// The conduits of its fields that are pulled, in this role.
+    pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
+        let fields = self.fields.read().expect("never poisoned");
+        let ways = fields.iter().filter(|field| field.role == role).flat_map(|field| &field.ways);
+        ways.filter(|way| way.cache().is_some()).map(|way| way.conduit).collect()
+    }
+
+    /// Tells senders that no version is asked for any more, and takes none that is on its way.
+    pub(crate) fn leave_versions(&self) {
+        for conduit in self.pulled(Role::Receiver) {
+            if self.leads() && self.process.is_declared(&self.name, conduit) {
+                self.process.change(&self.name, conduit, |meeting| meeting.say(Word::Leave));
+            }
+        }
+        let lines = self.all_lines();
+        let pulled = lines.iter().filter(|line| line.pulled);
+        pulled.flat_map(|line| line.port.every_inlet()).for_each(|inlet| inlet.inbox.discard());
+    }
+
+    /// Waits until receivers have taken the last version, or take no more, and ends their conduits.
+    pub(crate) fn settle_versions(&self) -> Result<()> {
+        let mut open = self.pulled(Role::Sender);
+        if self.leads() {
+            for conduit in &open {
+                self.process.change(&self.name, *conduit, |meeting| meeting.pull(Pull::complete));
+            }
+        }
+        while !open.is_empty() {
+            let next = || {
+                let over = |conduit: &ConduitId| self.is_taken(*conduit).transpose();
+                open.iter()
+                    .enumerate()
+                    .find_map(|(place, conduit)| Some(over(conduit)?.map(|()| place)))
+                    .transpose()
+            };
+            let place = self.wait(None, None, None, Vec::new, next)?;
+            self.end_versions(open.swap_remove(place))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps.
+    fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
+        let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
+        let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);
+        if let Some(outlet) = self.outlet_of(conduit).filter(|_| !taken) {
+            taken = outlet.window.closed();
+            if !taken {
+                self.reachable(&outlet.end)?;
+            }
+        }
+        Ok(taken.then_some(()))
+    }
+
+    /// Gives up all versions for a receiver, and tells it that no more follows.
+    fn end_versions(&self, conduit: ConduitId) -> Result<()> {
+        let Some(outlet) = self.outlet_of(conduit) else { return Ok(()) };
+        self.process.change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
+        self.end_stream(outlet)
+    }
+
+    fn outlet_of(&self, conduit: ConduitId) -> Option<&Outlet> {
+        self.ports.iter().flat_map(|port| port.every_outlet()).find(|outlet| outlet.end.conduit == conduit)
+    }
+}
+
+impl Instance {
+    /// Says that the field is sent no more, and gives up the versions that are kept: for its receivers the port is closed behind what
+    /// was pushed. It may be said again.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for one that receives; as [`Instance::send`].
+    pub fn withdraw_field(&self, field: FieldId) -> Result<()> {
+        let inner = &self.inner;
+        inner.enter()?;
+        let field = inner.field(field);
+        let mut state = field.enter()?;
+        if field.role == Role::Receiver {
+            let text =
+                format!("field on port '{}': it is received here; its sender withdraws it", field.name);
+            return Err(Error::new(Kind::Usage, text));
+        }
+        state.withdrawn = true;
+        for way in &field.ways {
+            match way.cache() {
+                Some(_) if inner.leads() => inner.end_versions(way.conduit)?,
+                Some(_) => {
+                    let over =
+                        || inner.process.pull(&inner.name, way.conduit, Pull::is_over).filter(|over| *over);
+                    inner.wait(None, None, None, Vec::new, || Ok(over()))?;
+                }
+                None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet))?,
+            }
+        }
+        state.lines.iter().flatten().try_for_each(|line| inner.end_line(line))
+    }
+}

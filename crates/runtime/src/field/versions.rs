@@ -1,0 +1,376 @@
+//! The versions of a field that its sender keeps for a receiver that pulls: which are kept, which is taken, in what order the
+//! ranks follow. No I/O, and it waits for nothing.
+//!
+//! Rank 0 of the sender [chooses](Chooser): by the versions that it has itself it says what the receiver gets, and what is
+//! given up. All ranks of the sender, rank 0 too, [follow](Keeper): each does what rank 0 has decided in that order, as soon as it
+//! has got so far itself. So all ranks of the receiver get the same version, and every owner has it.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use titin_model::{Cache, Full};
+
+/// What is told between ranks about the versions of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Word {
+    /// Rank 0 of the receiver asks for a version.
+    Ask(Question),
+    /// It asks for no more.
+    Leave,
+    /// Rank 0 of the sender has the other ranks do this, behind what it told them before.
+    Order(Order),
+}
+
+/// What a receiver asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    /// Rising; only the last one is answered.
+    pub(crate) number: u64,
+    /// The version at or before this simulated time; `None` for the latest one.
+    pub(crate) at: Option<f64>,
+}
+
+/// What every rank of the sender does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Sends the pieces of this version.
+    Serve(u64),
+    /// Gives up the versions before this one.
+    GiveUp(u64),
+    /// Keeps and sends no more.
+    End,
+}
+
+/// What rank 0 of the sender has decided.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Decision {
+    /// Tells the receiver that a version follows, in answer to this question.
+    Announce { question: u64, version: u64 },
+    /// Tells it why none does.
+    Refuse { question: u64, why: Refusal },
+    /// All ranks do this.
+    Order(Order),
+}
+
+/// Why a receiver does not get what it asks for: the time, and that of the oldest version that there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Refusal {
+    /// The version at that time was given up.
+    Evicted { at: f64, oldest: f64 },
+    /// There never was one so early.
+    TooEarly { at: f64, first: f64 },
+}
+
+/// What rank 0 of the sender knows of a version.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Stamped {
+    number: u64,
+    timestamp: f64,
+    next: Option<f64>,
+}
+
+/// Rank 0 of the sender, as it decides.
+pub(crate) struct Chooser {
+    cache: Cache,
+    /// From the oldest to the latest.
+    versions: VecDeque<Stamped>,
+    /// How many there have been, and the last one that was taken; versions are counted from 1.
+    produced: u64,
+    taken: u64,
+    question: Option<Question>,
+    /// Whether no more are produced.
+    complete: bool,
+    /// Whether nothing is decided any more.
+    over: bool,
+}
+
+impl Chooser {
+    pub(crate) fn new(cache: Cache) -> Self {
+        Chooser {
+            cache,
+            versions: VecDeque::new(),
+            produced: 0,
+            taken: 0,
+            question: None,
+            complete: false,
+            over: false,
+        }
+    }
+
+    /// Whether one more version may be produced now, or has to wait until the receiver has taken one.
+    pub(crate) fn has_room(&self) -> bool {
+        let untaken = self.produced - self.taken;
+        self.over || self.cache.full == Full::Evict || untaken < u64::from(self.cache.versions)
+    }
+
+    /// The next version is there.
+    pub(crate) fn produce(&mut self, timestamp: f64, next: Option<f64>) -> Vec<Decision> {
+        if self.over {
+            return Vec::new();
+        }
+        self.produced += 1;
+        self.versions.push_back(Stamped { number: self.produced, timestamp, next });
+        let mut decisions = Vec::new();
+        while self.versions.len() > self.cache.versions as usize {
+            self.versions.pop_front();
+            let oldest = self.versions.front().expect("one was just added").number;
+            decisions = vec![Decision::Order(Order::GiveUp(oldest))];
+        }
+        decisions.extend(self.answer());
+        decisions
+    }
+
+    /// The receiver asks.
+    pub(crate) fn ask(&mut self, question: Question) -> Vec<Decision> {
+        self.question = Some(question);
+        self.answer()
+    }
+
+    /// No more versions are produced; the receiver may still take what there is.
+    pub(crate) fn complete(&mut self) -> Vec<Decision> {
+        self.complete = true;
+        self.answer()
+    }
+
+    /// Whether the receiver has what it is to have: the last version.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.over || (self.complete && self.taken == self.produced)
+    }
+
+    /// The receiver takes no more, or is to get no more.
+    pub(crate) fn end(&mut self) -> Vec<Decision> {
+        if std::mem::replace(&mut self.over, true) {
+            return Vec::new();
+        }
+        self.versions.clear();
+        vec![Decision::Order(Order::End)]
+    }
+
+    /// Answers the question, if it is one and can be answered yet.
+    fn answer(&mut self) -> Vec<Decision> {
+        let Some(question) = self.question.filter(|_| !self.over) else { return Vec::new() };
+        let Some(latest) = self.versions.back().copied() else { return Vec::new() };
+        let chosen = match question.at {
+            None => Ok(latest),
+            // Until that time is passed there may be a later one at or before it.
+            Some(at) if !self.has_passed(&latest, at) => return Vec::new(),
+            Some(at) => {
+                let found = self.versions.iter().rfind(|version| version.timestamp <= at).copied();
+                found.ok_or_else(|| {
+                    let Stamped { number, timestamp, .. } = self.versions[0];
+                    match number {
+                        1 => Refusal::TooEarly { at, first: timestamp },
+                        _ => Refusal::Evicted { at, oldest: timestamp },
+                    }
+                })
+            }
+        };
+        let beyond = question.at.is_none_or(|at| at > latest.timestamp);
+        if self.complete && beyond && self.taken == latest.number {
+            // It has the last one; it hears that no more follows as the conduit ends.
+            return Vec::new();
+        }
+        self.question = None;
+        match chosen {
+            Ok(Stamped { number: version, .. }) => {
+                self.taken = self.taken.max(version);
+                let announced = Decision::Announce { question: question.number, version };
+                vec![announced, Decision::Order(Order::Serve(version))]
+            }
+            Err(why) => vec![Decision::Refuse { question: question.number, why }],
+        }
+    }
+
+    /// Whether no version after the latest one can be at or before this time.
+    fn has_passed(&self, latest: &Stamped, at: f64) -> bool {
+        self.complete || latest.timestamp >= at || latest.next.is_some_and(|next| next > at)
+    }
+}
+
+/// A rank of the sender, as it follows: its own part of each version, and what it still has to do.
+pub(crate) struct Keeper<P> {
+    parts: VecDeque<(u64, P)>,
+    produced: u64,
+    orders: VecDeque<Order>,
+    over: bool,
+}
+
+impl<P> Default for Keeper<P> {
+    fn default() -> Self {
+        Keeper { parts: VecDeque::new(), produced: 0, orders: VecDeque::new(), over: false }
+    }
+}
+
+impl<P> Keeper<P> {
+    /// Its part of the next version is there.
+    pub(crate) fn add(&mut self, part: P) {
+        self.produced += 1;
+        if !self.over {
+            self.parts.push_back((self.produced, part));
+        }
+    }
+
+    /// Rank 0 has decided so.
+    pub(crate) fn obey(&mut self, order: Order) {
+        self.orders.push_back(order);
+    }
+
+    /// Its part of the next version that it can send now.
+    pub(crate) fn serve(&mut self) -> Option<&P> {
+        while let Some(order) = self.orders.front().copied() {
+            match order {
+                Order::Serve(version) if version > self.produced => return None,
+                Order::GiveUp(before) => self.parts.retain(|(number, _)| *number >= before),
+                Order::End => {
+                    self.over = true;
+                    self.parts.clear();
+                }
+                Order::Serve(_) => {}
+            }
+            self.orders.pop_front();
+            if let Order::Serve(version) = order {
+                return self.part(version);
+            }
+        }
+        None
+    }
+
+    /// Its part of a version that it keeps.
+    pub(crate) fn part(&self, version: u64) -> Option<&P> {
+        self.parts.iter().find(|(number, _)| *number == version).map(|(_, part)| part)
+    }
+
+    /// How many versions it keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether it keeps and sends no more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chooser(versions: u32, full: Full) -> Chooser {
+        Chooser::new(Cache { versions, full })
+    }
+
+    fn latest(number: u64) -> Question {
+        Question { number, at: None }
+    }
+
+    fn at(number: u64, at: f64) -> Question {
+        Question { number, at: Some(at) }
+    }
+
+    fn serves(question: u64, version: u64) -> Vec<Decision> {
+        vec![Decision::Announce { question, version }, Decision::Order(Order::Serve(version))]
+    }
+
+    fn refused(question: u64, why: Refusal) -> Vec<Decision> {
+        vec![Decision::Refuse { question, why }]
+    }
+
+    #[test]
+    fn the_latest_version_is_taken_or_waited_for() {
+        let mut chooser = chooser(2, Full::Evict);
+        assert_eq!(chooser.ask(latest(1)), [], "there is none yet");
+        assert_eq!(chooser.produce(0.0, None), serves(1, 1));
+        chooser.produce(1.0, None);
+        chooser.produce(2.0, None);
+        assert_eq!(chooser.ask(latest(2)), serves(2, 3));
+        assert_eq!(chooser.ask(latest(3)), serves(3, 3), "the same again: nothing newer is there");
+    }
+
+    #[test]
+    fn the_oldest_is_given_up_and_told_so() {
+        let mut chooser = chooser(2, Full::Evict);
+        for step in 0..5 {
+            assert!(chooser.has_room());
+            let decisions = chooser.produce(f64::from(step), None);
+            let oldest = u64::from(step as u32);
+            assert_eq!(decisions.len(), usize::from(step > 1), "{decisions:?}");
+            assert!(step < 2 || decisions == [Decision::Order(Order::GiveUp(oldest))]);
+        }
+        assert_eq!(chooser.ask(at(1, 1.5)), refused(1, Refusal::Evicted { at: 1.5, oldest: 3.0 }));
+        assert_eq!(chooser.ask(at(2, 3.5)), serves(2, 4));
+    }
+
+    #[test]
+    fn a_time_is_answered_once_it_is_passed() {
+        let mut chooser = chooser(4, Full::Evict);
+        assert_eq!(chooser.ask(at(1, 1.0)), []);
+        assert_eq!(chooser.produce(0.0, None), [], "there may be a better one");
+        assert_eq!(chooser.produce(0.5, Some(1.5)), serves(1, 2), "there is none");
+        assert_eq!(chooser.ask(at(2, 1.5)), []);
+        assert_eq!(chooser.produce(1.5, None), serves(2, 3));
+        assert_eq!(chooser.ask(at(3, 9.0)), []);
+        assert_eq!(chooser.complete(), [], "it has the last one");
+        assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
+        assert_eq!(chooser.ask(at(5, -1.0)), refused(5, Refusal::TooEarly { at: -1.0, first: 0.0 }));
+    }
+
+    #[test]
+    fn a_new_question_takes_the_place_of_one_that_was_given_up() {
+        let mut chooser = chooser(1, Full::Evict);
+        assert_eq!(chooser.ask(at(1, 9.0)), []);
+        assert_eq!(chooser.ask(latest(2)), []);
+        assert_eq!(chooser.produce(0.0, None), serves(2, 1));
+        assert_eq!(chooser.produce(9.0, None), [Decision::Order(Order::GiveUp(2))]);
+    }
+
+    #[test]
+    fn who_waits_goes_on_once_a_version_is_taken() {
+        let mut chooser = chooser(2, Full::Wait);
+        chooser.produce(0.0, None);
+        assert!(chooser.has_room());
+        chooser.produce(1.0, None);
+        assert!(!chooser.has_room());
+        assert_eq!(chooser.ask(at(1, 0.0)), serves(1, 1));
+        assert!(chooser.has_room());
+        assert_eq!(chooser.produce(2.0, None), [Decision::Order(Order::GiveUp(2))]);
+        assert!(!chooser.has_room());
+        assert_eq!(chooser.end(), [Decision::Order(Order::End)]);
+        assert!(chooser.has_room() && chooser.produce(3.0, None).is_empty(), "nobody takes them any more");
+    }
+
+    #[test]
+    fn the_last_version_is_taken_before_the_sender_goes() {
+        let mut chooser = chooser(1, Full::Evict);
+        assert_eq!(chooser.complete(), []);
+        assert!(chooser.is_settled(), "there was none");
+        let mut chooser = self::chooser(1, Full::Evict);
+        chooser.produce(0.0, None);
+        chooser.complete();
+        assert!(!chooser.is_settled());
+        assert_eq!(chooser.ask(latest(1)), serves(1, 1));
+        assert!(chooser.is_settled());
+        assert_eq!(chooser.ask(latest(2)), [], "the end of the conduit tells");
+        chooser.end();
+        assert_eq!(chooser.end(), [], "once");
+    }
+
+    #[test]
+    fn a_rank_follows_when_it_has_got_so_far() {
+        let mut keeper = Keeper::default();
+        keeper.obey(Order::Serve(2));
+        keeper.obey(Order::GiveUp(2));
+        keeper.obey(Order::Serve(2));
+        keeper.add("one");
+        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.kept(), 1, "what comes behind an order waits for it");
+        keeper.add("two");
+        assert_eq!(keeper.serve().copied(), Some("two"));
+        assert_eq!(keeper.serve().copied(), Some("two"));
+        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.kept(), 1);
+        keeper.obey(Order::End);
+        assert_eq!(keeper.serve(), None);
+        keeper.add("three");
+        assert!(keeper.is_over() && keeper.kept() == 0);
+    }
+}

@@ -1,0 +1,95 @@
+"""Fields are coupled as the description says: at some steps, in part, or in versions that the receiver takes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import HERE, run
+
+#: What stands under `titin: fields` for each case of `versions.py`.
+CASES = {
+    "latest": "versions: 2",
+    "at": "versions: 3",
+    "early": "versions: 9",
+    "wait": "versions: 2, full: wait",
+    "withdrawn": "versions: 2",
+    "leaves": "versions: 2",
+    "waiting": "versions: 3, full: wait",
+    "steps": "versions: 4, sender: {from: 2, until: 11, every: 3}",
+    "nothing": "versions: 1",
+}
+
+RANKS = [(1, 1), (3, 2), (1, 3), (2, 1)]
+
+
+def model(case: str, ranks: tuple[int, int], pattern: str, medium: str) -> str:
+    """The two programs of `versions.py`."""
+    args = f"executable: {sys.executable}, args: [{HERE / 'versions.py'}, %s, {case}]"
+    started = [", execution_model: openmpi" if count > 1 else "" for count in ranks]
+    resources = [f"mpi_processes: {count}" if count > 1 else "threads: 1" for count in ranks]
+    return f"""ymmsl_version: v0.2
+models:
+  versions:
+    components:
+      a: {{description: sends, ports: {{o_i: [u, go], s: done}}, implementation: a}}
+      b: {{description: takes, ports: {{o_i: done, s: [u, go]}}, implementation: b}}
+    conduits: {{a.u: b.u, a.go: b.go, b.done: a.done}}
+programs:
+  a: {{{args % "sender"}{started[0]}}}
+  b: {{{args % "receiver"}{started[1]}}}
+resources:
+  versions.a: {{{resources[0]}}}
+  versions.b: {{{resources[1]}}}
+titin:
+  fields:
+    b.u: {{mode: pull, {pattern}}}
+  medium: {{b.go: {medium}, b.u: {medium}}}
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("ranks", RANKS, ids=lambda ranks: "to".join(map(str, ranks)))
+@pytest.mark.parametrize("case", CASES)
+def test_a_receiver_takes_the_versions_that_it_wants(tmp_path: Path, case: str, ranks: tuple[int, int]) -> None:
+    done = run(tmp_path, model(case, ranks, CASES[case], "tcp" if ranks == (2, 1) else "shm"))
+    assert done.returncode == 0, done.stdout
+
+
+#: The workflow of XpressSpace (Concurrency Computat. 26, 2014, figure 3 and listing 4), with a hundredth of its steps.
+WORKFLOW = f"""ymmsl_version: v0.2
+models:
+  workflow:
+    components:
+      app1: {{description: produces both, ports: {{o_i: [temperature, velocity]}}, implementation: app1}}
+      app2: {{description: takes temperature, ports: {{s: temperature}}, implementation: app2}}
+      app3: {{description: takes velocity, ports: {{s: velocity}}, implementation: app3}}
+    conduits: {{app1.temperature: app2.temperature, app1.velocity: app3.velocity}}
+programs:
+  app1: {{executable: {sys.executable}, args: [{HERE / "workflow.py"}, app1], execution_model: openmpi}}
+  app2: {{executable: {sys.executable}, args: [{HERE / "workflow.py"}, app2], execution_model: openmpi}}
+  app3: {{executable: {sys.executable}, args: [{HERE / "workflow.py"}, app3]}}
+resources:
+  workflow.app1: {{mpi_processes: 3}}
+  workflow.app2: {{mpi_processes: 2}}
+titin:
+  fields:
+    app2.temperature: {{from: 1, until: 20}}
+    app3.velocity: {{from: 1, until: 10, every: 4, region: [[0, 0], [12, 5]]}}
+"""
+
+
+@pytest.mark.usefixtures("python")
+def test_the_description_says_what_is_coupled_at_which_steps(tmp_path: Path) -> None:
+    done = run(tmp_path, WORKFLOW)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.usefixtures("python")
+def test_a_region_that_does_not_fit_is_refused_where_it_is_declared(tmp_path: Path) -> None:
+    done = run(tmp_path, WORKFLOW.replace("[12, 5]", "[12, 50]"))
+    assert done.returncode != 0
+    said = "field on port 'velocity': it couples the region [0:12, 0:50], which does not lie in its array of 12 × 10"
+    assert said in done.stdout, done.stdout
