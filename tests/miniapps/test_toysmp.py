@@ -1,0 +1,99 @@
+"""ToySMP: every number that its components exchange, by several ranks of either MPI, and what is told of the time."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from ..conftest import ROOT
+
+#: Open MPI wants root, which tests are in a container, to say that it means it.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+SMALL = """ymmsl_version: v0.2
+settings: {{nx: 7, ny: 5, steps: 8, check: true}}
+resources: {{toysmp.a: {{mpi_processes: {}}}, toysmp.b: {{mpi_processes: {}}}, toysmp.c: {{mpi_processes: {}}}}}
+"""
+
+
+class Toy:
+    """A copy of the folder, and the commands a reader types in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def call(self, *command, status=0, **environment):
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.folder,
+            env=os.environ | AS_ROOT | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == status, f"{' '.join(map(str, command))} gave {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def make(self, mpi, *flags):
+        for compiler in (f"mpifort.{mpi}", f"mpicc.{mpi}"):
+            if shutil.which(compiler) is None:
+                assert "CI" not in os.environ, f"there is no {compiler}; make test-python installs one"
+                pytest.skip(f"there is no {compiler} here")
+        self.call("make", f"MPI={mpi}", "FFLAGS=-O1", *flags)
+
+    def run(self, way, programs, ranks, name, status=0):
+        (self.folder / f"{name}.ymmsl").write_text(SMALL.format(*ranks))
+        files = [f"{way}.ymmsl", "toysmp.ymmsl", f"{programs}.ymmsl", f"{name}.ymmsl"]
+        return self.call("titin", "run", *files, "--run-dir", f"build/{name}", status=status)
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("toysmp") / "toysmp"
+    shutil.copytree(ROOT / "miniapps" / "toysmp", folder, ignore=shutil.ignore_patterns("build"))
+    return Toy(folder)
+
+
+@pytest.mark.parametrize(
+    ("way", "programs", "ranks"),
+    [
+        ("separate", "openmpi", (1, 1, 1)),
+        ("aggregated", "openmpi", (2, 3, 1)),
+        ("separate", "mpich", (3, 2, 2)),
+        ("aggregated", "mpich", (1, 2, 3)),
+        ("separate", "mixed", (2, 2, 2)),
+        ("aggregated", "mixed", (3, 1, 2)),
+    ],
+)
+def test_every_number_arrives_where_it_should(toy, way, programs, ranks):
+    for mpi in ("openmpi", "mpich") if programs == "mixed" else (programs,):
+        toy.make(mpi)
+    name = f"{way}-{programs}"
+    toy.run(way, programs, ranks, name)
+    for component in "abc":
+        lines = (
+            (toy.folder / "build" / name / "instances" / component / "workdir" / "times.csv").read_text().splitlines()
+        )
+        assert lines[0].startswith("begin,") and len(lines) == 1 + 8
+
+
+def test_a_wrong_number_is_told(toy):
+    toy.make("openmpi")
+    wrong = Toy(shutil.copytree(toy.folder, toy.folder.parent / "wrong", copy_function=shutil.copy2))
+    source = wrong.folder / "comp_b.f90"
+    source.write_text(source.read_text().replace("c = both", "c = both + merge(1, 0, both > 100)"))
+    wrong.make("openmpi")
+    said = wrong.run("aggregated", "openmpi", (2, 2, 2), "wrong", status=1)
+    assert "before step 1 field C" in said, said
+
+
+def test_the_demo_tells_and_draws_its_times(toy):
+    toy.make("openmpi")
+    (toy.folder / "small.ymmsl").write_text("ymmsl_version: v0.2\nsettings: {nx: 16, ny: 16, steps: 4}\n")
+    said = toy.call("./run.sh", "small.ymmsl", RANKS="1 2")
+    lines = [line for line in said.splitlines() if line.startswith(("1, ", "2, "))]
+    assert [line[:13] for line in lines] == ["1, separate  ", "1, aggregated", "2, separate  ", "2, aggregated"], said
+    assert all(float(number) > 0 for line in lines for number in line.split()[2:]), said
+    assert (toy.folder / "build" / "toysmp.svg").read_text().startswith("<?xml")
