@@ -75,7 +75,7 @@ fuzz: setup  ## the decoders against random bytes, 60 seconds each
 
 clean:  ## removes what was built
 	rm -rf $(CARGO_TARGET_DIR) $(VENV) build dist
-	find examples -depth -name build -type d -exec rm -rf {} +
+	find examples miniapps -depth -name build -type d -exec rm -rf {} +
 	$(MAKE) -s clean-stage
 
 clean-stage:

@@ -21,6 +21,7 @@ from benchmarks import (
     ring,
     start,
     streams,
+    toysmp,
 )
 
 QUESTIONS = {
@@ -29,6 +30,7 @@ QUESTIONS = {
     "multicast": multicast.main,
     "conduits": conduits.main,
     "redistribution": redistribution.main,
+    "toysmp": toysmp.main,
     "ring": ring.main,
     "many": many.main,
     "profiling": profiling.main,
@@ -37,10 +39,11 @@ QUESTIONS = {
     "death": death.main,
     "check": check.main,
     "streams": streams.main,
+    "toysmp_ranks": toysmp.more,
 }
 
 #: What runs only when it is asked for, and for ``make papers``.
-APART = {"streams"}
+APART = {"streams", "toysmp_ranks"}
 
 
 def measure(name: str, *, quick: bool) -> float:

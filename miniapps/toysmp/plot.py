@@ -17,7 +17,7 @@ COLOURS = ("#1f5f8b", "#bbbbbb", "#6aa7cf", "#dddddd")
 
 
 class Run:
-    """What a run was, and of each of its steps how long its parts took, in milliseconds."""
+    """What a run was, and what its steps took."""
 
     def __init__(self, folder):
         said = (Path(folder) / "configuration.ymmsl").read_text()
@@ -25,34 +25,41 @@ class Run:
         self.ranks = [int(count) for count in re.findall(r"mpi_processes: (\d+)", said)]
         nx, ny = (int(re.search(rf"\b{name}: (\d+)", said)[1]) for name in ("nx", "ny"))
         self.megabytes = 4 * 10 * 8 * nx * ny / 1e6
-        a, b, c = (marks(Path(folder) / "instances" / name / "workdir" / "times.csv") for name in "abc")
-        self.steps = []
-        for of_a, of_b, of_c in zip(a, b, c, strict=True):
-            # By the clock that all of them share on one host.
-            sending = max(of_a["begin"], of_c["begin"])
-            done = max(of_a["received"], of_c["received"])
-            self.steps.append(
-                {
-                    "there": of_b["received"] - sending,
-                    "compB": of_b["computed"] - of_b["received"],
-                    "back": done - of_b["computed"],
-                    "compA, compC": max(of_a["computed"] - of_a["received"], of_c["computed"] - of_c["received"]),
-                    "exchange": of_b["received"] - sending + done - of_b["computed"],
-                    "step": of_a["computed"] - of_a["begin"],
-                }
-            )
-        del self.steps[:WARM]
+        self.steps = steps(*(Path(folder) / "instances" / name / "workdir" / "times.csv" for name in "abc"))
 
     def name(self):
         count = str(self.ranks[0]) if len(set(self.ranks)) == 1 else "+".join(map(str, self.ranks))
         return f"{count}, {'aggregated' if self.aggregated else 'separate'}"
 
     def of(self, part):
+        """What this took in each step, in milliseconds."""
         return [1000 * step[part] for step in self.steps]
 
 
+def steps(*paths):
+    """How long the parts of each step took but the first, in seconds, by the files of compA, compB and compC."""
+    found = []
+    for a, b, c in zip(*map(marks, paths), strict=True):
+        # By the clock that all share on one host. What has gone before both have begun to send costs the step no time.
+        there = b["received"] - max(a["begin"], c["begin"])
+        back = max(a["received"], c["received"]) - b["computed"]
+        found.append(
+            {
+                "there": there,
+                "compB": b["computed"] - b["received"],
+                "back": back,
+                "compA, compC": max(end["computed"] - end["received"] for end in (a, c)),
+                "exchange": there + back,
+                "step": a["computed"] - a["begin"],
+            }
+        )
+    if len(found) <= WARM:
+        sys.exit(f"{paths[0]} has {len(found)} steps, and the first {WARM} do not count: let it make more")
+    return found[WARM:]
+
+
 def marks(path):
-    """The times of a component, a dictionary for each step."""
+    """When a component had come how far, a dictionary for each step."""
     if not path.exists():
         sys.exit(f"{path} is not there; did the run succeed? Its log says.")
     with path.open() as lines:

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from benchmarks import native
+
 from ..conftest import ROOT
 
 #: Open MPI wants root, which tests are in a container, to say that it means it.
@@ -87,6 +89,22 @@ def test_a_wrong_number_is_told(toy):
     wrong.make("openmpi")
     said = wrong.run("aggregated", "openmpi", (2, 2, 2), "wrong", status=1)
     assert "before step 1 field C" in said, said
+
+
+@pytest.mark.parametrize(
+    ("ranks", "way", "how"),
+    [((2, 3, 2), "separate", "alltoallv"), ((3, 1, 2), "aggregated", "alltoallv"), ((2, 2, 2), "aggregated", "isend")],
+)
+def test_the_rival_by_hand_comes_to_the_same(tmp_path, monkeypatch, ranks, way, how):
+    if not shutil.which("mpicc.openmpi"):
+        pytest.skip("there is no Open MPI to build against")
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    native.rival.cache_clear()
+    program = native.rival("toysmp_mpi", "openmpi")
+    native.rival.cache_clear()
+    command = [*native.OPEN_MPI_YIELD, "-np", sum(ranks), program, *ranks[:2], 16, 5, 4, way, how]
+    Toy(tmp_path).call(*command)
+    assert all((tmp_path / f"{component}.csv").read_text().count("\n") == 1 + 4 for component in "abc")
 
 
 def test_the_demo_tells_and_draws_its_times(toy):

@@ -1,0 +1,133 @@
+"""What the steps of three coupled parallel programs take whose fields go there and back."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import native
+from benchmarks.harness import ROOT, Record, compare, run, scratch, sweep
+from benchmarks.redistribution import crowded
+
+FOLDER = ROOT / "miniapps" / "toysmp"
+
+#: What is told of a step, and under which question.
+EXCHANGE = "The exchanges of a step of ToySMP, both ways"
+STEP = "A step of ToySMP: three components, and their exchanges"
+THERE = "The exchanges of a step of ToySMP, from compA and compC to compB"
+BACK = "The exchanges of a step of ToySMP, from compB to compA and compC"
+
+EXTENT = 1024
+STEPS = 12
+WAYS = ["separate", "aggregated"]
+
+#: Of each component.
+RANKS = [1, 2, 4, 8]
+
+#: Ten fields each way between two pairs of components.
+BYTES = 4 * 10 * 8 * EXTENT**2
+
+#: Rivals, and how the program for them calls the way in which they exchange.
+PACKED, STRAIGHT = "by hand, MPI_Alltoallv", "by hand, MPI_Isend, no packing"
+RIVALS = {PACKED: "alltoallv", STRAIGHT: "isend"}
+
+
+def main(quick: bool) -> list[Record]:
+    """A few ranks, both rivals."""
+    rounds = 2 if quick else 7
+    found = []
+    for ranks in RANKS[: 1 if quick else 2]:
+        figures = measure(ranks, rounds, list(RIVALS))
+        for rival in RIVALS:
+            found += records(figures, ranks, rival, {EXCHANGE: "exchange", STEP: "step"})
+    return found
+
+
+def more(quick: bool) -> list[Record]:
+    """The experiment of the paper, as far as one machine goes."""
+    rounds = 2 if quick else 5
+    found = []
+    for ranks in RANKS[:1] if quick else RANKS:
+        figures = measure(ranks, rounds, [PACKED])
+        found += records(figures, ranks, PACKED, {EXCHANGE: "exchange"})
+        # Not in the table of all benchmarks, which has no sizes like this one.
+        found += records(figures, ranks, PACKED, {STEP: "step", THERE: "there", BACK: "back"}, size=BYTES)
+    return found
+
+
+def case(ranks: int, way: str) -> str:
+    """How the records call it."""
+    return f"{ranks} {'rank' if ranks == 1 else 'ranks'} each, ten fields {way}"
+
+
+def measure(ranks: int, rounds: int, rivals: Sequence[str]) -> dict[str, dict[Any, list[float]]]:
+    """Both ways of titin and its rivals, in turn."""
+    contenders = {"titin": titin(ranks)} | {name: by_hand(ranks, RIVALS[name]) for name in rivals}
+    return sweep(rounds, contenders)
+
+
+def records(
+    figures: dict[str, dict[Any, list[float]]], ranks: int, rival: str, parts: dict[str, str], size: int | None = None
+) -> list[Record]:
+    """A record of each question for each way."""
+    found = []
+    for question, part in parts.items():
+        for way in WAYS:
+            pairs = list(zip(figures["titin"][way, part], figures[rival][way, part]))
+            found.append(compare(question, case(ranks, way), pairs, rival=rival, unit="ms", size=size))
+    return found
+
+
+def titin(ranks: int) -> Callable[[], dict[Any, float]]:
+    """The mini-app, with Open MPI."""
+    native.packages()
+    run(["make", "-s", f"TITIN={native.TITIN}", "MPI=openmpi"], FOLDER)
+
+    def once(way: str) -> dict[Any, float]:
+        with scratch() as name:
+            folder = Path(name)
+            files = [FOLDER / f"{part}.ymmsl" for part in (way, "toysmp", "openmpi")]
+            (folder / "this.ymmsl").write_text(resources(ranks))
+            run([native.TITIN, "run", *files, "this.ymmsl", "--run-dir", folder / "run"], folder)
+            return medians(way, [folder / "run" / "instances" / end / "workdir" / "times.csv" for end in "abc"])
+
+    return lambda: once(WAYS[0]) | once(WAYS[1])
+
+
+def by_hand(ranks: int, how: str) -> Callable[[], dict[Any, float]]:
+    """The same in one MPI job."""
+    program = native.rival("toysmp_mpi", "openmpi")
+    start = native.OPEN_MPI_YIELD if crowded(3 * ranks) else native.OPEN_MPI
+
+    def once(way: str) -> dict[Any, float]:
+        with scratch() as name:
+            folder = Path(name)
+            run([*start, "-np", 3 * ranks, program, ranks, ranks, EXTENT, EXTENT, STEPS, way, how], folder)
+            return medians(way, [folder / f"{end}.csv" for end in "abc"])
+
+    return lambda: once(WAYS[0]) | once(WAYS[1])
+
+
+def resources(ranks: int) -> str:
+    """What the description leaves open."""
+    counts = ", ".join(f"toysmp.{name}: {{mpi_processes: {ranks}}}" for name in "abc")
+    settings = f"{{nx: {EXTENT}, ny: {EXTENT}, steps: {STEPS}}}"
+    return f"ymmsl_version: v0.2\nsettings: {settings}\nresources: {{{counts}}}\n"
+
+
+def medians(way: str, files: Sequence[Path]) -> dict[Any, float]:
+    """Of each part of the steps, by the files of compA, compB and compC."""
+    found = plot().steps(*files)
+    return {(way, part): statistics.median(1000 * step[part] for step in found) for part in found[0]}
+
+
+def plot() -> Any:
+    """The mini-app's own plot.py, which knows what the times mean."""
+    spec = importlib.util.spec_from_file_location("toysmp_plot", FOLDER / "plot.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
