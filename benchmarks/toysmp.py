@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import statistics
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import native
-from benchmarks.harness import ROOT, Record, compare, run, scratch, sweep
+from benchmarks.harness import ROOT, Figures, Record, compare, run, scratch, sweep
 from benchmarks.redistribution import crowded
 
 FOLDER = ROOT / "miniapps" / "toysmp"
@@ -20,8 +21,9 @@ STEP = "A step of ToySMP: three components, and their exchanges"
 THERE = "The exchanges of a step of ToySMP, from compA and compC to compB"
 BACK = "The exchanges of a step of ToySMP, from compB to compA and compC"
 
-EXTENT = 1024
-STEPS = 12
+#: The paper's grid, and a small one, where what counts is how often something is sent: the steps of a run.
+EXTENT, SMALL = 1024, 32
+STEPS = {EXTENT: 12, SMALL: 500}
 WAYS = ["separate", "aggregated"]
 
 #: Of each component.
@@ -37,12 +39,12 @@ RIVALS = {PACKED: "alltoallv", STRAIGHT: "isend"}
 
 def main(quick: bool) -> list[Record]:
     """A few ranks, both rivals."""
-    rounds = 2 if quick else 7
+    rounds = 2 if quick else 6
     found = []
-    for ranks in RANKS[: 1 if quick else 2]:
-        figures = measure(ranks, rounds, list(RIVALS))
+    for ranks, extent in [(1, EXTENT)] if quick else [(1, EXTENT), (2, EXTENT), (2, SMALL)]:
+        figures = measure(ranks, extent, rounds, list(RIVALS))
         for rival in RIVALS:
-            found += records(figures, ranks, rival, {EXCHANGE: "exchange", STEP: "step"})
+            found += records(figures, ranks, extent, rival, {EXCHANGE: "exchange", STEP: "step"})
     return found
 
 
@@ -51,53 +53,59 @@ def more(quick: bool) -> list[Record]:
     rounds = 2 if quick else 5
     found = []
     for ranks in RANKS[:1] if quick else RANKS:
-        figures = measure(ranks, rounds, [PACKED])
-        found += records(figures, ranks, PACKED, {EXCHANGE: "exchange"})
+        figures = measure(ranks, EXTENT, rounds, [PACKED])
+        found += records(figures, ranks, EXTENT, PACKED, {EXCHANGE: "exchange"})
         # Not in the table of all benchmarks, which has no sizes like this one.
-        found += records(figures, ranks, PACKED, {STEP: "step", THERE: "there", BACK: "back"}, size=BYTES)
+        found += records(figures, ranks, EXTENT, PACKED, {STEP: "step", THERE: "there", BACK: "back"}, size=BYTES)
     return found
 
 
-def case(ranks: int, way: str) -> str:
+def case(ranks: int, way: str, extent: int = EXTENT) -> str:
     """How the records call it."""
-    return f"{ranks} {'rank' if ranks == 1 else 'ranks'} each, ten fields {way}"
+    return f"{extent}², {ranks} {'rank' if ranks == 1 else 'ranks'} each, ten fields {way}"
 
 
-def measure(ranks: int, rounds: int, rivals: Sequence[str]) -> dict[str, dict[Any, list[float]]]:
+def measure(ranks: int, extent: int, rounds: int, rivals: Sequence[str]) -> Figures:
     """Both ways of titin and its rivals, in turn."""
-    contenders = {"titin": titin(ranks)} | {name: by_hand(ranks, RIVALS[name]) for name in rivals}
+    contenders = {"titin": titin(ranks, extent)} | {name: by_hand(ranks, extent, RIVALS[name]) for name in rivals}
     return sweep(rounds, contenders)
 
 
 def records(
-    figures: dict[str, dict[Any, list[float]]], ranks: int, rival: str, parts: dict[str, str], size: int | None = None
+    figures: Figures, ranks: int, extent: int, rival: str, parts: dict[str, str], size: int | None = None
 ) -> list[Record]:
     """A record of each question for each way."""
     found = []
     for question, part in parts.items():
         for way in WAYS:
             pairs = list(zip(figures["titin"][way, part], figures[rival][way, part]))
-            found.append(compare(question, case(ranks, way), pairs, rival=rival, unit="ms", size=size))
+            found.append(compare(question, case(ranks, way, extent), pairs, rival=rival, unit="ms", size=size))
     return found
 
 
-def titin(ranks: int) -> Callable[[], dict[Any, float]]:
+def titin(ranks: int, extent: int) -> Callable[[], dict[Any, float]]:
     """The mini-app, with Open MPI."""
-    native.packages()
-    run(["make", "-s", f"TITIN={native.TITIN}", "MPI=openmpi"], FOLDER)
+    build()
 
     def once(way: str) -> dict[Any, float]:
         with scratch() as name:
             folder = Path(name)
             files = [FOLDER / f"{part}.ymmsl" for part in (way, "toysmp", "openmpi")]
-            (folder / "this.ymmsl").write_text(resources(ranks))
+            (folder / "this.ymmsl").write_text(resources(ranks, extent))
             run([native.TITIN, "run", *files, "this.ymmsl", "--run-dir", folder / "run"], folder)
             return medians(way, [folder / "run" / "instances" / end / "workdir" / "times.csv" for end in "abc"])
 
     return lambda: once(WAYS[0]) | once(WAYS[1])
 
 
-def by_hand(ranks: int, how: str) -> Callable[[], dict[Any, float]]:
+@functools.cache
+def build() -> None:
+    """The mini-app's programs, all of them: titin may be another one than the last time."""
+    native.packages()
+    run(["make", "-s", "-B", f"TITIN={native.TITIN}", "MPI=openmpi"], FOLDER)
+
+
+def by_hand(ranks: int, extent: int, how: str) -> Callable[[], dict[Any, float]]:
     """The same in one MPI job."""
     program = native.rival("toysmp_mpi", "openmpi")
     start = native.OPEN_MPI_YIELD if crowded(3 * ranks) else native.OPEN_MPI
@@ -105,16 +113,16 @@ def by_hand(ranks: int, how: str) -> Callable[[], dict[Any, float]]:
     def once(way: str) -> dict[Any, float]:
         with scratch() as name:
             folder = Path(name)
-            run([*start, "-np", 3 * ranks, program, ranks, ranks, EXTENT, EXTENT, STEPS, way, how], folder)
+            run([*start, "-np", 3 * ranks, program, ranks, ranks, extent, extent, STEPS[extent], way, how], folder)
             return medians(way, [folder / f"{end}.csv" for end in "abc"])
 
     return lambda: once(WAYS[0]) | once(WAYS[1])
 
 
-def resources(ranks: int) -> str:
+def resources(ranks: int, extent: int) -> str:
     """What the description leaves open."""
     counts = ", ".join(f"toysmp.{name}: {{mpi_processes: {ranks}}}" for name in "abc")
-    settings = f"{{nx: {EXTENT}, ny: {EXTENT}, steps: {STEPS}}}"
+    settings = f"{{nx: {extent}, ny: {extent}, steps: {STEPS[extent]}}}"
     return f"ymmsl_version: v0.2\nsettings: {settings}\nresources: {{{counts}}}\n"
 
 
