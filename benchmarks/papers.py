@@ -182,7 +182,7 @@ def coupled(found: list[Record]) -> Experiment:
         "DEEP is a little faster up to 32 processes and no faster from 64 on; sockets on Wisteria/BDEC-01 stay as they "
         "are, files gain much",
         "The same fields, slabs and order of sends and answers, 1 to 8 ranks of Open MPI each. Medians of "
-        f"{toysmp.STEPS[toysmp.EXTENT] - 2} steps, and of {found[0].rounds} runs. There: from when both compA and compC "
+        f"{toysmp.STEPS[toysmp.EXTENT] - 2} steps, of {found[0].rounds} runs. There: from when compA and compC both "
         "send until compB has all; back: from when compB sends until both have all. What the components compute is in "
         "the step alone. By hand: packing and MPI_Alltoallv in one MPI job",
         "In part: data, slabs and order are the paper's. All ranks share two cores and their memory, so that more of "
