@@ -1,7 +1,11 @@
 """The examples, run as their READMEs say, in a copy so that the tree stays clean."""
 
+import contextlib
+import importlib
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,9 +40,30 @@ class Examples:
         self.call("titin", "run", *files, "--run-dir", run_dir, folder=folder)
         return run_dir
 
+    @contextlib.contextmanager
+    def module(self, folder, name):
+        """A Python module of an example."""
+        sys.path.insert(0, str(self.root / folder))
+        try:
+            yield importlib.import_module(name)
+        finally:
+            sys.path.pop(0)
+            sys.modules.pop(name, None)
+
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory):
     root = tmp_path_factory.mktemp("copy") / "examples"
     shutil.copytree(ROOT / "examples", root, ignore=shutil.ignore_patterns("build", "__pycache__"))
     return Examples(root)
+
+
+@pytest.fixture(scope="session")
+def mpi():
+    """Open MPI, for examples that are parallel. Root, which tests are in a container, has to say that it means it."""
+    commands = ("mpicc", "mpirun.openmpi")
+    missing = [command for command in commands if shutil.which(command) is None]
+    if missing:
+        assert "CI" not in os.environ, f"there is no {missing[0]}; make test-python installs one"
+        pytest.skip(f"there is no {missing[0]} here")
+    os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
