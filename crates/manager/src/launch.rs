@@ -203,9 +203,10 @@ impl Environment {
         let mut command = match program.mpi {
             None => Vec::new(),
             Some((MpiStart::OpenMpi, processes)) => {
-                // The cores are titin's to share out: each `mpirun` would bind its ranks to the first ones.
+                // The cores are titin's to share out: each `mpirun` would bind its ranks to the first ones. And called by its
+                // whole path, it would put its own folder before the PATH of the ranks: another Python than that of the PATH.
                 let start = [self.first(&["mpirun.openmpi", "mpirun"], program, around), "--oversubscribe"];
-                let rest = ["--bind-to", "none", "-np"].map(String::from);
+                let rest = ["--noprefix", "--bind-to", "none", "-np"].map(String::from);
                 start.map(String::from).into_iter().chain(rest).chain([processes.to_string()]).collect()
             }
             Some((MpiStart::Mpich, processes)) => {
