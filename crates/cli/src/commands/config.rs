@@ -36,6 +36,12 @@ pub(crate) struct Config {
     /// The same for programs that use mpi_f08: titin_mpi_f08
     #[arg(long)]
     fortran_mpi_f08: bool,
+    /// The same for coarrays: titin_coarray
+    #[arg(long)]
+    fortran_coarray: bool,
+    /// The same for Global Arrays: titin_ga
+    #[arg(long)]
+    fortran_ga: bool,
     /// Flags to link with
     #[arg(long)]
     libs: bool,
@@ -75,6 +81,8 @@ impl Config {
             (self.fortran, fortran(prefix)),
             (self.fortran_mpi || self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi.f90"))),
             (self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi_f08.f90"))),
+            (self.fortran_coarray, quoted(&prefix.join("fortran/titin_coarray.f90"))),
+            (self.fortran_ga, quoted(&prefix.join("fortran/titin_ga.f90"))),
             (self.libs && !self.archive, format!("{} {rpath} -ltitin", option("-L", &lib))),
             (self.archive, format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a")))),
         ];
