@@ -288,7 +288,7 @@ contains
          return
       end if
       do i = 0, n - 1
-         extents(merge(n - i, i + 1, c_order)) = titin_value_extent(found, i)
+         extents(merge(n - i, i + 1_c_int, c_order)) = titin_value_extent(found, i)
       end do
       memory = titin_value_data(found)
       call finish(titin_ok, ierr)

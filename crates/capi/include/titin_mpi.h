@@ -31,20 +31,24 @@ static inline int titin_mpi_gather(void *context, const void *mine, void *all, i
     return MPI_Gather((void *)mine, (int)count, MPI_BYTE, all, (int)count, MPI_BYTE, 0, *(MPI_Comm *)context);
 }
 
-/* As titin_options_communicator, with the ranks of an MPI communicator, which must be there until the instance is open. */
+/* The ranks of an MPI communicator, which must be there until the instance is open. */
+static inline int titin_mpi_communicator(MPI_Comm *comm, titin_communicator *communicator) {
+    communicator->size = sizeof *communicator;
+    communicator->context = comm;
+    communicator->broadcast = titin_mpi_broadcast;
+    communicator->gather = titin_mpi_gather;
+    int failed = MPI_Comm_rank(*comm, &communicator->rank);
+    if (!failed) failed = MPI_Comm_size(*comm, &communicator->ranks);
+    if (!failed) return TITIN_OK;
+    titin_set_error("the MPI communicator has no rank and size: is it MPI_COMM_NULL?");
+    return TITIN_ERROR_USAGE;
+}
+
+/* As titin_options_communicator, with these ranks. */
 static inline int titin_mpi_options(titin_options *options, MPI_Comm *comm) {
     titin_communicator communicator;
-    communicator.size = sizeof communicator;
-    communicator.context = comm;
-    communicator.broadcast = titin_mpi_broadcast;
-    communicator.gather = titin_mpi_gather;
-    int failed = MPI_Comm_rank(*comm, &communicator.rank);
-    if (!failed) failed = MPI_Comm_size(*comm, &communicator.ranks);
-    if (failed) {
-        titin_set_error("the MPI communicator has no rank and size: is it MPI_COMM_NULL?");
-        return TITIN_ERROR_USAGE;
-    }
-    return titin_options_communicator(options, &communicator);
+    const int failed = titin_mpi_communicator(comm, &communicator);
+    return failed ? failed : titin_options_communicator(options, &communicator);
 }
 
 /* As titin_open, by all ranks of a communicator together. `options` may be NULL; they are given the communicator. */

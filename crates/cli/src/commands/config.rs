@@ -39,7 +39,7 @@ pub(crate) struct Config {
     /// The same for coarrays: titin_coarray
     #[arg(long)]
     fortran_coarray: bool,
-    /// The same for Global Arrays: titin_ga
+    /// The same for Global Arrays: titin_ga, and a file in C with what that takes
     #[arg(long)]
     fortran_ga: bool,
     /// Flags to link with
@@ -82,7 +82,7 @@ impl Config {
             (self.fortran_mpi || self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi.f90"))),
             (self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi_f08.f90"))),
             (self.fortran_coarray, quoted(&prefix.join("fortran/titin_coarray.f90"))),
-            (self.fortran_ga, quoted(&prefix.join("fortran/titin_ga.f90"))),
+            (self.fortran_ga, arrays(prefix)),
             (self.libs && !self.archive, format!("{} {rpath} -ltitin", option("-L", &lib))),
             (self.archive, format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a")))),
         ];
@@ -165,6 +165,12 @@ fn fortran(prefix: &Path) -> String {
     let folder = prefix.join("fortran");
     let names = std::fs::read_to_string(folder.join("sources.txt")).unwrap_or_default();
     names.split_whitespace().map(|name| quoted(&folder.join(name))).collect::<Vec<_>>().join(" ")
+}
+
+/// The module for Global Arrays, and the few lines of C below it.
+fn arrays(prefix: &Path) -> String {
+    let below = [option("-I", &prefix.join("include")), quoted(&prefix.join("fortran/titin_ga.c"))];
+    format!("{} {}", below.join(" "), quoted(&prefix.join("fortran/titin_ga.f90")))
 }
 
 fn option(flag: &str, path: &Path) -> String {

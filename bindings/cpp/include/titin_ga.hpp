@@ -1,0 +1,62 @@
+// titin with Global Arrays, from C++17 and later: couples a global array to a field port.
+//
+//     titin::Instance instance("s: velocity", titin::ga::ranks());
+//     titin::ga::Field velocity(instance.port("velocity"), g_a);
+//     const titin::Stamps stamps = velocity.receive();
+//
+// Compiled with the program's own Global Arrays; libtitin itself knows of none. titin_ga.h says which arrays will do. It is not
+// included by titin.hpp.
+#ifndef TITIN_GA_HPP
+#define TITIN_GA_HPP
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "titin_ga.h"
+#include "titin_mpi.hpp"
+
+namespace titin::ga {
+
+/// Options for an instance that all processes of GA's default group open together.
+inline Options ranks(Options options = Options()) {
+    return mpi::ranks(GA_MPI_Comm_pgroup_default(), std::move(options));
+}
+
+/// A global array that a port carries whole, each process what it owns. All processes make these calls together; sending and
+/// receiving begin and end with GA_Sync.
+class Field {
+public:
+    Field(const Port &port, int g_a) : array_(g_a), raw_(nullptr, titin_field_free) {
+        titin_field *field;
+        detail::check(titin_ga_field(port.raw(), g_a, &field));
+        raw_.reset(field);
+    }
+
+    void send(double timestamp, double next_timestamp = TITIN_NO_NEXT) {
+        detail::check(titin_ga_send(raw_.get(), array_, timestamp, next_timestamp));
+    }
+    Stamps receive() { return receive_within(TITIN_WAIT); }
+    /// The same, at most so long; then throws Timeout.
+    template <class Rep, class Period>
+    Stamps receive(std::chrono::duration<Rep, Period> timeout) {
+        return receive_within(std::chrono::duration<double>(timeout).count());
+    }
+
+    titin_field *raw() const { return raw_.get(); }
+
+private:
+    Stamps receive_within(double timeout) {
+        double timestamp, next;
+        detail::check(titin_ga_receive(raw_.get(), array_, timeout, &timestamp, &next));
+        return {timestamp, next == TITIN_NO_NEXT ? std::nullopt : std::optional<double>(next)};
+    }
+
+    int array_;
+    std::unique_ptr<titin_field, void (*)(titin_field *)> raw_;
+};
+
+} // namespace titin::ga
+
+#endif
