@@ -37,9 +37,12 @@ test-rust: setup test-packages
 test-python: build test-packages
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
 
-# What tests start beside titin, and nothing else needs.
+# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, tools.
+LIB := /usr/lib/$(shell uname -m)-linux-gnu
 test-packages:
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
+		caf:libcoarrays-openmpi-dev ga-config:libglobalarrays-dev $(LIB)/libarmci.a:libarmci-mpi-dev \
+		$(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev $(LIB)/liblapack.so:liblapack-dev \
 		script:bsdutils pgrep:procps unshare:util-linux
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences
