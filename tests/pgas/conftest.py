@@ -1,0 +1,69 @@
+"""Programs with coarrays and with Global Arrays: compiled for each MPI that Debian has them for, and run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..conftest import config
+
+HERE = Path(__file__).resolve().parent
+
+#: With Debian's MPICH, windows that MPI allocates give NGA_Get shifted data.
+MPIS = {"openmpi": {}, "mpich": {"ARMCI_USE_WIN_ALLOCATE": "0"}}
+
+WARN = ["-Wall", "-Wextra"]
+
+#: The compiler of each language, and what titin has for it. Fortran has integers as Global Arrays has them.
+COMPILERS = {
+    ("arrays", "c"): (["mpicc.{mpi}", "-std=c11", "-Werror", *WARN], ["--cflags"]),
+    ("arrays", "cpp"): (["mpicxx.{mpi}", "-std=c++17", "-DOMPI_SKIP_MPICXX", "-Werror", *WARN], ["--cflags"]),
+    ("arrays", "f90"): (["mpifort.{mpi}", "-cpp", "-fdefault-integer-8"], ["--fortran", "--fortran-ga"]),
+    ("images", "f90"): (["caf.{mpi}", "-std=f2018", "-Wall"], ["--fortran", "--fortran-coarray"]),
+    ("refused", "c"): (["mpicc.{mpi}", "-std=c11", "-Werror", *WARN], ["--cflags"]),
+}
+
+Build = Callable[[str, str, str], Path]
+
+
+def arrays(mpi: str) -> Path:
+    """What Global Arrays say of themselves, for this MPI."""
+    return next(iter(Path("/usr/lib").glob(f"*/ga/{mpi}/bin/ga-config")), Path("ga-config"))
+
+
+def absent(what: object) -> None:
+    assert "CI" not in os.environ, f"there is no {what}; make test-packages installs one"
+    pytest.skip(f"there is no {what} here")
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compiles ``NAME.LANGUAGE`` of this folder for an MPI; where the program lies."""
+    known: dict[tuple[str, str, str], Path] = {}
+
+    def compiled(name: str, language: str, mpi: str) -> Path:
+        key = (name, language, mpi)
+        if key not in known:
+            compiler, flags = COMPILERS[name, language]
+            command = [word.format(mpi=mpi) for word in compiler]
+            if shutil.which(command[0]) is None:
+                absent(command[0])
+            libraries = config("--libs")
+            if name != "images":
+                if not arrays(mpi).exists():
+                    absent(f"ga-config for {mpi}")
+                said = subprocess.run([arrays(mpi), "--libs"], capture_output=True, text=True, check=True)
+                libraries += [*shlex.split(said.stdout), "-lgfortran", "-lm"]
+            folder = tmp_path_factory.mktemp(f"{name}-{language}-{mpi}")
+            known[key] = folder / name
+            command += ["-g", *config(*flags), str(HERE / f"{name}.{language}"), "-o", str(known[key]), *libraries]
+            subprocess.run(command, check=True, cwd=folder)
+        return known[key]
+
+    return compiled

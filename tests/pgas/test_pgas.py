@@ -1,0 +1,47 @@
+"""Global arrays and coarrays of every kind, filled by a serial program that gets them back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..mpi.conftest import run
+from .cases import PROGRAMS
+from .conftest import HERE, MPIS, Build
+
+
+def model(program: Path, name: str, language: str, mpi: str, processes: int) -> str:
+    """The program and its peer."""
+    cases = PROGRAMS[name, language]
+    back = ", ".join(f"{case}_back" for case in cases)
+    conduits = [f"peer.{case}: adds.{case}, adds.{case}_back: peer.{case}_back" for case in cases]
+    return f"""ymmsl_version: v0.2
+models:
+  pgas:
+    components:
+      peer: {{description: looks, ports: {{o_i: [{", ".join(cases)}], s: [{back}]}}, implementation: peer}}
+      adds: {{description: adds 1, ports: {{f_init: [{", ".join(cases)}], o_f: [{back}]}}, implementation: adds}}
+    conduits: {{{", ".join(conduits)}}}
+programs:
+  peer: {{executable: {sys.executable}, args: [{HERE / "peer.py"}, {name}, {language}]}}
+  adds: {{executable: {program}, execution_model: {mpi}, env: {json.dumps(MPIS[mpi])}}}
+resources:
+  pgas.adds: {{mpi_processes: {processes}}}
+"""
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize(
+    ("name", "language", "processes"),
+    [("arrays", "c", 4), ("arrays", "cpp", 4), ("arrays", "f90", 4), ("images", "f90", 4), ("images", "f90", 3)],
+)
+def test_arrays_of_every_kind_go_and_come_back(
+    build: Build, tmp_path: Path, name: str, language: str, processes: int, mpi: str
+) -> None:
+    program = build(name, language, mpi)
+    done = run(tmp_path, model(program, name, language, mpi, processes))
+    assert done.returncode == 0, done.stdout
