@@ -45,3 +45,38 @@ def test_arrays_of_every_kind_go_and_come_back(
     program = build(name, language, mpi)
     done = run(tmp_path, model(program, name, language, mpi, processes))
     assert done.returncode == 0, done.stdout
+
+
+#: What cannot be coupled, and what is told of it.
+REFUSED = {
+    "type": "global array 'particles': its elements are of type 1017 of Global Arrays, which titin has not",
+    "grid": "global array 'odd': it has a grid of processes of its own; couple one that is made by GA_Set_block_cyclic",
+    "group": "global array 'odd': it is of another process group than the default one",
+    "shape": "the sender couples 13 × 7 elements ([0:13, 0:7]), the receiver 13 × 8",
+    "element": "its arrays are of float",
+    "distribution": "array 0 of the field is 7 × 7 here, halo and all; one of 13 × 2 was given",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_coupled_is_told(build: Build, tmp_path: Path, case: str) -> None:
+    program = build("refused", "c", "openmpi")
+    done = run(
+        tmp_path,
+        f"""ymmsl_version: v0.2
+models:
+  pgas:
+    components:
+      peer: {{description: sends, ports: {{o_i: x}}, implementation: peer}}
+      refused: {{description: receives, ports: {{s: x}}, implementation: refused}}
+    conduits: {{peer.x: refused.x}}
+    matching_timelines: {{peer: [refused]}}
+programs:
+  peer: {{executable: {sys.executable}, args: [{HERE / "sends.py"}]}}
+  refused: {{executable: {program}, args: [{case}], execution_model: openmpi}}
+resources:
+  pgas.refused: {{mpi_processes: 2}}
+""",
+    )
+    assert done.returncode != 0
+    assert REFUSED[case] in " ".join(done.stdout.split()), done.stdout
