@@ -41,8 +41,9 @@ test-python: build test-packages
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
 test-packages:
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
-		caf:libcoarrays-openmpi-dev ga-config:libglobalarrays-dev $(LIB)/libarmci.a:libarmci-mpi-dev \
-		$(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev $(LIB)/liblapack.so:liblapack-dev \
+		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
+		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
+		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev \
 		script:bsdutils pgrep:procps unshare:util-linux
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences

@@ -1,4 +1,4 @@
-"""The arrays that `peer.py` sends and gets back, each greater by 1: port, shape and element type, in the order of the programs."""
+"""The arrays that `peer.py` sends and gets back, each greater by 1: port, shape and type of element."""
 
 #: What `arrays.c` has in global arrays, and which others have some of.
 ARRAYS = {
