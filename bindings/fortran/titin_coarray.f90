@@ -20,7 +20,7 @@ module titin_coarray
 
 contains
 
-   !> All images, of the current team: for `ranks` of open, which they call together. They are asked while the instance is
+   !> All images: for `ranks` of open, which they call together. They are asked while the instance is
    !> opened, by co_broadcast and co_sum, and never again.
    function titin_coarray_ranks() result(ranks)
       type(titin_communicator) :: ranks

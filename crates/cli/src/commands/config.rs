@@ -240,6 +240,11 @@ mod tests {
         assert_eq!(config("--cflags").answer(prefix), r"'-I/opt/it'\''s $5/include'");
         assert_eq!(config("--prefix").answer(prefix), "/opt/it's $5");
         assert_eq!(
+            config("--fortran-coarray --fortran-ga").answer(Path::new("/opt/titin")),
+            "/opt/titin/fortran/titin_coarray.f90 -I/opt/titin/include /opt/titin/fortran/titin_ga.c \
+             /opt/titin/fortran/titin_ga.f90"
+        );
+        assert_eq!(
             config("--cflags --libs").answer(Path::new("/opt/titin")),
             "-I/opt/titin/include -L/opt/titin/lib -Wl,-rpath,/opt/titin/lib -ltitin"
         );
