@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <ga.h>
 #include <ga-mpi.h>
@@ -69,13 +70,87 @@ static inline int titin_ga_dtype(int g_a) {
     return 0;
 }
 
+/* Dimension i of titin in a global array, and the other way round: the order of Fortran is the reverse of C's. */
+static inline int titin_ga_dim(int i, int dims, int order) { return order == TITIN_ORDER_C ? i : dims - 1 - i; }
+
+/* Whether a process owns anything of it, and what: first <= index <= last. */
+static inline int titin_ga_owned(int g_a, int process, int64_t *first, int64_t *last) {
+    NGA_Distribution64(g_a, process, first, last);
+    return first[0] >= 0 && first[0] <= last[0];
+}
+
+/* Where the blocks of a grid of processes begin, one dimension of GA after the other, each with its end; 0 if this array is not
+ * cut so, but restricted to some processes. Processes count through a grid with the last dimension fastest. */
+static inline int titin_ga_bounds(int g_a, int dims, const int64_t *shape, const int *grid, int64_t *bounds) {
+    int64_t first[GA_MAX_DIM], last[GA_MAX_DIM], *from = bounds;
+    int processes = 1;
+    for (int i = 0; i < dims; ++i) processes *= grid[i];
+    if (processes > GA_Nnodes()) return 0;
+    for (int i = 0, stride = processes; i < dims; ++i) {
+        stride /= grid[i];
+        for (int place = 0; place < grid[i]; ++place) {
+            if (!titin_ga_owned(g_a, place * stride, first, last)) return 0;
+            *from++ = first[i];
+        }
+        *from++ = shape[i];
+    }
+    for (int process = 0; process < GA_Nnodes(); ++process) {
+        const int owned = titin_ga_owned(g_a, process, first, last);
+        if (owned != (process < processes)) return 0;
+        from = bounds;
+        for (int i = 0, stride = processes; owned && i < dims; from += grid[i++] + 1) {
+            stride /= grid[i];
+            const int64_t *block = from + process / stride % grid[i];
+            if (first[i] != block[0] || last[i] != block[1] - 1) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Most global arrays are cut by a grid of processes. Then all know what each owns, and nobody has to ask. 0 if this is not one. */
+static inline int titin_ga_by_grid(titin_decomposition *spread, int g_a, int dims, const int64_t *shape, int order,
+                                   int *failed) {
+    int grid[GA_MAX_DIM], processes[GA_MAX_DIM], length = 0;
+    NGA_Nblock(g_a, grid);
+    for (int i = 0; i < dims; ++i) {
+        length += grid[i] + 1;
+        processes[titin_ga_dim(i, dims, order)] = grid[i];
+    }
+    int64_t *bounds = (int64_t *)malloc((size_t)length * sizeof(int64_t)), *from = bounds;
+    const int regular = bounds && titin_ga_bounds(g_a, dims, shape, grid, bounds);
+    if (regular) {
+        *failed = titin_decomposition_grid(spread, processes);
+        if (!*failed) *failed = titin_decomposition_ranks(spread, order);
+        for (int i = 0; !*failed && i < dims; from += grid[i++] + 1)
+            *failed = titin_decomposition_bounds(spread, titin_ga_dim(i, dims, order), grid[i] + 1, from);
+    }
+    free(bounds);
+    return regular;
+}
+
+/* One block of each process; or blocks dealt out in turn, which lie one after the other in memory. */
+static inline int titin_ga_by_boxes(titin_decomposition *spread, int g_a, int dims, int blocks, int order) {
+    int64_t first[GA_MAX_DIM], last[GA_MAX_DIM], lower[GA_MAX_DIM] = {0}, upper[GA_MAX_DIM] = {0};
+    int failed = 0, boxes = 0;
+    for (int block = GA_Nodeid(); !failed && block < blocks; block += GA_Nnodes()) {
+        if (!titin_ga_owned(g_a, block, first, last)) continue;
+        for (int i = 0; i < dims; ++i) {
+            lower[titin_ga_dim(i, dims, order)] = first[i];
+            upper[titin_ga_dim(i, dims, order)] = last[i] + 1;
+        }
+        failed = titin_decomposition_box(spread, lower, upper);
+        ++boxes;
+    }
+    /* Who owns nothing says so by an empty one. */
+    return failed || boxes ? failed : titin_decomposition_box(spread, lower, upper);
+}
+
 /* Who owns what of a global array. NULL, and an error, if titin cannot say it. Give it a region to couple only a part,
  * and hand it to titin_field_new. Free with titin_decomposition_free. With TITIN_ORDER_FORTRAN dimensions come as in
  * Fortran, the fastest one first. */
 static inline titin_decomposition *titin_ga_decomposition(int g_a, int order) {
     int type, dims, failed = 0;
-    int64_t given[GA_MAX_DIM], shape[GA_MAX_DIM], first[GA_MAX_DIM], last[GA_MAX_DIM];
-    int64_t lower[GA_MAX_DIM] = {0}, upper[GA_MAX_DIM] = {0};
+    int64_t shape[GA_MAX_DIM], turned[GA_MAX_DIM];
     if (GA_Get_pgroup(g_a) != GA_Pgroup_get_default()) {
         titin_ga_refuse(g_a, "it is of another process group than the default one, whose processes are the ranks of the instance");
         return NULL;
@@ -86,28 +161,16 @@ static inline titin_decomposition *titin_ga_decomposition(int g_a, int order) {
                              "and copy by GA_Copy");
         return NULL;
     }
-    NGA_Inquire64(g_a, &type, &dims, given);
-    for (int i = 0; i < dims; ++i) shape[i] = given[order == TITIN_ORDER_C ? i : dims - 1 - i];
-    titin_decomposition *spread = titin_decomposition_new(dims, shape);
+    NGA_Inquire64(g_a, &type, &dims, shape);
+    for (int i = 0; i < dims; ++i) turned[titin_ga_dim(i, dims, order)] = shape[i];
+    titin_decomposition *spread = titin_decomposition_new(dims, turned);
     if (!spread) return NULL;
-    /* One block of each process; or blocks dealt out in turn, which lie one after the other. */
-    failed = titin_decomposition_order(spread, order);
-    for (int block = GA_Nodeid(); !failed && block < (cyclic ? blocks : GA_Nnodes()); block += GA_Nnodes()) {
-        NGA_Distribution64(g_a, block, first, last);
-        if (first[0] < 0 || last[0] < first[0]) continue;
-        for (int i = 0; i < dims; ++i) {
-            const int dim = order == TITIN_ORDER_C ? i : dims - 1 - i;
-            lower[i] = first[dim];
-            upper[i] = last[dim] + 1;
-        }
-        failed = titin_decomposition_box(spread, lower, upper);
-    }
-    if (!failed && upper[0] == 0) failed = titin_decomposition_box(spread, lower, upper);
-    if (failed) {
-        titin_decomposition_free(spread);
-        return NULL;
-    }
-    return spread;
+    if (cyclic || !titin_ga_by_grid(spread, g_a, dims, shape, order, &failed))
+        failed = titin_ga_by_boxes(spread, g_a, dims, cyclic ? blocks : GA_Nnodes(), order);
+    if (!failed) failed = titin_decomposition_order(spread, order);
+    if (!failed) return spread;
+    titin_decomposition_free(spread);
+    return NULL;
 }
 
 static inline int titin_ga_declare(titin_port *port, int g_a, int order, titin_field **field) {
@@ -138,12 +201,11 @@ static inline int titin_ga_begin(titin_field *field, int g_a, int order, titin_g
         if (me < blocks) NGA_Access_block_segment64(g_a, me, &piece->data, &length);
         return TITIN_OK;
     }
-    NGA_Distribution64(g_a, me, piece->first, piece->last);
-    if (piece->first[0] < 0 || piece->last[0] < piece->first[0]) return TITIN_OK;
+    if (!titin_ga_owned(g_a, me, piece->first, piece->last)) return TITIN_OK;
     NGA_Access64(g_a, piece->first, piece->last, &piece->data, leading);
     int64_t stride = titin_dtype_size(dtype);
     for (int i = dims - 1; i >= 0; --i) {
-        const int dim = order == TITIN_ORDER_C ? i : dims - 1 - i;
+        const int dim = titin_ga_dim(i, dims, order);
         extents[dim] = piece->last[i] - piece->first[i] + 1;
         strides[dim] = stride;
         if (i > 0) stride *= leading[i - 1];
