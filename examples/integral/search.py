@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches for the limit up to which an integral comes to a half: a serial program, which asks for the integral in each step."""
+"""Searches for the limit up to which an integral comes to a half: a serial program, which asks for it in each step."""
 
 import math
 
