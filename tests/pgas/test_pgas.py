@@ -33,11 +33,19 @@ resources:
 """
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-@pytest.mark.parametrize(
-    ("name", "language", "processes"),
-    [("arrays", "c", 4), ("arrays", "cpp", 4), ("arrays", "f90", 4), ("images", "f90", 4), ("images", "f90", 3)],
-)
+#: The program, its language, how many processes, and their MPI.
+TOGETHER = [
+    ("arrays", "c", 4, "openmpi"),
+    ("arrays", "c", 4, "mpich"),
+    ("arrays", "cpp", 4, "openmpi"),
+    ("arrays", "f90", 4, "openmpi"),
+    ("images", "f90", 4, "openmpi"),
+    ("images", "f90", 3, "openmpi"),
+    ("images", "f90", 4, "mpich"),
+]
+
+
+@pytest.mark.parametrize(("name", "language", "processes", "mpi"), TOGETHER)
 def test_arrays_of_every_kind_go_and_come_back(
     build: Build, tmp_path: Path, name: str, language: str, processes: int, mpi: str
 ) -> None:
