@@ -122,3 +122,43 @@ def test_ranks_without_a_communicator_are_told_to_give_one(tmp_path: Path) -> No
     done = run(tmp_path, model({"a": (program, 2)}))
     assert done.returncode != 0
     assert "open the instance with their communicator" in " ".join(done.stdout.split()), done.stdout
+
+
+UNCHECKED = """\
+import sys, time
+import numpy as np
+import titin
+from mpi4py import MPI
+
+sends = sys.argv[1] == "a"
+ports = {"o_i": ["u"]} if sends else {"s": ["u"]}
+with titin.Instance(**ports, comm=MPI.COMM_WORLD, unchecked="ranks end at different times") as instance:
+    instance.reuse()
+    field = instance.field("u", (12,), float, owned=titin.Grid((instance.ranks,)))
+    mine = np.full(12 // instance.ranks, 7.0 if sends else 0.0)
+    if instance.rank == 1:
+        time.sleep(0.5)
+    field.send(mine, timestamp=0.0) if sends else field.receive(mine)
+    assert (mine == 7).all()
+"""
+
+
+def test_rank_0_of_an_unchecked_program_waits_for_slower_ranks(tmp_path: Path) -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+    (tmp_path / "late.py").write_text(UNCHECKED)
+    python = f"executable: {sys.executable}, args: [{tmp_path / 'late.py'}, %s], execution_model: openmpi"
+    model = f"""ymmsl_version: v0.2
+models:
+  late:
+    components:
+      a: {{description: sends, ports: {{o_i: u}}, implementation: a}}
+      b: {{description: receives, ports: {{s: u}}, implementation: b}}
+    conduits: {{a.u: b.u}}
+programs:
+  a: {{{python % "a"}}}
+  b: {{{python % "b"}}}
+resources: {{late.a: {{mpi_processes: 3}}, late.b: {{mpi_processes: 2}}}}
+"""
+    done = run(tmp_path, model)
+    assert done.returncode == 0, done.stdout

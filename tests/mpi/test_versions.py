@@ -18,6 +18,7 @@ CASES = {
     "withdrawn": "versions: 2",
     "leaves": "versions: 2",
     "waiting": "versions: 3, full: wait",
+    "raised": "versions: 1, full: wait",
     "steps": "versions: 4, sender: {from: 2, until: 11, every: 3}",
     "nothing": "versions: 1",
 }
@@ -93,3 +94,40 @@ def test_a_region_that_does_not_fit_is_refused_where_it_is_declared(tmp_path: Pa
     assert done.returncode != 0
     said = "field on port 'velocity': it couples the region [0:12, 0:50], which does not lie in its array of 12 × 10"
     assert said in done.stdout, done.stdout
+
+
+UNDECLARED = """\
+import sys
+import numpy as np
+import titin
+
+sends = sys.argv[1] == "a"
+with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) as instance:
+    instance.reuse()
+    if not sends:
+        instance.receive("go")
+    field = instance.field("u", (4,), float)
+    field.send(np.zeros(4), timestamp=0.0) if sends else field.receive(np.zeros(4))
+    if sends:
+        instance.send("go", timestamp=0.0)
+"""
+
+
+def test_who_waits_for_a_field_to_be_declared_is_part_of_a_deadlock(tmp_path: Path) -> None:
+    (tmp_path / "undeclared.py").write_text(UNDECLARED)
+    program = f"executable: {sys.executable}, args: [{tmp_path / 'undeclared.py'}, %s]"
+    model = f"""ymmsl_version: v0.2
+models:
+  undeclared:
+    components:
+      a: {{description: sends, ports: {{o_i: [u, go]}}, implementation: a}}
+      b: {{description: receives, ports: {{s: [u, go]}}, implementation: b}}
+    conduits: {{a.u: b.u, a.go: b.go}}
+programs:
+  a: {{{program % "a"}}}
+  b: {{{program % "b"}}}
+"""
+    done = run(tmp_path, model)
+    assert done.returncode != 0
+    assert "deadlock: 2 instances wait for each other in a cycle" in done.stdout, done.stdout
+    assert "a waits on u, for b to declare the field at its end, b.u" in done.stdout, done.stdout

@@ -168,6 +168,16 @@ def waiting(side: Side) -> None:
     leaves(side)
 
 
+def raised(side: Side) -> None:
+    """It waits for room while the receiver waits for something else of it: it gets room."""
+    if sends:
+        side.send(range(5))
+        side.tell()
+    else:
+        side.hear()
+        assert [side.receive(at=1.5), side.receive()] == [1.0, 4.0]
+
+
 def steps(side: Side) -> None:
     """Only some steps of the sender are versions."""
     if sends:

@@ -18,7 +18,7 @@ use std::time::Instant;
 use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source as Piece, Target};
 use titin_model::{Cache, Mode, Pattern, Share};
 use titin_wire::ConduitId;
-use titin_wire::control::{FieldEnd, ToManager};
+use titin_wire::control::{FieldEnd, ToManager, WaitOn};
 use titin_wire::meta::{Content, Dtype, Layout, Order, Shape};
 use titin_wire::structure::{self, Value};
 
@@ -477,7 +477,17 @@ impl Inner {
             }
             found => Ok(found),
         };
-        self.wait(None, deadline, None, Vec::new, known)
+        // Of rank 0, which has the conduit.
+        let on = || {
+            let ends = self.ports[field.port.0].every_end().filter(|(end, _)| end.conduit == conduit);
+            let on = |(end, receives): (&End, bool)| WaitOn {
+                field: true,
+                sends: !receives,
+                ..self.wait_on(end, None, None)
+            };
+            ends.map(on).collect()
+        };
+        self.wait(None, deadline, None, on, known)
     }
 }
 

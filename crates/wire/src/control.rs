@@ -380,6 +380,9 @@ pub struct WaitOn {
     /// Of a sender: payload bytes that the receiver has not taken yet, with those of the message that waits.
     #[serde(default)]
     pub ahead_bytes: u64,
+    /// Whether I wait for the other end to declare the field that goes by it, whoever sends.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub field: bool,
 }
 
 /// Where an instance is.

@@ -7,7 +7,8 @@
 //! Reports of waits cross messages on their way, so what looks stuck is tried: every member is asked for its counts.
 //! If each is still in the same wait, and on no conduit has more been sent than received, then nothing is in flight
 //! and nobody can move. In a knot (a part that nothing leads out of) of receives alone that is a deadlock. With a
-//! sender among them that waits for room, its buffer is raised instead, up to what the host's memory allows.
+//! sender among them that waits for room, its buffer is raised instead, up to what the host's memory allows. Whoever waits for a
+//! field to be declared at its other end is helped once that is so.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use titin_wire::control::{ToProgram, WaitOn};
 
+use super::fields::Ends;
 use super::{Cause, Manager};
 use crate::event::Level;
 use crate::plan::{ConduitId, InstanceId};
@@ -236,6 +238,9 @@ impl Manager {
     fn conclude(&mut self, trial: &Trial) {
         let in_flight = |id: InstanceId, on: &Awaited| {
             let count = |of| trial.counts.get(&(on.told.conduit, of));
+            if on.told.field {
+                return self.fields.get(&on.told.conduit).is_some_and(Ends::are_both);
+            }
             !on.told.sends && count(id).is_none_or(|received| count(on.peer) != Some(received))
         };
         let stuck = self.stuck(in_flight);
@@ -246,7 +251,7 @@ impl Manager {
             .iter()
             .flat_map(|&id| {
                 let told = self.waits.waits[&id].on.iter().map(|on| &on.told);
-                told.filter(|told| told.sends).map(move |told| (id, told.clone()))
+                told.filter(|told| told.sends && !told.field).map(move |told| (id, told.clone()))
             })
             .collect();
         let held: u64 = senders.iter().fold(0, |held, (_, on)| {
@@ -386,6 +391,9 @@ fn describe(on: &[Awaited]) -> String {
         let WaitOn { port, peer, peer_port, count, .. } = told;
         let number = count.saturating_add(1);
         match told.sends {
+            _ if told.field => {
+                format!("on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}")
+            }
             true => {
                 format!("to send message {number} on {port} (its buffer is full), for {peer}.{peer_port}")
             }

@@ -15,6 +15,13 @@ pub(super) struct Ends {
     receiver: Option<FieldEnd>,
 }
 
+impl Ends {
+    /// Whether both ends have declared it.
+    pub(super) fn are_both(&self) -> bool {
+        self.sender.is_some() && self.receiver.is_some()
+    }
+}
+
 impl Manager {
     /// An instance says that a port of its own carries a field.
     pub(super) fn declared_field(&mut self, id: InstanceId, port: &str, field: FieldEnd) {
@@ -23,7 +30,7 @@ impl Manager {
         for (conduit, sends) in ends {
             let known = self.fields.entry(conduit).or_default();
             *(if sends { &mut known.sender } else { &mut known.receiver }) = Some(field.clone());
-            if known.sender.is_some() && known.receiver.is_some() {
+            if known.are_both() {
                 self.join_field(conduit);
             }
         }
@@ -31,11 +38,10 @@ impl Manager {
 
     /// Tells both ends of the other one.
     fn join_field(&mut self, conduit: ConduitId) {
-        let Ends { sender: Some(sender), receiver: Some(receiver) } =
-            self.fields.remove(&conduit).unwrap_or_default()
-        else {
+        let Some(Ends { sender: Some(sender), receiver: Some(receiver) }) = self.fields.get(&conduit) else {
             return;
         };
+        let (sender, receiver) = (sender.clone(), receiver.clone());
         let (from, to) = (self.near((conduit, true)).instance, self.near((conduit, false)).instance);
         let [senders, receivers] = [from, to].map(|id| self.members[id].ranks.len() as u32 + 1);
         let count =

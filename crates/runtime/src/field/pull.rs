@@ -8,6 +8,7 @@ use titin_array::{Role, Source as Piece, Target};
 use titin_model::Cache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
+use titin_wire::control::WaitOn;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
@@ -45,6 +46,12 @@ pub(crate) struct Version {
     pub(super) line: Arc<Line>,
     pub(super) pieces: Vec<Lent>,
     pub(super) stamps: (f64, Option<f64>),
+}
+
+impl Version {
+    fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.bytes().len() as u64).sum()
+    }
 }
 
 /// What follows from a decision, in order.
@@ -89,6 +96,18 @@ impl Pull {
         self.chooser.as_ref().is_some_and(Chooser::is_settled)
     }
 
+    /// Lets all ranks keep more, while rank 0 waits for room and its receiver for it.
+    pub(crate) fn raise(&mut self, versions: u64) {
+        let versions = u32::try_from(versions).unwrap_or(u32::MAX);
+        self.decide(|chooser| chooser.raise(versions));
+    }
+
+    /// How many versions of rank 0 wait to be taken, and the bytes of its part of them.
+    fn untaken(&self) -> (u64, u64) {
+        let count = self.chooser.as_ref().map_or(0, Chooser::untaken);
+        (count, self.keeper.parts().map(|version| version.bytes()).sum())
+    }
+
     /// Rank 0 gives up all versions.
     pub(crate) fn end(&mut self) {
         self.decide(Chooser::end);
@@ -128,6 +147,10 @@ impl Pull {
     }
 
     fn obey(&mut self, order: Order) {
+        if let Order::Raise(versions) = order {
+            // At once: a rank that is ahead waits for it.
+            self.versions = self.versions.max(versions as usize);
+        }
         self.steps.push(Step::PassOn(order));
         self.keeper.obey(order);
         self.follow();
@@ -260,7 +283,17 @@ impl Inner {
             self.carrier(outlet)?;
         }
         let room = || Ok(self.process.pull(&self.name, way.conduit, Pull::has_room).filter(|room| *room));
-        self.wait(Some(way.conduit), None, None, Vec::new, room)?;
+        let on = || {
+            let untaken = self.process.pull(&self.name, way.conduit, Pull::untaken);
+            let (ahead, ahead_bytes) = untaken.unwrap_or_default();
+            let on = |outlet: &Outlet| WaitOn {
+                ahead,
+                ahead_bytes,
+                ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+            };
+            self.outlet_of(way.conduit).map(on).into_iter().collect()
+        };
+        self.wait(Some(way.conduit), None, None, on, room)?;
         let partners = 0..line.schedule.partners().len();
         let pieces = partners.map(|to| self.pack(field, line, to, arrays)).collect::<Result<_>>()?;
         let version = Version { line: line.clone(), pieces, stamps };

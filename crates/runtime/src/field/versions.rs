@@ -37,6 +37,8 @@ pub(crate) enum Order {
     Serve(u64),
     /// Gives up the versions before this one.
     GiveUp(u64),
+    /// May keep so many from now on.
+    Raise(u32),
     /// Keeps and sends no more.
     End,
 }
@@ -99,8 +101,7 @@ impl Chooser {
 
     /// Whether one more version may be produced now, or has to wait until the receiver has taken one.
     pub(crate) fn has_room(&self) -> bool {
-        let untaken = self.produced - self.taken;
-        self.over || self.cache.full == Full::Evict || untaken < u64::from(self.cache.versions)
+        self.over || self.cache.full == Full::Evict || self.untaken() < u64::from(self.cache.versions)
     }
 
     /// The next version is there.
@@ -135,6 +136,20 @@ impl Chooser {
     /// Whether the receiver has what it is to have: the last version.
     pub(crate) fn is_settled(&self) -> bool {
         self.over || (self.complete && self.taken == self.produced)
+    }
+
+    /// Lets it keep more versions, where it waits for room while its receiver waits for it.
+    pub(crate) fn raise(&mut self, versions: u32) -> Vec<Decision> {
+        if self.over || versions <= self.cache.versions {
+            return Vec::new();
+        }
+        self.cache.versions = versions;
+        vec![Decision::Order(Order::Raise(versions))]
+    }
+
+    /// How many versions wait to be taken.
+    pub(crate) fn untaken(&self) -> u64 {
+        self.produced - self.taken
     }
 
     /// The receiver takes no more, or is to get no more.
@@ -225,7 +240,7 @@ impl<P> Keeper<P> {
                     self.over = true;
                     self.parts.clear();
                 }
-                Order::Serve(_) => {}
+                Order::Serve(_) | Order::Raise(_) => {}
             }
             self.orders.pop_front();
             if let Order::Serve(version) = order {
@@ -238,6 +253,11 @@ impl<P> Keeper<P> {
     /// Its part of a version that it keeps.
     pub(crate) fn part(&self, version: u64) -> Option<&P> {
         self.parts.iter().find(|(number, _)| *number == version).map(|(_, part)| part)
+    }
+
+    /// Its parts of all that it keeps.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &P> {
+        self.parts.iter().map(|(_, part)| part)
     }
 
     /// How many versions it keeps.
@@ -334,6 +354,9 @@ mod tests {
         assert!(chooser.has_room());
         assert_eq!(chooser.produce(2.0, None), [Decision::Order(Order::GiveUp(2))]);
         assert!(!chooser.has_room());
+        assert_eq!(chooser.raise(1), [], "never less");
+        assert_eq!(chooser.raise(3), [Decision::Order(Order::Raise(3))]);
+        assert!(chooser.has_room() && chooser.untaken() == 2);
         assert_eq!(chooser.end(), [Decision::Order(Order::End)]);
         assert!(chooser.has_room() && chooser.produce(3.0, None).is_empty(), "nobody takes them any more");
     }

@@ -126,7 +126,9 @@ impl Inner {
                 let end = &inlets[*index].1.end;
                 end.chain.chooses() || pulled.contains(&end.conduit)
             };
-            let awaited = |index: &usize| checked && !chooses(index);
+            // Rank 0 speaks for all, so it waits for them whatever the program does.
+            let between = |index: &usize| is_between_ranks(&inlets[*index].0.name);
+            let awaited = |index: &usize| between(index) || checked && !chooses(index);
             let dropped: Vec<_>;
             (ending.open, dropped) = (0..inlets.len()).partition(awaited);
             let missed = dropped.iter().filter(|index| !chooses(index));

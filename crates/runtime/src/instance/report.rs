@@ -43,6 +43,7 @@ impl Inner {
             count: window.map(Window::sent).or(inlet.map(Inlet::seen)).unwrap_or(0),
             ahead,
             ahead_bytes,
+            field: false,
         }
     }
 

@@ -161,6 +161,9 @@ impl Process {
             ToProgram::RaiseBuffer { instance, conduit, messages, bytes } => {
                 if let Some(window) = self.instance(&instance).and_then(|_| self.exchange.window(conduit)) {
                     window.raise(messages, bytes);
+                    if self.pull(&instance, conduit, |_| ()).is_some() {
+                        self.change(&instance, conduit, |meeting| meeting.pull(|pull| pull.raise(messages)));
+                    }
                 }
             }
             ToProgram::Field { instance, conduit, ranks, first, field } => {

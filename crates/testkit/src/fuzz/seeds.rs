@@ -177,6 +177,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         count: 4,
         ahead: 64,
         ahead_bytes: 1 << 40,
+        field: false,
     };
     let instance = || "micro".to_owned();
     let profile = Profile {

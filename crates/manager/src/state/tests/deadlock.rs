@@ -1,6 +1,6 @@
 //! Waits: what is a deadlock, what is not, and what only needs a larger buffer.
 
-use titin_wire::control::WaitOn;
+use titin_wire::control::{FieldEnd, WaitOn};
 
 use super::*;
 use crate::plan::ConduitId;
@@ -23,6 +23,7 @@ impl Rig {
                 count,
                 ahead: if sends { 4 } else { 0 },
                 ahead_bytes: if sends { 400 } else { 0 },
+                field: false,
             }
         };
         let on = on.iter().map(end).collect();
@@ -167,6 +168,7 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
         count,
         ahead: 0,
         ahead_bytes: 0,
+        field: false,
     };
     let waiting = |on| ToManager::Waiting { instance: "macro".into(), wait: 1, on: vec![on] };
     let mut rig = joined(&PAIR);
@@ -345,5 +347,52 @@ fn a_cycle_of_a_thousand_is_found() {
     assert_eq!(probes.len(), 1000);
     rig.answer(&probes, |_, _| 0);
     assert!(rig.failure().unwrap().starts_with("deadlock: 1000 instances"));
+    rig.wind_up();
+}
+
+#[test]
+fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
+    let conduits = ["a.u o_i -> b.u s", "a.out o_i -> b.in s"];
+    let mut rig = joined(&conduits);
+    let field = FieldEnd { side: vec![1], dtypes: vec![12] };
+    let declares = |rig: &mut Rig, name: &str| {
+        let (instance, port, field) = (name.to_owned(), "u".to_owned(), field.clone());
+        rig.say(rig.link(name), ToManager::Field { instance, port, field });
+    };
+    let waits = |rig: &mut Rig, wait| {
+        let (port, peer, peer_port) = ("u".to_owned(), "b".to_owned(), "u".to_owned());
+        let (count, ahead, ahead_bytes) = (1, 1, 0);
+        let on = WaitOn {
+            conduit: ConduitId(0),
+            port,
+            peer,
+            peer_port,
+            sends: true,
+            count,
+            ahead,
+            ahead_bytes,
+            field: true,
+        };
+        rig.say(rig.link("a"), ToManager::Waiting { instance: "a".into(), wait, on: vec![on] });
+    };
+    declares(&mut rig, "a");
+    waits(&mut rig, 1);
+    rig.wait("b", 1, &[(1, 0)]);
+    let probes = rig.probes();
+    assert_eq!(probes.len(), 2);
+    // It is on its way to the one that waits.
+    declares(&mut rig, "b");
+    rig.answer(&probes, |_, _| 0);
+    assert_eq!(rig.failure(), None);
+
+    let mut rig = joined(&conduits);
+    declares(&mut rig, "a");
+    waits(&mut rig, 1);
+    rig.wait("b", 1, &[(1, 0)]);
+    let probes = rig.probes();
+    rig.answer(&probes, |_, _| 0);
+    let text = rig.failure().unwrap().to_owned();
+    assert!(text.starts_with("deadlock: 2 instances"), "{text}");
+    assert!(text.contains("a waits on u, for b to declare the field at its end, b.u"), "{text}");
     rig.wind_up();
 }
