@@ -96,6 +96,41 @@ def test_a_region_that_does_not_fit_is_refused_where_it_is_declared(tmp_path: Pa
     assert said in done.stdout, done.stdout
 
 
+PLAIN = """\
+import sys
+import titin
+
+sends = sys.argv[1] == "a"
+with titin.Instance(**({"o_i": ["u"]} if sends else {"s": ["u"]})) as instance:
+    instance.reuse()
+    instance.send("u", 1.0, timestamp=0.0) if sends else instance.receive("u")
+"""
+
+
+def test_a_pattern_of_a_port_without_a_field_is_told(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    done = run(tmp_path, pair("plain", tmp_path) + "titin: {fields: {b.u: {every: 2}}}\n")
+    assert done.returncode == 0, done.stdout
+    said = '"titin: fields" in the description couples u with a.u, but the program has no field on it'
+    assert said in done.stdout, done.stdout
+
+
+def pair(name: str, folder: Path) -> str:
+    """Two serial programs in Python, `NAME.py a` and `NAME.py b`, of which the first sends on two ports."""
+    program = f"executable: {sys.executable}, args: [{folder / name}.py, %s]"
+    return f"""ymmsl_version: v0.2
+models:
+  {name}:
+    components:
+      a: {{description: sends, ports: {{o_i: [u, go]}}, implementation: a}}
+      b: {{description: receives, ports: {{s: [u, go]}}, implementation: b}}
+    conduits: {{a.u: b.u, a.go: b.go}}
+programs:
+  a: {{{program % "a"}}}
+  b: {{{program % "b"}}}
+"""
+
+
 UNDECLARED = """\
 import sys
 import numpy as np
@@ -115,19 +150,7 @@ with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) a
 
 def test_who_waits_for_a_field_to_be_declared_is_part_of_a_deadlock(tmp_path: Path) -> None:
     (tmp_path / "undeclared.py").write_text(UNDECLARED)
-    program = f"executable: {sys.executable}, args: [{tmp_path / 'undeclared.py'}, %s]"
-    model = f"""ymmsl_version: v0.2
-models:
-  undeclared:
-    components:
-      a: {{description: sends, ports: {{o_i: [u, go]}}, implementation: a}}
-      b: {{description: receives, ports: {{s: [u, go]}}, implementation: b}}
-    conduits: {{a.u: b.u, a.go: b.go}}
-programs:
-  a: {{{program % "a"}}}
-  b: {{{program % "b"}}}
-"""
-    done = run(tmp_path, model)
+    done = run(tmp_path, pair("undeclared", tmp_path))
     assert done.returncode != 0
     assert "deadlock: 2 instances wait for each other in a cycle" in done.stdout, done.stdout
     assert "a waits on u, for b to declare the field at its end, b.u" in done.stdout, done.stdout

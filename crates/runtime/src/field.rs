@@ -367,6 +367,23 @@ impl Inner {
         self.conduits_of(port).into_iter().map(way).collect()
     }
 
+    /// What the description says of fields on ports where the program has none.
+    pub(crate) fn idle_patterns(&self) -> Vec<String> {
+        let fields = self.fields.read().expect("never poisoned");
+        let is_used =
+            |end: &End| fields.iter().flat_map(|field| &field.ways).any(|way| way.conduit == end.conduit);
+        let ends = self.ports.iter().flat_map(|port| port.every_end());
+        let idle = ends.filter(|(end, _)| self.patterns.contains_key(&end.conduit) && !is_used(end));
+        let text = |(end, _): (&End, bool)| {
+            format!(
+                "\"titin: fields\" in the description couples {} with {}, but the program has no field on it, so that had no effect",
+                end.label,
+                end.other()
+            )
+        };
+        idle.map(text).collect()
+    }
+
     /// A field that was declared.
     fn field(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()

@@ -60,7 +60,7 @@ pub(crate) struct Inner {
     /// Of a rank but 0, the conduits that rank 0 has: number of the port, conduit, and the instance at the other end.
     far: Vec<(usize, ConduitId, Arc<str>)>,
     /// The patterns of fields, of conduits for which the description has one.
-    patterns: HashMap<ConduitId, Arc<Pattern>>,
+    pub(crate) patterns: HashMap<ConduitId, Arc<Pattern>>,
     /// Its fields, and what they exchange with the ranks of peers.
     pub(crate) fields: RwLock<Vec<Arc<Field>>>,
     pub(crate) lines: RwLock<Vec<Arc<Line>>>,

@@ -76,7 +76,7 @@ impl Inner {
         let missed = self.of_inlets(|port, inlet, state| inlet.missed(state, port))?.into_iter().flatten();
         if !std::mem::replace(&mut ending.said, true) {
             let dropped = ending.dropped.take().into_iter().flatten();
-            dropped.chain(missed).for_each(|text| self.log(WARNING, &text));
+            dropped.chain(missed).chain(self.idle_patterns()).for_each(|text| self.log(WARNING, &text));
             self.report_progress();
             self.tell(&ToManager::Profile(self.profile()));
             self.tell(&ToManager::Done { instance: self.name.clone() });
