@@ -1,0 +1,39 @@
+// The ranks of one program: a grid of processes along and across the canal, and what they exchange by MPI.
+#pragma once
+
+#include "lattice.hpp"
+
+#include <mpi.h>
+#include <vector>
+
+// Where part p of n things begins, spread evenly over so many parts.
+inline int begin(int p, int parts, int n) { return p * (n / parts) + (p < n % parts ? p : n % parts); }
+
+// Ranks count across the canal first: rank = along * (ranks across) + across.
+class Ranks {
+public:
+    // So many ranks across the canal, and as many along it as that leaves.
+    Ranks(MPI_Comm comm, int across);
+
+    MPI_Comm comm() const { return comm_; }
+    int rank() const { return rank_; }
+    int count() const { return along_ * across_; }
+    int along() const { return along_; }
+    int across() const { return across_; }
+    int place_along() const { return rank_ / across_; }
+    int place_across() const { return rank_ % across_; }
+
+    // What crosses the cuts between ranks along the canal, then what crosses those across it. The second also takes on to
+    // the ranks over the corners what the first, and a seam to another section, has brought.
+    void exchange_along(Lattice &lattice);
+    void exchange_across(Lattice &lattice);
+
+private:
+    MPI_Comm comm_;
+    int rank_, along_, across_;
+    std::vector<double> sent_[2], got_[2];
+};
+
+// Copies the five populations of a west or east side into memory in one piece, (ny, 5, nz), or from there.
+void pack(const Lattice &lattice, const Lattice::Populations &populations, double *packed);
+void unpack(const Lattice &lattice, const Lattice::Populations &populations, const double *packed);

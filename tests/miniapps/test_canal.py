@@ -1,0 +1,181 @@
+"""The canal: whole or divided the same to the bit, on any ranks of either MPI, and right by the exact steady flow."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from ..conftest import ROOT
+
+#: Open MPI wants root, which tests are in a container, to say that it means it.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+#: A lid that moves obliquely, so that no two places are alike.
+SMALL = """ymmsl_version: v0.2
+settings: {length: 12.0, width: 6.0, depth: 4.0, lid_y: 0.03, steps: 40, warmup: 0}
+"""
+
+
+class Canal:
+    """A copy of the folder, and the commands a reader types in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "small.ymmsl").write_text(SMALL)
+
+    def call(self, *command, status=0, **environment):
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.folder,
+            env=os.environ | AS_ROOT | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == status, f"{' '.join(map(str, command))} gave {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def make(self, *mpis):
+        for mpi in mpis:
+            if shutil.which(f"mpicxx.{mpi}") is None:
+                assert "CI" not in os.environ, f"there is no mpicxx.{mpi}; make test-python installs one"
+                pytest.skip(f"there is no mpicxx.{mpi} here")
+            self.call("make", f"MPI={mpi}", "CXXFLAGS=-O1 -Werror")
+
+    def run(self, name, *files, more="", status=0):
+        """Runs a division of the small canal; what it printed."""
+        (self.folder / f"{name}.ymmsl").write_text(f"ymmsl_version: v0.2\n{more}")
+        files = [*files, "canal.ymmsl", "small.ymmsl", f"{name}.ymmsl"]
+        return self.call("titin", "run", *files, "--run-dir", f"build/{name}", status=status)
+
+    def state(self, name):
+        """The flow that a run has ended with, and the fingerprint of its state."""
+        parts = []
+        for file in (self.folder / "build" / name).glob("instances/*_flow/workdir/report.json"):
+            report = json.loads(file.read_text())
+            parts.append((report["begin"], int(report["fingerprint"], 16), np.load(file.with_name("flow.npy"))))
+        _, states, flows = zip(*sorted(parts, key=lambda part: part[0]), strict=True)
+        return np.concatenate(flows, axis=3), sum(states) % 2**64
+
+
+@pytest.fixture(scope="session")
+def canal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("canal") / "canal"
+    shutil.copytree(ROOT / "miniapps" / "canal", folder, ignore=shutil.ignore_patterns("build"))
+    return Canal(folder)
+
+
+@pytest.fixture(scope="session")
+def reference(canal):
+    """The whole canal on one rank."""
+    canal.make("openmpi")
+    canal.run("reference", "whole.ymmsl", "openmpi.ymmsl", more="resources: {whole.whole: {mpi_processes: 1}}")
+    return canal.state("reference")
+
+
+def ranks(left, right):
+    """Settings and resources of the two sections: how many ranks along and across each has."""
+    (left_along, left_across), (right_along, right_across) = left, right
+    return (
+        f"settings: {{left.across: {left_across}, right.across: {right_across}}}\n"
+        f"resources: {{two.left: {{mpi_processes: {left_along * left_across}}}, "
+        f"two.right: {{mpi_processes: {right_along * right_across}}}}}\n"
+    )
+
+
+def same(canal, name, reference):
+    flow, state = canal.state(name)
+    assert flow.shape == reference[0].shape
+    assert np.array_equal(flow.view(np.uint64), reference[0].view(np.uint64))
+    assert state == reference[1]
+
+
+@pytest.mark.parametrize(("along", "across"), [(2, 1), (1, 2), (2, 2)])
+def test_ranks_change_no_bit_of_the_whole(canal, reference, along, across):
+    name = f"whole-{along}-{across}"
+    more = f"settings: {{across: {across}}}\nresources: {{whole.whole: {{mpi_processes: {along * across}}}}}"
+    canal.run(name, "whole.ymmsl", "openmpi.ymmsl", more=more)
+    same(canal, name, reference)
+
+
+@pytest.mark.parametrize("exchange", ["fields", "gathered"])
+@pytest.mark.parametrize(
+    ("mpi", "left", "right"),
+    [
+        ("openmpi", (1, 1), (1, 1)),
+        ("openmpi", (1, 2), (1, 3)),
+        ("openmpi", (2, 2), (1, 1)),
+        ("mpich", (1, 3), (2, 2)),
+    ],
+)
+def test_a_seam_changes_no_bit(canal, reference, exchange, mpi, left, right):
+    canal.make(mpi)
+    name = f"{exchange}-{mpi}-{left}-{right}".translate(str.maketrans("", "", "(), "))
+    files = ["two.ymmsl", f"{mpi}.ymmsl", *(["gathered.ymmsl"] if exchange == "gathered" else [])]
+    canal.run(name, *files, more=ranks(left, right))
+    same(canal, name, reference)
+
+
+def test_a_seam_joins_two_kinds_of_mpi(canal, reference):
+    canal.make("openmpi", "mpich")
+    two = (canal.folder / "two.ymmsl").read_text()
+    left, right = two.split("      right:\n")
+    mixed = f"{left}      right:\n{right.replace('implementation: canal', 'implementation: canal_mpich')}"
+    (canal.folder / "mixed.ymmsl").write_text(mixed)
+    other = (canal.folder / "mpich.ymmsl").read_text().replace("  canal:", "  canal_mpich:")
+    (canal.folder / "other.ymmsl").write_text(other)
+    canal.run("both", "mixed.ymmsl", "openmpi.ymmsl", "other.ymmsl", more=ranks((1, 2), (1, 2)))
+    same(canal, "both", reference)
+
+
+def test_a_section_may_have_two_neighbours(canal, reference):
+    model = """ymmsl_version: v0.2
+models:
+  three:
+    components:
+      a: {description: d, ports: {o_i: to_right, s: from_right, o_f: report flow}, implementation: canal}
+      b: {description: d, ports: {o_i: to_left to_right, s: from_left from_right, o_f: report flow},
+          implementation: canal}
+      c: {description: d, ports: {o_i: to_left, s: from_left, o_f: report flow}, implementation: canal}
+      a_flow: {description: d, ports: {f_init: report flow}, implementation: keep}
+      b_flow: {description: d, ports: {f_init: report flow}, implementation: keep}
+      c_flow: {description: d, ports: {f_init: report flow}, implementation: keep}
+    conduits: {a.to_right: b.from_left, b.to_left: a.from_right, b.to_right: c.from_left, c.to_left: b.from_right,
+      a.report: a_flow.report, b.report: b_flow.report, c.report: c_flow.report,
+      a.flow: a_flow.flow, b.flow: b_flow.flow, c.flow: c_flow.flow}
+settings: {a.x1: 0.4, b.x0: 0.4, b.x1: 0.5, c.x0: 0.5, b.across: 2}
+resources: {three.a: {mpi_processes: 1}, three.b: {mpi_processes: 2}, three.c: {mpi_processes: 1}}
+"""
+    (canal.folder / "three.ymmsl").write_text(model)
+    canal.run("between", "three.ymmsl", "openmpi.ymmsl")
+    same(canal, "between", reference)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("across: 2", "3 ranks make no grid with 2 across the canal"),
+        ("across: 3, width: 1.0", "13 points along the canal and 2 across it is too small for 1 by 3 ranks"),
+        ("exchange: none", 'the setting `exchange` is "none": set it to fields or to gathered'),
+    ],
+)
+def test_what_cannot_be_is_told(canal, reference, settings, told):
+    name = "odd" + "".join(filter(str.isalnum, settings))
+    files = ["two.ymmsl" if "exchange" in settings else "whole.ymmsl", "openmpi.ymmsl"]
+    ranks = "" if "exchange" in settings else "resources: {whole.whole: {mpi_processes: 3}}"
+    said = canal.run(name, *files, more=f"settings: {{{settings}}}\n{ranks}", status=1)
+    assert told in " ".join(said.split()), said
+
+
+def test_the_demo_agrees_with_itself_and_with_the_exact_flow(canal):
+    canal.make("openmpi")
+    said = canal.call("./run.sh")
+    assert said.count("the same to the bit") == 3, said
+    assert float(re.search(r"as at the beginning within (\S+)", said).group(1)) < 1e-12
+    assert float(re.search(r"within (\S+) of the exact one", said).group(1)) < 0.02
+    assert (canal.folder / "build" / "canal.svg").read_text().startswith("<?xml")
