@@ -6,6 +6,7 @@ import argparse
 import time
 
 from benchmarks import (
+    canal,
     check,
     conduits,
     death,
@@ -31,6 +32,7 @@ QUESTIONS = {
     "conduits": conduits.main,
     "redistribution": redistribution.main,
     "toysmp": toysmp.main,
+    "canal": canal.main,
     "ring": ring.main,
     "many": many.main,
     "profiling": profiling.main,
@@ -40,10 +42,11 @@ QUESTIONS = {
     "check": check.main,
     "streams": streams.main,
     "toysmp_ranks": toysmp.more,
+    "canal_sizes": canal.sizes,
 }
 
 #: What runs only when it is asked for, and for ``make papers``.
-APART = {"streams", "toysmp_ranks"}
+APART = {"streams", "toysmp_ranks", "canal_sizes"}
 
 
 def measure(name: str, *, quick: bool) -> float:

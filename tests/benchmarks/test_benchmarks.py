@@ -1,12 +1,14 @@
 """The benchmarks count right, say what they measured, and their programs still run."""
 
 import json
+import math
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from benchmarks import harness, native, pairs, papers
+from benchmarks import canal, harness, native, pairs, papers
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 
 from ..conftest import ROOT, TITIN
@@ -48,6 +50,19 @@ def test_the_models_that_are_made_up_are_right(conduits, tmp_path):
     model.write_text(stepping([("/bin/true", [number, "a b"]) for number in range(3)], conduits))
     done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("way", [canal.WHOLE, *canal.WAYS])
+def test_the_models_of_the_canal_are_right(way, tmp_path):
+    model = tmp_path / "model.ymmsl"
+    model.write_text(canal.model(Path("/bin/true"), 0.5, way))
+    done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_canal_has_the_points_of_the_paper():
+    counts = [math.prod(canal.points(resolution)) for resolution in (0.5, 1.0, 4.0)]
+    assert counts == [819_126, 5_863_451, 343_258_601]
 
 
 @pytest.mark.parametrize("way", ["loan", "into"])
