@@ -116,14 +116,17 @@ def compare(runs, out):
 
 
 def times(results, out):
-    """Bars for the parts of a step, by size and way, in units of what the whole canal takes."""
+    """Bars for the parts of a step, by size and way, in units of what the whole canal takes: as high as the ratio of
+    the steps, which is that of rounds, so that a machine that changes its speed from round to round does not matter."""
     records = json.loads(Path(results).read_text())["records"]
-    whole, ways = records[0]["rival_name"], {}
+    whole, ways, ratios = records[0]["rival_name"], {}, {}
     for record in records:
         size, _, rest = record["case"].partition(", ")
         way, _, part = rest.partition(", ")
         ways.setdefault(size, {}).setdefault(way, {})[part] = record["titin"]
         ways[size].setdefault(whole, {})[part] = record["rival"]
+        if part == "step":
+            ratios[size, way] = record["ratio"]
     figure, panels = plt.subplots(1, len(ways), figsize=(3.2 * len(ways), 3.6), sharey=True, layout="constrained")
     for axes, (size, found) in zip(np.atleast_1d(panels), ways.items(), strict=True):
         names = sorted(found, key=lambda name: name != whole)
@@ -131,7 +134,8 @@ def times(results, out):
         step = found[whole]["step"]
         bottom = np.zeros(len(names))
         for part, colour in PARTS.items():
-            heights = np.array([found[name].get(part, 0.0) for name in names]) / step
+            shares = [found[name][part] / found[name]["step"] for name in names]
+            heights = np.array([ratios.get((size, name), 1.0) for name in names]) * shares
             axes.bar(labels, heights, bottom=bottom, color=colour, label=part, width=0.6)
             bottom += heights
         axes.set_title(f"{size}\n{step / 1000:.3g} ms a step", fontsize=9)

@@ -179,3 +179,10 @@ def test_the_demo_agrees_with_itself_and_with_the_exact_flow(canal):
     assert float(re.search(r"as at the beginning within (\S+)", said).group(1)) < 1e-12
     assert float(re.search(r"within (\S+) of the exact one", said).group(1)) < 0.02
     assert (canal.folder / "build" / "canal.svg").read_text().startswith("<?xml")
+
+
+def test_the_times_of_the_benchmark_are_drawn(canal):
+    results = ROOT / "benchmarks" / "results" / "canal_sizes.json"
+    canal.call("python3", "plot.py", "--times", results, "-o", "times.svg")
+    drawn = (canal.folder / "times.svg").read_text()
+    assert drawn.startswith("<?xml") and "gathered" in drawn
