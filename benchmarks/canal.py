@@ -33,8 +33,8 @@ PARTS = ["collide", "halo", "gather", "exchange", "update"]
 #: What a coupled step may take of a whole one at 0.5 points per metre, and how many µs more at any size.
 TARGET, LIMIT = 1.01, 100.0
 
-#: By how much the whole may differ between the beginning and the end of a round.
-SAME = 0.05
+#: By how much the whole may differ between begin and end of a round, and how many rounds are taken again at most.
+SAME, SPARE = 0.05, 3
 
 
 def main(quick: bool) -> list[Record]:
@@ -78,9 +78,9 @@ def measure(resolutions: Sequence[float], rounds: int) -> list[Record]:
 
 def steady(rounds: int, contenders: Mapping[str, Callable[[], dict[str, Any]]]) -> Figures:
     """Times the whole, then the coupled ones, then the whole again, of which the mean counts. A machine may change its
-    speed in between: a round in which the whole has not taken the same both times is taken again, as often as there are
-    rounds in all."""
-    names, figures, spare = list(contenders), Figures(), rounds
+    speed in between: a round in which the whole has not taken the same both times is taken again."""
+    names, spare = list(contenders), SPARE
+    figures: Figures = {}
     for number in range(rounds):
         while True:
             progress(f"round {number + 1}/{rounds}, {spare} spare")
