@@ -7,7 +7,7 @@ use titin_runtime::array::{Dims, Halo, Local, Source, Target};
 use titin_runtime::{Dtype, FieldId, Result};
 
 use crate::decomposition::{Spec, wrong};
-use crate::error::{keep, null, status, usage, value};
+use crate::error::{keep, null, usage, value};
 use crate::handle::{Port, Shared, on_port};
 use crate::input;
 
@@ -178,9 +178,7 @@ unsafe extern "C" fn titin_field_layout(
     extents: *const i64,
     strides: *const i64,
 ) -> c_int {
-    // SAFETY: as the caller promises.
-    let Some(field) = (unsafe { field.as_ref() }) else { return keep(null("field", "titin_field_new")) };
-    status(|| {
+    let lay = |field: &Field| {
         let number = field.number(array)?;
         let size = field.dtypes[number].size() as i64;
         let dims = field.spec.dims() as c_int;
@@ -206,7 +204,9 @@ unsafe extern "C" fn titin_field_layout(
         let before = below.fold(0u64, u64::saturating_add) as usize;
         field.layouts.lock().unwrap_or_else(PoisonError::into_inner)[number] = Layout { local, before };
         Ok(())
-    })
+    };
+    // SAFETY: as the caller promises.
+    unsafe { on_field(field, lay) }
 }
 
 /// # Safety

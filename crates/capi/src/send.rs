@@ -40,6 +40,13 @@ unsafe fn send_described(port: *mut Port, arguments: Arguments, stamps: &Stamps)
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
+            if port.shared.instance.rank() > 0 {
+                // Rank 0 sends; the others need not have the data.
+                if !arguments.data.is_null() {
+                    arguments.read()?;
+                }
+                return send(port, &Payload::nil(), stamps);
+            }
             let mut described = arguments.read()?;
             let elements = described.elements()?;
             send(port, &Payload::array(described.form(), elements.as_ref()), stamps)
