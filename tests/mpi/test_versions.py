@@ -101,9 +101,10 @@ import sys
 import titin
 
 sends = sys.argv[1] == "a"
-with titin.Instance(**({"o_i": ["u"]} if sends else {"s": ["u"]})) as instance:
+with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) as instance:
     instance.reuse()
-    instance.send("u", 1.0, timestamp=0.0) if sends else instance.receive("u")
+    for port in "u", "go":
+        instance.send(port, 1.0, timestamp=0.0) if sends else instance.receive(port)
 """
 
 

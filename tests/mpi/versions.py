@@ -184,7 +184,8 @@ def steps(side: Side) -> None:
         side.send(range(1, 13))
     else:
         assert [side.receive(at=float(t)) for t in (2, 6, 9)] == [2.0, 5.0, 8.0]
-        assert side.rest() == [11.0]
+        times = side.rest()
+        assert times[-1] == 11.0 and set(times) <= {8.0, 11.0}, times
 
 
 def nothing(side: Side) -> None:
