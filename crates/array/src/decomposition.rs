@@ -95,11 +95,35 @@ impl Decomposition {
         matches!(self.rule, Rule::Regular(_))
     }
 
+    /// Whether each rank has a list of boxes.
+    pub fn is_by_boxes(&self) -> bool {
+        self.rule == Rule::Boxes
+    }
+
     /// The owner of an element; `None` outside the array, and where only the ranks themselves know.
     pub fn owner(&self, point: &[u64]) -> Option<u32> {
         let grid = self.grid()?;
         let inside = point.len() == self.shape.len() && point.iter().zip(&*self.shape).all(|(at, n)| at < n);
         inside.then(|| grid.rank(&Dims::from_fn(point.len(), |dim| grid.dimensions[dim].owner(point[dim]))))
+    }
+
+    /// How many processes there are along each dimension of the grid; `None` if there is no grid.
+    pub fn processes(&self) -> Option<Dims> {
+        self.grid().map(|grid| grid.procs)
+    }
+
+    /// The rules by which the dimensions are spread over the processes along them; none if there is no grid.
+    pub fn spreads(&self) -> impl Iterator<Item = &Spread> {
+        self.grid().into_iter().flat_map(|grid| grid.dimensions.iter().map(|dimension| &dimension.spread))
+    }
+
+    /// Where along a dimension another process may begin, from index `from` up to `to`, which is the last one; nothing if there is
+    /// no grid. These cuts cross the whole array.
+    pub fn cuts(&self, dim: usize, from: u64, to: u64) -> impl Iterator<Item = u64> {
+        let dimension = self.grid().and_then(|grid| grid.dimensions.get(dim));
+        let next =
+            move |at: &u64| dimension.filter(|_| *at < to).map(|dimension| dimension.end_of_run(*at).min(to));
+        std::iter::successors(next(&from), next)
     }
 
     /// Where a rank stands in the grid; `None` for ranks beyond it, and if there is no grid.
@@ -205,6 +229,19 @@ mod tests {
             }
             assert_eq!(decomposition.coordinates(12), None);
         }
+    }
+
+    #[test]
+    fn between_cuts_there_is_one_owner() {
+        let spreads = [Spread::Cyclic(2), Spread::Bounds(vec![0, 3, 3, 8])];
+        let decomposition = Decomposition::regular(&[9, 8], &[2, 3], &spreads, Order::C, 6).unwrap();
+        let cuts = |dim, from, to| decomposition.cuts(dim, from, to).collect::<Vec<_>>();
+        assert_eq!(cuts(0, 0, 9), [2, 4, 6, 8, 9]);
+        assert_eq!((cuts(0, 3, 5), cuts(1, 0, 8), cuts(1, 5, 5)), (vec![4, 5], vec![3, 8], vec![]));
+        assert_eq!(decomposition.processes().unwrap()[..], [2, 3]);
+        assert!(decomposition.spreads().eq(&spreads));
+        let boxes = Decomposition::boxes(&[9, 8], 6).unwrap();
+        assert!(boxes.cuts(0, 0, 9).next().is_none() && boxes.processes().is_none());
     }
 
     #[test]

@@ -5,5 +5,6 @@ pub(crate) mod coupling;
 pub(crate) mod graph;
 mod layout;
 pub(crate) mod scales;
+pub(crate) mod schedule;
 pub(crate) mod speed;
 mod svg;

@@ -4,6 +4,7 @@
 
 mod commands;
 mod draw;
+mod schedule;
 mod sources;
 mod speed;
 mod table;

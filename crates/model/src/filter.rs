@@ -81,7 +81,7 @@ element_types! {
 
 impl ElementType {
     /// Bytes of one element.
-    fn size(self) -> usize {
+    pub fn size(self) -> usize {
         match self {
             ElementType::Bool | ElementType::Int8 | ElementType::Uint8 => 1,
             ElementType::Int16 | ElementType::Uint16 | ElementType::Float16 => 2,

@@ -49,6 +49,7 @@ mod check;
 mod description;
 mod dump;
 mod emit;
+pub mod exchange;
 mod extras;
 mod filter;
 mod flatten;

@@ -153,7 +153,7 @@ fn finish(
 }
 
 /// The text of a file, or the reason that there is none. No more is read than may be, also of what has no size.
-fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
+pub(crate) fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
     let what = "the file cannot be read";
     let mut bytes = Vec::new();
     let longest = LONGEST_FILE as u64 + 1;

@@ -16,7 +16,10 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("titin-manager", &["titin-transport", "titin-wire", "titin-model"]),
     ("titin-relay", &["titin-transport", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
-    ("titin-cli", &["titin-model", "titin-runtime", "titin-components", "titin-manager", "titin-relay"]),
+    (
+        "titin-cli",
+        &["titin-model", "titin-array", "titin-runtime", "titin-components", "titin-manager", "titin-relay"],
+    ),
     ("titin-host", &[]),
     ("titin-python", &[]),
 ];

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_model::{Description, Model, Report, Start};
+use titin_model::{Description, Model, Report, Start, exchange};
 
 use super::check;
-use crate::draw;
+use crate::draw::{self, schedule::Drawn};
+use crate::schedule::{self, Told};
 use crate::sources::Sources;
 use crate::terminal::{self, REFUSED, answer, complain, warn};
 
@@ -15,7 +16,7 @@ use crate::terminal::{self, REFUSED, answer, complain, warn};
 const MOST_COMPONENTS: usize = 2_000;
 const MOST_CONDUITS: usize = 8_000;
 
-/// Draws the coupling graph, or the map of scales, as SVG
+/// Draws the coupling graph, the map of scales, or the schedule of a field, as SVG
 #[derive(Args)]
 pub(crate) struct Plot {
     #[command(flatten)]
@@ -26,27 +27,52 @@ pub(crate) struct Plot {
     /// Draw the map of scales: time against space, from `titin: scales`
     #[arg(long)]
     scales: bool,
+    /// Draw who sends which part of a field to whom: FILE has two sides, or is YAML itself, as 'from: {shape: [8, 12], grid: [4, 1]}'
+    /// 'to: {grid: [2, 2]}'
+    #[arg(long, conflicts_with_all = ["scales", "model"])]
+    schedule: bool,
+    /// Print the schedule as JSON
+    #[arg(long, requires = "schedule")]
+    json: bool,
 }
 
 impl Plot {
     pub(crate) fn run(&self) -> ExitCode {
+        if self.schedule {
+            return match self.draw_schedule() {
+                Ok(picture) => self.put(&picture),
+                Err(refused) => refused,
+            };
+        }
         // Nothing is started, so the programs may be described elsewhere.
         let picture = self.sources.load(Start::ByHand, false).and_then(|description| self.draw(&description));
-        match (picture, &self.output) {
-            (Ok(Ok(picture)), None) => return answer(&picture),
-            (Ok(Ok(picture)), Some(path)) => {
-                if let Err(error) = std::fs::write(path, picture) {
-                    return complain(&format!("{} cannot be written: {error}", path.display()));
-                }
-            }
-            (Ok(Err(text)), _) => return complain(&text),
-            (Err(report), _) => {
-                // Standard output is for the picture.
-                warn(&check::text(&report, None, terminal::width()));
-                return ExitCode::from(REFUSED);
-            }
+        match picture {
+            Ok(Ok(picture)) => self.put(&picture),
+            Ok(Err(text)) => complain(&text),
+            Err(report) => refuse(&report),
         }
-        ExitCode::SUCCESS
+    }
+
+    fn put(&self, picture: &str) -> ExitCode {
+        match &self.output {
+            None => answer(picture),
+            Some(path) => match std::fs::write(path, picture) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => complain(&format!("{} cannot be written: {error}", path.display())),
+            },
+        }
+    }
+
+    fn draw_schedule(&self) -> Result<String, ExitCode> {
+        let given = exchange::read(&self.sources.files).map_err(|report| refuse(&report))?;
+        let coupling = schedule::given::coupling(&given).map_err(|text| complain(&text))?;
+        let schedule = coupling.schedule().map_err(|text| complain(&text))?;
+        if self.json {
+            let told = Told::of(&coupling, schedule.as_ref());
+            let text = serde_json::to_string_pretty(&[told]).map_err(|error| complain(&error.to_string()))?;
+            return Ok(text + "\n");
+        }
+        Ok(draw::schedule::draw(&[Drawn { coupling, schedule, more: 0 }]))
     }
 
     fn draw(&self, description: &Description) -> Result<Result<String, String>, Report> {
@@ -66,4 +92,10 @@ impl Plot {
         }
         Ok(Ok(draw::coupling::draw(description, model)))
     }
+}
+
+fn refuse(report: &Report) -> ExitCode {
+    // Standard output is for the picture.
+    warn(&check::text(report, None, terminal::width()));
+    ExitCode::from(REFUSED)
 }

@@ -1,0 +1,146 @@
+//! Where the elements of an array lie in its picture: flat, or a block that is seen from above and from the right.
+
+use titin_array::Region;
+
+use crate::draw::svg::Svg;
+
+/// How long the depth is drawn.
+const SLANT: f64 = 0.45;
+/// The longest side of a picture by its shortest.
+const FLATTEST: f64 = 6.0;
+/// The height of an array of one dimension, by its width.
+const STRIP: f64 = 0.13;
+
+/// Where a box of an array lies in its picture.
+pub(super) struct Frame {
+    window: Region,
+    /// Into the depth, downwards, to the right.
+    axes: [Axis; 3],
+}
+
+#[derive(Clone, Copy)]
+struct Axis {
+    /// The dimension; none if the array has too few.
+    dim: Option<usize>,
+    /// Pixels.
+    length: f64,
+}
+
+/// From where a face of a block is seen. A flat array is in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Facing {
+    Front,
+    Above,
+    Right,
+}
+
+/// The corners of a box of a face, one after the other, the first at the top left.
+pub(super) struct Quad([(f64, f64); 4]);
+
+impl Frame {
+    /// Lengths are those that are to be scaled.
+    pub(super) fn new(window: &Region) -> Frame {
+        let dims = window.lower().len();
+        let shown = dims.min(3);
+        let extents = window.extents();
+        let longest = extents[dims - shown..].iter().copied().max().unwrap_or(1).max(1) as f64;
+        let axis = |place: usize| {
+            // The last dimensions are the last axes.
+            let dim = (place + shown >= 3).then(|| dims + place - 3);
+            let length = match (dim, place) {
+                (Some(dim), _) => (extents[dim] as f64).max(longest / FLATTEST),
+                (None, 0) => 0.0,
+                (None, _) => longest * STRIP,
+            };
+            Axis { dim, length }
+        };
+        Frame { window: *window, axes: [0, 1, 2].map(axis) }
+    }
+
+    /// The faces that are seen.
+    pub(super) fn faces(&self) -> Vec<(Facing, Region)> {
+        let [Some(depth), Some(down), Some(across)] = self.axes.map(|axis| axis.dim) else {
+            return vec![(Facing::Front, self.window)];
+        };
+        let slice = |dim: usize, at: u64| {
+            let (mut lower, mut upper) = (*self.window.lower(), *self.window.upper());
+            (lower[dim], upper[dim]) = (at, (at + 1).min(upper[dim]));
+            Region::new(&lower, &upper).unwrap_or(self.window)
+        };
+        let (first, last) = (self.window.lower(), self.window.upper());
+        vec![
+            (Facing::Front, slice(depth, first[depth])),
+            (Facing::Above, slice(down, first[down])),
+            (Facing::Right, slice(across, last[across].saturating_sub(1).max(first[across]))),
+        ]
+    }
+
+    /// By how much lengths may be multiplied to fit.
+    pub(super) fn scale(&self, width: f64, height: f64) -> f64 {
+        let [depth, down, across] = self.axes.map(|axis| axis.length);
+        (width / (across + SLANT * depth)).min(height / (down + SLANT * depth))
+    }
+
+    pub(super) fn scale_by(&mut self, scale: f64) {
+        self.axes.iter_mut().for_each(|axis| axis.length *= scale);
+    }
+
+    pub(super) fn height(&self) -> i32 {
+        (self.axes[1].length + SLANT * self.axes[0].length).ceil() as i32
+    }
+
+    /// Where a box of a face lies in a picture whose top left corner is here.
+    pub(super) fn place(&self, facing: Facing, region: &Region, (x, y): (i32, i32)) -> Quad {
+        let along = |axis: &Axis| match axis.dim {
+            Some(dim) => {
+                let (lower, extent) = (self.window.lower()[dim], self.window.extents()[dim].max(1));
+                let at = |index: u64| index.saturating_sub(lower) as f64 / extent as f64 * axis.length;
+                (at(region.lower()[dim]), at(region.upper()[dim]))
+            }
+            None => (0.0, axis.length),
+        };
+        let [(near, far), (top, bottom), (left, right)] = [0, 1, 2].map(|place| along(&self.axes[place]));
+        let point = |(depth, down, across): (f64, f64, f64)| {
+            let rise = SLANT * (self.axes[0].length - depth);
+            (f64::from(x) + across + SLANT * depth, f64::from(y) + down + rise)
+        };
+        let end = self.axes[2].length;
+        Quad(match facing {
+            Facing::Front => {
+                [(0.0, top, left), (0.0, top, right), (0.0, bottom, right), (0.0, bottom, left)].map(point)
+            }
+            Facing::Above => {
+                [(far, 0.0, left), (far, 0.0, right), (near, 0.0, right), (near, 0.0, left)].map(point)
+            }
+            Facing::Right => {
+                [(near, top, end), (far, top, end), (far, bottom, end), (near, bottom, end)].map(point)
+            }
+        })
+    }
+}
+
+impl Quad {
+    pub(super) fn draw(&self, svg: &mut Svg, class: &str) {
+        let [a, b, c, d] = self.0.map(|(x, y)| (x.round() as i32, y.round() as i32));
+        if a.1 == b.1 && b.0 == c.0 && d.0 == a.0 {
+            return svg.rect(class, a, (b.0 - a.0, d.1 - a.1), 0);
+        }
+        svg.path(class, &format!("M{} {}L{} {}L{} {}L{} {}Z", a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1));
+    }
+
+    /// Its first corner.
+    pub(super) fn corner(&self) -> (i32, i32) {
+        (self.0[0].0.round() as i32, self.0[0].1.round() as i32)
+    }
+
+    pub(super) fn middle(&self) -> (i32, i32) {
+        let sum = |of: fn(&(f64, f64)) -> f64| (self.0.iter().map(of).sum::<f64>() / 4.0).round() as i32;
+        (sum(|point| point.0), sum(|point| point.1))
+    }
+
+    /// How wide and how high text in it may be.
+    pub(super) fn extent(&self) -> (i32, i32) {
+        let length = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs().max((a.1 - b.1).abs()) as i32;
+        (length(self.0[0], self.0[1]), length(self.0[0], self.0[3]))
+    }
+}

@@ -1,0 +1,360 @@
+//! Two sides of a field in YAML: how arrays would be spread over ranks, before there is a program that declares it.
+//!
+//! ```yaml
+//! from: {shape: [8, 12], grid: [4, 1], halo: 1}
+//! to: {grid: [2, 2], spread: [even, cyclic(2)]}
+//! dtype: float64
+//! ```
+//!
+//! The keys are the words of the calls that declare fields. What must hold of the numbers, those who make decompositions of them check.
+
+use std::path::PathBuf;
+
+use crate::filter::ElementType;
+use crate::load::file_text;
+use crate::problem::{Code, Place, Problems, Report};
+use crate::read::{Fields, choice, count, text, wrong_type};
+use crate::yaml::{self, Kind, Node};
+
+/// Indices from the first to the one after the last.
+pub type Bounds = (u64, u64);
+
+/// The most that an extent, an index or a number of processes may be here.
+const MOST: u64 = 1 << 62;
+const MOST_PROCESSES: u64 = u32::MAX as u64;
+
+/// Two arrays that are coupled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exchange {
+    /// The sender's.
+    pub from: Side,
+    /// The receiver's.
+    pub to: Side,
+    /// The element type of each of the arrays that travel together.
+    pub dtypes: Vec<ElementType>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    /// The extents of the whole array, if they are given.
+    pub shape: Option<Vec<u64>>,
+    /// Who owns what.
+    pub owned: Owned,
+    /// What of it is coupled; `None` for all.
+    pub region: Option<Vec<Bounds>>,
+    /// The widths of the halo below and above; one for all dimensions, one for each, or none.
+    pub halo: Vec<(u64, u64)>,
+    /// Whether elements are in Fortran's order.
+    pub fortran: bool,
+}
+
+/// Who owns what of an array.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Owned {
+    /// One rank has all.
+    #[default]
+    Whole,
+    /// A grid of processes.
+    Grid {
+        /// How many along each dimension.
+        processes: Vec<u32>,
+        /// How each dimension is spread over them; one for all, one for each, or none.
+        spread: Vec<Spread>,
+        /// Whether ranks count through it with the first dimension fastest.
+        fortran: bool,
+    },
+    /// The boxes of each rank.
+    Boxes(Vec<Vec<Vec<Bounds>>>),
+    /// The numbers of each rank's elements.
+    Indices(Vec<Vec<Bounds>>),
+}
+
+/// How a dimension is spread over the processes along it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spread {
+    /// Sizes differ by one at most.
+    Even,
+    /// Blocks of ceil(n/p).
+    Block,
+    /// Blocks of this many, dealt out in turn.
+    Cyclic(u64),
+    /// The bounds of the blocks.
+    Bounds(Vec<u64>),
+}
+
+/// Reads two sides from files, each of which has one of them or both. What is no file and has a colon is taken as YAML itself.
+///
+/// # Errors
+/// Everything that is wrong, at once.
+pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
+    let mut problems = Problems::default();
+    let (mut from, mut to, mut dtypes) = (None, None, None);
+    for (number, path) in (1..).zip(given) {
+        let text = path.to_str().filter(|text| text.contains(':') && !path.exists());
+        let name = text.map_or_else(|| path.display().to_string(), |_| format!("argument {number}"));
+        let file = problems.add_file(name);
+        let Some(text) = text.map(str::to_owned).or_else(|| file_text(path, file, &mut problems)) else {
+            continue;
+        };
+        let Some(root) = yaml::parse(&text, file, &mut problems) else { continue };
+        let Some(mut fields) = Fields::new(&root, "an exchange", &mut problems) else { continue };
+        for (key, kept) in [("from", &mut from), ("to", &mut to)] {
+            if let Some(node) = once(&mut fields, key, kept.is_some(), &mut problems) {
+                *kept = side(node, key, &mut problems);
+            }
+        }
+        if let Some(node) = once(&mut fields, "dtype", dtypes.is_some(), &mut problems) {
+            dtypes = Some(list(node).iter().filter_map(|item| dtype(item, &mut problems)).collect());
+        }
+        fields.finish(&mut problems);
+    }
+    let both = from.zip(to);
+    if both.is_none() && problems.errors() == 0 {
+        let hint = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'".to_string();
+        let why = "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
+        problems.error_hint(Place::default(), Code::MissingKey, "a side is missing", why, hint);
+    }
+    match both {
+        Some((from, to)) if problems.errors() == 0 => {
+            Ok(Exchange { from, to, dtypes: dtypes.unwrap_or_else(|| vec![ElementType::Float64]) })
+        }
+        _ => Err(problems.into_report()),
+    }
+}
+
+/// The value of a key that may be given in one place only.
+fn once<'n>(
+    fields: &mut Fields<'n>,
+    key: &'static str,
+    known: bool,
+    problems: &mut Problems,
+) -> Option<&'n Node> {
+    let node = fields.take(key)?;
+    if known {
+        let why = "an argument before this one has it, and only one can count";
+        problems.error(node.at, Code::Duplicate, format!("\"{key}\" is given twice"), why);
+        return None;
+    }
+    Some(node)
+}
+
+fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
+    let before = problems.errors();
+    let mut fields = Fields::new(node, format!("the side \"{which}\""), problems)?;
+    let orders = [("c", false), ("f", true)];
+    let order = |key, what, fields: &mut Fields<'_>, problems: &mut Problems| {
+        fields.take(key).and_then(|node| choice(node, what, &orders, problems))
+    };
+    let shape = fields.take("shape").map(|node| numbers(node, "an extent", 0, MOST, problems));
+    let grid =
+        fields.take("grid").map(|node| numbers(node, "a number of processes", 1, MOST_PROCESSES, problems));
+    let spread = fields.take("spread");
+    let ranks = order("ranks", "the order of ranks", &mut fields, problems);
+    let boxes = fields.take("boxes");
+    let indices = fields.take("indices");
+    let region = fields.take("region").map(|node| bounds(node, "a region", problems));
+    let halo = fields.take("halo").map_or_else(Vec::new, |node| widths(node, problems));
+    let fortran = order("order", "the order of elements", &mut fields, problems).unwrap_or(false);
+    fields.finish(problems);
+
+    let given = [grid.is_some(), boxes.is_some(), indices.is_some()].iter().filter(|given| **given).count();
+    if given > 1 {
+        let why = "the parts of the ranks are given by one of \"grid\", \"boxes\" and \"indices\"";
+        problems.error(node.at, Code::Duplicate, format!("\"{which}\" says twice who owns what"), why);
+    }
+    if grid.is_none() && (spread.is_some() || ranks.is_some()) {
+        let why = "\"spread\" and \"ranks\" are about a grid of processes";
+        problems.error(node.at, Code::MissingKey, format!("\"{which}\" has no \"grid\""), why);
+    }
+    let owned = match (grid, boxes, indices) {
+        (Some(processes), ..) => Owned::Grid {
+            processes: processes.into_iter().map(|count| count as u32).collect(),
+            spread: spread.map_or_else(Vec::new, |node| spreads(node, problems)),
+            fortran: ranks.unwrap_or(false),
+        },
+        (_, Some(node), _) => Owned::Boxes(each_rank(node, "boxes", problems, |node, problems| {
+            let one = list(node).first().is_some_and(|first| matches!(first.kind(), Kind::Scalar(_)));
+            let boxes = if one { std::slice::from_ref(node) } else { list(node) };
+            boxes.iter().map(|node| bounds(node, "a box", problems)).collect()
+        })),
+        (_, _, Some(node)) => Owned::Indices(each_rank(node, "indices", problems, |node, problems| {
+            list(node).iter().filter_map(|node| interval(node, "an index", problems)).collect()
+        })),
+        _ => Owned::Whole,
+    };
+    (problems.errors() == before).then_some(Side { shape, owned, region, halo, fortran })
+}
+
+/// The items of a list; of anything else, it alone.
+fn list(node: &Node) -> &[Node] {
+    match node.kind() {
+        Kind::List(items) => items,
+        _ => std::slice::from_ref(node),
+    }
+}
+
+fn numbers(node: &Node, what: &str, least: u64, most: u64, problems: &mut Problems) -> Vec<u64> {
+    list(node).iter().filter_map(|item| count(item, what, least, most, problems)).collect()
+}
+
+/// One item for each rank.
+fn each_rank<T>(
+    node: &Node,
+    what: &str,
+    problems: &mut Problems,
+    mut read: impl FnMut(&Node, &mut Problems) -> T,
+) -> Vec<T> {
+    match node.kind() {
+        Kind::List(ranks) => ranks.iter().map(|rank| read(rank, problems)).collect(),
+        _ => wrong_type(node, what, "a list with an item for each rank", problems).unwrap_or_default(),
+    }
+}
+
+/// `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of it.
+fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
+    list(node).iter().filter_map(|item| interval(item, what, problems)).collect()
+}
+
+/// `2:8`, or a number alone.
+fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<Bounds> {
+    let written = if let Kind::Scalar(scalar) = node.kind() { scalar.text.as_str() } else { "" };
+    let number = |text: &str| text.trim().parse().ok().filter(|number: &u64| *number <= MOST);
+    let found = match written.split_once(':') {
+        Some((lower, upper)) => number(lower).zip(number(upper)).filter(|(lower, upper)| lower <= upper),
+        None => number(written).map(|lower| (lower, lower + 1)),
+    };
+    if found.is_none() {
+        let why = format!(
+            "indices are written as 2:8, from the first to the one after the last; found {}",
+            node.describe()
+        );
+        problems.error(node.at, Code::BadValue, format!("{what} cannot be read"), why);
+    }
+    found
+}
+
+/// `1`, `[1, 0]` or `[[1, 2], [0, 0]]`.
+fn widths(node: &Node, problems: &mut Problems) -> Vec<(u64, u64)> {
+    let width = |node: &Node, problems: &mut Problems| match numbers(
+        node,
+        "the width of a halo",
+        0,
+        MOST,
+        problems,
+    )[..]
+    {
+        [both] => Some((both, both)),
+        [below, above] => Some((below, above)),
+        _ => wrong_type(node, "the width of a halo", "a number, or one below and one above", problems),
+    };
+    list(node).iter().filter_map(|item| width(item, problems)).collect()
+}
+
+fn spreads(node: &Node, problems: &mut Problems) -> Vec<Spread> {
+    list(node).iter().filter_map(|item| spread(item, problems)).collect()
+}
+
+fn spread(node: &Node, problems: &mut Problems) -> Option<Spread> {
+    if let Kind::List(_) = node.kind() {
+        return Some(Spread::Bounds(numbers(node, "a bound of a block", 0, MOST, problems)));
+    }
+    let written = text(node, "a way to spread a dimension", problems)?;
+    let block = written.strip_prefix("cyclic(").and_then(|rest| rest.strip_suffix(')'));
+    let block = block.and_then(|block| block.trim().parse().ok()).filter(|block| (1..=MOST).contains(block));
+    match (&*written, block) {
+        ("even", _) => Some(Spread::Even),
+        ("block", _) => Some(Spread::Block),
+        (_, Some(block)) => Some(Spread::Cyclic(block)),
+        _ => {
+            let why = format!("found {}", node.describe());
+            let hint = "\"even\", \"block\", \"cyclic(b)\" with blocks of b, or a list of bounds".to_string();
+            let what = "there is no such way to spread a dimension";
+            problems.error_hint(node.at, Code::BadValue, what, why, hint);
+            None
+        }
+    }
+}
+
+fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {
+    let names: Vec<(&str, ElementType)> =
+        ElementType::ALL.iter().map(|dtype| (dtype.name(), *dtype)).collect();
+    choice(node, "an element type", &names, problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sides(texts: &[&str]) -> Result<Exchange, Report> {
+        super::read(&texts.iter().map(PathBuf::from).collect::<Vec<_>>())
+    }
+
+    fn refused(texts: &[&str]) -> String {
+        sides(texts).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn both_sides_are_read_from_one_text_or_two() {
+        let two = sides(&["from: {shape: [8, 12], grid: [4, 1], halo: 1}", "to: {grid: [2, 2]}"]).unwrap();
+        assert_eq!(two.from.shape.as_deref(), Some(&[8, 12][..]));
+        assert_eq!((&two.from.halo[..], &two.dtypes[..]), (&[(1, 1)][..], &[ElementType::Float64][..]));
+        let Owned::Grid { processes, spread, fortran } = &two.to.owned else { panic!("{two:?}") };
+        assert_eq!((&processes[..], &spread[..], *fortran), (&[2, 2][..], &[][..], false));
+        assert_eq!(
+            sides(&["from: {shape: [8, 12], grid: [4, 1], halo: [1, 1]}\nto: {grid: [2, 2]}"]).unwrap().to,
+            two.to
+        );
+        let serial = sides(&["from: {shape: 8}\nto:\n  {}\ndtype: [float32, int8]"]).unwrap();
+        assert_eq!(serial.to, Side::default());
+        assert_eq!(serial.dtypes, [ElementType::Float32, ElementType::Int8]);
+    }
+
+    #[test]
+    fn every_way_to_own_is_read() {
+        let side = |text: &str| sides(&[&format!("from: {text}"), "to: {}"]).unwrap().from;
+        let grid = side(
+            "{shape: [9, 9, 9], grid: [2, 2, 1], spread: [cyclic(3), [0, 4, 9], block], ranks: F, order: F}",
+        );
+        let spread = vec![Spread::Cyclic(3), Spread::Bounds(vec![0, 4, 9]), Spread::Block];
+        assert_eq!(grid.owned, Owned::Grid { processes: vec![2, 2, 1], spread, fortran: true });
+        assert!(grid.fortran);
+        let boxes =
+            side("{shape: [4, 4], boxes: [[0:4, 0:2], [[0:2, 2:4], [2:4, 2:4]], []], region: [1:3, 0:4]}");
+        let one = |a, b| vec![a, b];
+        let parts = vec![vec![one((0, 4), (0, 2))], vec![one((0, 2), (2, 4)), one((2, 4), (2, 4))], vec![]];
+        assert_eq!(boxes.owned, Owned::Boxes(parts));
+        assert_eq!(boxes.region, Some(one((1, 3), (0, 4))));
+        let indices = side("{shape: 8, indices: [[0, 4:6], [1:4, 6, 7]], halo: [[0, 2]]}");
+        assert_eq!(indices.owned, Owned::Indices(vec![vec![(0, 1), (4, 6)], vec![(1, 4), (6, 7), (7, 8)]]));
+        assert_eq!(indices.halo, [(0, 2)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let text = refused(&["from: {shape: [8], grid: [2], spreads: even}", "to: {grid: [x]}"]);
+        assert!(text.contains("argument 1:1:31: error: unknown key \"spreads\""), "{text}");
+        assert!(
+            text.contains("did you mean \"spread\"?") && text.contains("argument 2:1:13: error:"),
+            "{text}"
+        );
+        assert!(refused(&["from: {grid: [2]}"]).contains("a side is missing"));
+        assert!(refused(&["from: {grid: [2], boxes: []}"]).contains("says twice who owns what"));
+        assert!(refused(&["from: {spread: even}"]).contains("has no \"grid\""));
+        assert!(refused(&["from: {grid: 2, spread: cyclic}"]).contains("cyclic(b)"));
+        assert!(refused(&["from: {}\nto: {}", "from: {}"]).contains("\"from\" is given twice"));
+        assert!(refused(&["from: {region: [4:2]}"]).contains("written as 2:8"));
+        assert!(refused(&["from: {}\nto: {}\ndtype: flaot64"]).contains("did you mean \"float64\"?"));
+        assert!(refused(&["/no/such/file"]).contains("/no/such/file: error: the file cannot be read"));
+        for hostile in [
+            "from: *a",
+            "from: [",
+            "from: {halo: {}}",
+            "from: {boxes: {a: b}}",
+            "- a: b",
+            "from: {shape: {}}",
+        ] {
+            assert!(sides(&[hostile]).is_err(), "{hostile}");
+        }
+    }
+}
