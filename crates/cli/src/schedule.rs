@@ -1,6 +1,7 @@
 //! Who sends how much of a field to whom: worked out in one process for all ranks, as these would do it together.
 
 pub(crate) mod given;
+pub(crate) mod run;
 
 use serde::Serialize;
 use titin_array::{Decomposition, Exchange, Parts, Register, Role, Side, Spread};
@@ -23,7 +24,7 @@ pub(crate) struct End {
     /// The port, as users write it; none if there is no program yet.
     pub(crate) port: Option<String>,
     pub(crate) side: Side,
-    /// Of an irregular side, the parts of each rank; `None` if only the ranks know.
+    /// Of an irregular side, the parts of each rank; `None` if only these know.
     pub(crate) parts: Option<Vec<Parts>>,
     /// The width of the halo below and above, in each dimension.
     pub(crate) halo: Vec<(u64, u64)>,
@@ -183,6 +184,8 @@ pub(crate) struct Told {
     /// Bytes of an element of all arrays that travel together, and how many these are.
     element_bytes: u64,
     arrays: usize,
+    /// How many others are the same between other instances.
+    more: usize,
     /// `None` if only the ranks know what they own.
     messages: Option<Vec<ToldMessage>>,
 }
@@ -206,7 +209,7 @@ struct ToldMessage {
 }
 
 impl Told {
-    pub(crate) fn of(coupling: &Coupling, schedule: Option<&Schedule>) -> Told {
+    pub(crate) fn of(coupling: &Coupling, schedule: Option<&Schedule>, more: usize) -> Told {
         let end = |end: &End| {
             let Side { decomposition, region, .. } = &end.side;
             let grid = decomposition.processes().map(|processes| processes.to_vec());
@@ -231,6 +234,7 @@ impl Told {
             to: end(&coupling.to),
             element_bytes: coupling.bytes,
             arrays: coupling.arrays,
+            more,
             messages: schedule.map(|schedule| schedule.messages.iter().map(told).collect()),
         }
     }

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-pub use read::{Conduit, Database, Event, Instance, Profile, Region, Run};
+pub use read::{Conduit, Database, Event, Field, Instance, Profile, Region, Run};
 pub use write::{ProfileError, Recorder, Summary};
 
 /// What an instance is doing.
@@ -86,6 +86,9 @@ CREATE TABLE conduit_ends (
     port TEXT NOT NULL, sends INTEGER NOT NULL, medium TEXT NOT NULL,
     messages INTEGER NOT NULL, bytes INTEGER NOT NULL, copied INTEGER NOT NULL, waiting DOUBLE NOT NULL,
     streams INTEGER, detour TEXT, by_socket INTEGER NOT NULL);
+CREATE TABLE fields (
+    conduit_oid INTEGER PRIMARY KEY REFERENCES conduits(oid),
+    sender_side BLOB NOT NULL, receiver_side BLOB NOT NULL, element_types BLOB NOT NULL);
 CREATE TABLE totals (
     instance_oid INTEGER PRIMARY KEY REFERENCES instances(oid),
     start DOUBLE NOT NULL, stop DOUBLE NOT NULL,

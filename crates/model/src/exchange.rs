@@ -23,6 +23,8 @@ pub type Bounds = (u64, u64);
 const MOST: u64 = 1 << 62;
 const MOST_PROCESSES: u64 = u32::MAX as u64;
 
+const EXAMPLE: &str = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'";
+
 /// Two arrays that are coupled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
@@ -99,6 +101,12 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
         };
         let Some(root) = yaml::parse(&text, file, &mut problems) else { continue };
         let Some(mut fields) = Fields::new(&root, "an exchange", &mut problems) else { continue };
+        if fields.take("ymmsl_version").is_some() {
+            let why = "how arrays are spread over ranks is said by the programs, not by a description";
+            let hint = format!("give the directory of a run, or two sides, {EXAMPLE}");
+            problems.error_hint(root.at, Code::WrongType, "this is a description", why, hint);
+            continue;
+        }
         for (key, kept) in [("from", &mut from), ("to", &mut to)] {
             if let Some(node) = once(&mut fields, key, kept.is_some(), &mut problems) {
                 *kept = side(node, key, &mut problems);
@@ -111,7 +119,7 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
     }
     let both = from.zip(to);
     if both.is_none() && problems.errors() == 0 {
-        let hint = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'".to_string();
+        let hint = EXAMPLE.to_string();
         let why = "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
         problems.error_hint(Place::default(), Code::MissingKey, "a side is missing", why, hint);
     }
@@ -287,7 +295,7 @@ mod tests {
     use super::*;
 
     fn sides(texts: &[&str]) -> Result<Exchange, Report> {
-        super::read(&texts.iter().map(PathBuf::from).collect::<Vec<_>>())
+        read(&texts.iter().map(PathBuf::from).collect::<Vec<_>>())
     }
 
     fn refused(texts: &[&str]) -> String {
@@ -346,6 +354,12 @@ mod tests {
         assert!(refused(&["from: {region: [4:2]}"]).contains("written as 2:8"));
         assert!(refused(&["from: {}\nto: {}\ndtype: flaot64"]).contains("did you mean \"float64\"?"));
         assert!(refused(&["/no/such/file"]).contains("/no/such/file: error: the file cannot be read"));
+        assert!(
+            sides(&["ymmsl_version: v0.2\nfrom: {}"])
+                .unwrap_err()
+                .to_string()
+                .contains("this is a description")
+        );
         for hostile in [
             "from: *a",
             "from: [",

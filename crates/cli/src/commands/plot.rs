@@ -8,7 +8,7 @@ use titin_model::{Description, Model, Report, Start, exchange};
 
 use super::check;
 use crate::draw::{self, schedule::Drawn};
-use crate::schedule::{self, Told};
+use crate::schedule::{self, Told, run::Alike};
 use crate::sources::Sources;
 use crate::terminal::{self, REFUSED, answer, complain, warn};
 
@@ -27,10 +27,13 @@ pub(crate) struct Plot {
     /// Draw the map of scales: time against space, from `titin: scales`
     #[arg(long)]
     scales: bool,
-    /// Draw who sends which part of a field to whom: FILE has two sides, or is YAML itself, as 'from: {shape: [8, 12], grid: [4, 1]}'
-    /// 'to: {grid: [2, 2]}'
+    /// Draw who sends which part of a field to whom: FILE is a run directory, or has two sides, or is YAML itself, as
+    /// 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'
     #[arg(long, conflicts_with_all = ["scales", "model"])]
     schedule: bool,
+    /// Of a run, draw only the field that goes by this port of one of its two components
+    #[arg(long, value_name = "COMPONENT.PORT", requires = "schedule")]
+    field: Option<String>,
     /// Print the schedule as JSON
     #[arg(long, requires = "schedule")]
     json: bool,
@@ -64,15 +67,40 @@ impl Plot {
     }
 
     fn draw_schedule(&self) -> Result<String, ExitCode> {
-        let given = exchange::read(&self.sources.files).map_err(|report| refuse(&report))?;
-        let coupling = schedule::given::coupling(&given).map_err(|text| complain(&text))?;
-        let schedule = coupling.schedule().map_err(|text| complain(&text))?;
-        if self.json {
-            let told = Told::of(&coupling, schedule.as_ref());
-            let text = serde_json::to_string_pretty(&[told]).map_err(|error| complain(&error.to_string()))?;
-            return Ok(text + "\n");
+        let fields = self
+            .fields()?
+            .into_iter()
+            .map(|Alike { coupling, more }| Ok(Drawn { schedule: coupling.schedule()?, coupling, more }));
+        let fields: Vec<Drawn> = fields.collect::<Result<_, String>>().map_err(|text| complain(&text))?;
+        if !self.json {
+            return Ok(draw::schedule::draw(&fields));
         }
-        Ok(draw::schedule::draw(&[Drawn { coupling, schedule, more: 0 }]))
+        let told = |field: &Drawn| Told::of(&field.coupling, field.schedule.as_ref(), field.more);
+        let told: Vec<Told> = fields.iter().map(told).collect();
+        let text = serde_json::to_string_pretty(&told).map_err(|error| complain(&error.to_string()))?;
+        Ok(text + "\n")
+    }
+
+    /// Those of a run, or the one that is given.
+    fn fields(&self) -> Result<Vec<Alike>, ExitCode> {
+        let files = &self.sources.files;
+        if let Some(run) = files.iter().find(|path| schedule::run::is_run(path)) {
+            if files.len() > 1 {
+                return Err(complain(&format!(
+                    "{} is a run, and it was given with other files: give one run, or files with two sides",
+                    run.display()
+                )));
+            }
+            return schedule::run::couplings(run, self.field.as_deref()).map_err(|text| complain(&text));
+        }
+        if self.field.is_some() {
+            return Err(complain(
+                "--field chooses among the fields of a run; two sides in YAML are one field: leave it out",
+            ));
+        }
+        let given = exchange::read(files).map_err(|report| refuse(&report))?;
+        let coupling = schedule::given::coupling(&given).map_err(|text| complain(&text))?;
+        Ok(vec![Alike { coupling, more: 0 }])
     }
 
     fn draw(&self, description: &Description) -> Result<Result<String, String>, Report> {

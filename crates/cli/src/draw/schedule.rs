@@ -53,9 +53,8 @@ pub(crate) fn draw(fields: &[Drawn]) -> String {
 /// For those who cannot see it.
 fn spoken(title: &str, fields: &[Drawn]) -> String {
     let lines = fields.iter().map(|field| {
-        let sums =
-            field.schedule.as_ref().map_or_else(String::new, |schedule| sums(&field.coupling, schedule));
-        format!("{}; {sums}", heading(field))
+        let sums = field.schedule.as_ref().map(|schedule| sums(&field.coupling, schedule));
+        heading(field) + &sums.map_or_else(String::new, |sums| format!(", {sums}"))
     });
     format!("{title}: {}", lines.collect::<Vec<_>>().join("; "))
 }
@@ -102,11 +101,17 @@ impl Section<'_> {
         let table =
             schedule.as_ref().map(|schedule| table::Table::of(coupling, schedule, WIDTH - 2 * BORDER));
         let mut notes: Vec<String> = schedule.iter().map(|schedule| sums(coupling, schedule)).collect();
+        if field.more > 0 {
+            notes.push(format!(
+                "The same goes for {} of the same components.",
+                count(field.more as u64, "other pair")
+            ));
+        }
         for (end, who) in [(&coupling.from, "sender"), (&coupling.to, "receiver")] {
             if !end.is_known() {
+                let spread = end.spread();
                 notes.push(format!(
-                    "The {who} is spread by {}: only its ranks know who owns what, so there is no table of who sends to whom",
-                    end.spread()
+                    "The {who} is spread by {spread}: only its ranks know who owns what, so it is not known here who sends to whom."
                 ));
             }
         }
@@ -163,7 +168,7 @@ fn style() -> Style {
     style.add(".piece", "stroke-width:1", &[("stroke", Ink::Ground)]);
     style.add(".part", "fill:none;stroke-width:1.5", &[("stroke", Ink::Edge)]);
     style.add(".region", "fill:none;stroke-width:2", &[("stroke", Ink::Text)]);
-    style.add(".halo", "fill:none;stroke-width:1.5;stroke-dasharray:4 3", &[]);
+    style.add(".halo", "fill:none;stroke-width:1.5;stroke-dasharray:4 3", &[("stroke", Ink::Edge)]);
     style.add(".rank", "font-weight:600", &[]);
     style.add(".cell", "", &[("fill", Ink::Blue)]);
     style.add(".none", "", &[("fill", Ink::Paper)]);

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod plot;
 mod profile;
+mod schedule;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,35 +4,35 @@ use crate::{folder, root, titin};
 
 /// What stands in a group of an SVG text that has one element a line, as ours has.
 #[derive(Debug)]
-struct Shape {
-    element: String,
-    class: String,
+pub(crate) struct Shape {
+    pub(crate) element: String,
+    pub(crate) class: String,
     /// The `data-name` of the groups around, outermost first.
     within: Vec<String>,
-    line: String,
-    text: String,
+    pub(crate) line: String,
+    pub(crate) text: String,
 }
 
 impl Shape {
-    fn number(&self, name: &str) -> f64 {
+    pub(crate) fn number(&self, name: &str) -> f64 {
         attribute(&self.line, name)
             .and_then(|value| value.parse().ok())
             .unwrap_or_else(|| panic!("{name} of {}", self.line))
     }
 
     /// Left, top, right, bottom.
-    fn area(&self) -> [f64; 4] {
+    pub(crate) fn area(&self) -> [f64; 4] {
         let (x, y) = (self.number("x"), self.number("y"));
         [x, y, x + self.number("width"), y + self.number("height")]
     }
 }
 
-fn attribute(line: &str, name: &str) -> Option<String> {
+pub(crate) fn attribute(line: &str, name: &str) -> Option<String> {
     let from = line.find(&format!(" {name}=\""))? + name.len() + 3;
     Some(line[from..].split('"').next()?.to_owned())
 }
 
-fn shapes(svg: &str) -> Vec<Shape> {
+pub(crate) fn shapes(svg: &str) -> Vec<Shape> {
     let mut open: Vec<(String, String)> = Vec::new();
     let mut shapes = Vec::new();
     let body = svg.split("</style>").nth(1).expect("a style");
@@ -60,7 +60,7 @@ fn apart(a: [f64; 4], b: [f64; 4]) -> bool {
 }
 
 /// Draws files of a directory, and looks for boxes, tags and names that lie on each other.
-fn plot(directory: &Path, arguments: &[&str]) -> String {
+pub(crate) fn plot(directory: &Path, arguments: &[&str]) -> String {
     let done = titin(directory, &[&["plot"], arguments].concat());
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     let svg = done.out;

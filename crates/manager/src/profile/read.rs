@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use serde::Serialize;
+use titin_wire::meta::Dtype;
 
 use super::{Class, EVENT_TYPES, REGION};
 
@@ -90,6 +91,21 @@ pub struct Conduit {
     pub buffer: i64,
     /// How often it was raised.
     pub raised: i64,
+}
+
+/// A conduit that carried a field.
+#[derive(Debug)]
+pub struct Field {
+    /// The sender's port.
+    pub from: String,
+    /// The receiver's port.
+    pub to: String,
+    /// How the sender's array is spread over its ranks, and what of it is coupled; the bytes of `titin-array`.
+    pub sender: Vec<u8>,
+    /// The same of the receiver's.
+    pub receiver: Vec<u8>,
+    /// Bytes of an element of each array that travels along.
+    pub sizes: Vec<u64>,
 }
 
 /// A region of the user's own.
@@ -318,17 +334,9 @@ impl Database {
                    LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid"
         );
         self.list(&sql, [], |row| {
-            let end = |at: usize| -> rusqlite::Result<String> {
-                let (name, port, slot): (String, String, Option<i64>) =
-                    (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
-                Ok(match slot {
-                    Some(slot) => format!("{name}.{port}[{slot}]"),
-                    None => format!("{name}.{port}"),
-                })
-            };
             Ok(Conduit {
-                from: end(0)?,
-                to: end(3)?,
+                from: end(row, 0)?,
+                to: end(row, 3)?,
                 medium: row.get(6)?,
                 detour: row.get(15)?,
                 messages: row.get(7)?,
@@ -342,6 +350,36 @@ impl Database {
                 streams: row.get(14)?,
             })
         })
+    }
+
+    /// Conduits that carried fields, as far as both ends had declared them.
+    ///
+    /// # Errors
+    /// If they cannot be read; in words.
+    pub fn fields(&self) -> Result<Vec<Field>, String> {
+        let sql = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
+                   f.sender_side, f.receiver_side, f.element_types FROM fields f JOIN conduits c ON c.oid = f.conduit_oid \
+                   JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid ORDER BY c.oid";
+        let size =
+            |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number).map(Dtype::size);
+        let read = || -> rusqlite::Result<Vec<Field>> {
+            // Profiles of MUSCLE3 and of earlier releases do not have them.
+            let known = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'fields')";
+            if !self.connection.query_row(known, [], |row| row.get(0))? {
+                return Ok(Vec::new());
+            }
+            self.list(sql, [], |row| {
+                let types: Vec<u8> = row.get(8)?;
+                Ok(Field {
+                    from: end(row, 0)?,
+                    to: end(row, 3)?,
+                    sender: row.get(6)?,
+                    receiver: row.get(7)?,
+                    sizes: types.iter().filter_map(size).map(|size| size as u64).collect(),
+                })
+            })
+        };
+        read().map_err(|error| self.wrong(&error))
     }
 
     /// The rows of a trace, in the order in which they began.
@@ -387,6 +425,16 @@ impl Database {
             Ok(Region { instance: row.get(0)?, name: row.get(1)?, uses: row.get(2)?, seconds: row.get(3)? })
         })
     }
+}
+
+/// An end of a conduit, from the columns with the instance, the port and the slot.
+fn end(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
+    let (name, port, slot): (String, String, Option<i64>) =
+        (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
+    Ok(match slot {
+        Some(slot) => format!("{name}.{port}[{slot}]"),
+        None => format!("{name}.{port}"),
+    })
 }
 
 /// What an event type of this name stands for.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Transaction, params};
 use titin_model::Name;
-use titin_wire::control::{ConduitProfile, Event, Profile};
+use titin_wire::control::{ConduitProfile, Event, FieldEnd, Profile};
 
 use super::{EVENT_TYPES, FIRST_REGION, OPERATORS, REGION, TABLES};
 use crate::placement::Placement;
@@ -47,6 +47,8 @@ pub struct Summary {
     pub outcome: String,
     /// Buffers that were raised: how often, and to how many messages.
     pub raised: BTreeMap<ConduitId, (u64, u64)>,
+    /// Conduits that carried fields: what the sender and the receiver said of their arrays.
+    pub fields: BTreeMap<ConduitId, [FieldEnd; 2]>,
 }
 
 /// Keeps what instances report, and writes the profile.
@@ -315,6 +317,13 @@ impl Writer {
             for (conduit, (times, messages)) in &summary.raised {
                 raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
             }
+            let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?)")?;
+            for (conduit, [sender, receiver]) in &summary.fields {
+                // What a program has made up would break the database.
+                if plan.conduit(*conduit).is_some() {
+                    field.execute(params![conduit.0, sender.side, receiver.side, sender.dtypes])?;
+                }
+            }
             let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
             let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
             for (&id, profile) in &totals {
@@ -384,6 +393,7 @@ mod tests {
     use crate::placement::place;
     use crate::profile::{Class, Database};
     use titin_wire::control::ConduitProfile;
+    use titin_wire::meta::Dtype;
 
     fn recorder(path: &Path) -> Recorder {
         let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {description: x, ports: {o_f: out}, \
@@ -398,7 +408,13 @@ mod tests {
     }
 
     fn summary() -> Summary {
-        Summary { seconds: 2.5, outcome: "done".into(), raised: [(ConduitId(0), (1, 256))].into() }
+        let end = |side: &[u8]| FieldEnd { side: side.to_vec(), dtypes: vec![Dtype::Float64 as u8] };
+        Summary {
+            seconds: 2.5,
+            outcome: "done".into(),
+            raised: [(ConduitId(0), (1, 256))].into(),
+            fields: [(ConduitId(0), [end(b"rows"), end(b"columns")])].into(),
+        }
     }
 
     fn event(kind: &str, start: i64) -> Event {
@@ -472,6 +488,10 @@ mod tests {
         let conduit = &profile.conduits[0];
         assert_eq!((conduit.messages, conduit.by_socket, conduit.raised), (3, 2, 1));
         assert_eq!((profile.regions[0].name.as_str(), profile.regions[0].uses), ("solve", 7));
+        let fields = database.fields().unwrap();
+        assert_eq!((fields[0].from.as_str(), fields[0].to.as_str()), ("a.out", "b.in"));
+        assert_eq!((&fields[0].sender[..], &fields[0].receiver[..]), (&b"rows"[..], &b"columns"[..]));
+        assert_eq!(fields[0].sizes, [8]);
         let mut events = Vec::new();
         database.events(|event| events.push((event.class, event.kind))).unwrap();
         let expected = [
@@ -499,6 +519,9 @@ mod tests {
             Connection::open(&path).unwrap().execute(&less, []).unwrap();
         }
         assert_eq!(read(), None);
+        assert_eq!(Database::open(&path).unwrap().fields().unwrap().len(), 1);
+        Connection::open(&path).unwrap().execute("DROP TABLE fields", []).unwrap();
+        assert!(Database::open(&path).unwrap().fields().unwrap().is_empty());
     }
 
     #[test]

@@ -23,6 +23,11 @@ impl Ends {
 }
 
 impl Manager {
+    /// Conduits that carry fields, with what the sender and the receiver have said of their arrays.
+    pub fn coupled(&self) -> impl Iterator<Item = (ConduitId, &[FieldEnd; 2])> {
+        self.coupled.iter().map(|(&conduit, ends)| (conduit, ends))
+    }
+
     /// An instance says that a port of its own carries a field.
     pub(super) fn declared_field(&mut self, id: InstanceId, port: &str, field: FieldEnd) {
         let at = |&end: &(ConduitId, bool)| self.near(end).port == port;
@@ -52,6 +57,7 @@ impl Manager {
             );
             return self.fault(from, Fault::Refused(text));
         };
+        self.coupled.insert(conduit, [sender.clone(), receiver.clone()]);
         let first = self.reserve(count);
         for (id, ranks, field) in [(from, receivers, receiver), (to, senders, sender)] {
             let Some(link) = self.members[id].joined().map(|joined| joined.link) else { continue };

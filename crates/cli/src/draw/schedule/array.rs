@@ -82,7 +82,10 @@ impl Pair {
 
     /// What has to be said of the picture.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = vec!["The colour of a piece is that of the rank that sends it. Numbers are those of the ranks of each side.".to_owned()];
+        let mut notes = Vec::new();
+        if self.ends.iter().flat_map(|seen| &seen.faces).any(|face| !face.pieces.is_empty()) {
+            notes.push("A piece has the colour of the rank that sends it. Numbers are those of the ranks of each side.".into());
+        }
         if self.ends.iter().any(|seen| seen.cut) {
             let [from, to] = [&self.ends[0], &self.ends[1]].map(|seen| seen.window);
             notes.push(format!(
