@@ -6,6 +6,7 @@ import argparse
 import time
 
 from benchmarks import (
+    blocks,
     canal,
     check,
     conduits,
@@ -20,6 +21,7 @@ from benchmarks import (
     rate,
     redistribution,
     ring,
+    schedule,
     start,
     streams,
     toysmp,
@@ -33,6 +35,7 @@ QUESTIONS = {
     "redistribution": redistribution.main,
     "toysmp": toysmp.main,
     "canal": canal.main,
+    "schedule": schedule.main,
     "ring": ring.main,
     "many": many.main,
     "profiling": profiling.main,
@@ -43,10 +46,11 @@ QUESTIONS = {
     "streams": streams.main,
     "toysmp_ranks": toysmp.more,
     "canal_sizes": canal.sizes,
+    "blocks": blocks.main,
 }
 
 #: What runs only when it is asked for, and for ``make papers``.
-APART = {"streams", "toysmp_ranks", "canal_sizes"}
+APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks"}
 
 
 def measure(name: str, *, quick: bool) -> float:

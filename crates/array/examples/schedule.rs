@@ -1,43 +1,65 @@
 //! How long a rank works for its schedule, with many ranks on both sides, all played in one process:
 //!
-//!     cargo run --release -p titin-array --example schedule
+//!     cargo run --release -p titin-array --example schedule              a table
+//!     cargo run --release -p titin-array --example schedule -- --json    a line for each row, for programs
 //!
-//! Each line has the mean and the longest time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank of
-//! an irregular sender works for its own schedule and for its share of the directory.
+//! Each line has the mean and the longest processor time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank
+//! of an irregular sender works for its own schedule and for its share of the directory.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use titin_array::{
     Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Run, Schedule,
     Side, Spread,
 };
 
 fn main() {
-    println!(
-        "{:<28}{:>10}{:>16}{:>16}{:>10}{:>10}{:>10}",
-        "", "ranks", "sender us", "receiver us", "messages", "bytes", "memory"
-    );
-    for (from, to) in
-        [([32, 32], [16, 16]), ([64, 32], [32, 16]), ([64, 64], [32, 32]), ([128, 64], [64, 32])]
-    {
-        for (gigabytes, shape) in [(1, [8192, 16384]), (8, [32768, 32768])] {
-            let name = |what| format!("{what}, {gigabytes} GB");
+    if !as_json() {
+        println!(
+            "{:<28}{:>10}{:>16}{:>16}{:>10}{:>10}{:>10}{:>10}",
+            "", "ranks", "sender us", "receiver us", "partners", "messages", "bytes", "memory"
+        );
+    }
+    let grids = [
+        ([4, 3], [3, 4]),
+        ([32, 32], [16, 16]),
+        ([64, 32], [32, 16]),
+        ([64, 64], [32, 32]),
+        ([128, 64], [64, 32]),
+    ];
+    for (from, to) in grids {
+        // Blocks that are dealt out are as large a part of both arrays.
+        for (gigabytes, shape, blocks) in [(1, [8192, 16384], [32, 32]), (8, [32768, 32768], [128, 64])] {
+            let name = |case| Name { case, gigabytes };
             let block = |grid: [u32; 2]| Decomposition::block(&shape, &grid).unwrap();
-            regular(&name("block to block"), block(from), block([to[1], to[0]]));
-            let spread = [Spread::Cyclic(32), Spread::Cyclic(32)];
-            let cyclic = Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap();
-            regular(&name("block to block-cyclic"), block(from), cyclic);
-            let spread = [Spread::Cyclic(1), Spread::Cyclic(1)];
-            let cyclic = Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap();
-            regular(&name("block to cyclic"), block(from), cyclic);
-            boxes(&name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1], 1);
-            boxes(&name("8 boxes a rank"), &shape, from[0] * from[1], to[0] * to[1], 8);
+            let cyclic = |blocks: [u64; 2]| {
+                let spread = blocks.map(Spread::Cyclic);
+                Decomposition::regular(&shape, &to, &spread, Order::C, to[0] * to[1]).unwrap()
+            };
+            regular(name("block to block"), block(from), block([to[1], to[0]]));
+            regular(name("block to block-cyclic"), block(from), cyclic(blocks));
+            regular(name("block to cyclic"), block(from), cyclic([1, 1]));
+            boxes(name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1], 1);
+            boxes(name("8 boxes a rank"), &shape, from[0] * from[1], to[0] * to[1], 8);
         }
-        indices("indices, 2048 a sender", from[0] * from[1], to[0] * to[1]);
+        if from[0] > 4 {
+            indices(Name { case: "indices, 2048 a sender", gigabytes: 0 }, from[0] * from[1], to[0] * to[1]);
+        }
     }
 }
 
-fn regular(name: &str, from: Decomposition, to: Decomposition) {
+fn as_json() -> bool {
+    std::env::args().any(|word| word == "--json")
+}
+
+/// What a row is about; an array that does not come in two sizes has 0 GB.
+struct Name {
+    case: &'static str,
+    gigabytes: u32,
+}
+
+fn regular(name: Name, from: Decomposition, to: Decomposition) {
     let exchange = Exchange::new(Side::new(from), Side::new(to)).unwrap();
     let all = |role, ranks| timed(ranks, |rank| exchange.schedule(role, rank).unwrap());
     let (sending, senders) = all(Role::Sender, exchange.from().decomposition.ranks());
@@ -45,7 +67,7 @@ fn regular(name: &str, from: Decomposition, to: Decomposition) {
     report(name, &senders, &receivers, &sending, &receiving, (0, 0));
 }
 
-fn boxes(name: &str, shape: &[u64], senders: u32, receivers: u32, each: u32) {
+fn boxes(name: Name, shape: &[u64], senders: u32, receivers: u32, each: u32) {
     let whole = Region::whole(shape).unwrap();
     let side = |ranks| Side::new(Decomposition::boxes(shape, ranks).unwrap());
     let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
@@ -53,7 +75,7 @@ fn boxes(name: &str, shape: &[u64], senders: u32, receivers: u32, each: u32) {
 }
 
 /// An unstructured mesh: 2048 elements for each rank of the sender, 16 by 16 in no order.
-fn indices(name: &str, senders: u32, receivers: u32) {
+fn indices(name: Name, senders: u32, receivers: u32) {
     let runs = u64::from(senders) * 128;
     let side = |ranks| Side::new(Decomposition::indices(&[runs * 16], ranks).unwrap());
     // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
@@ -66,7 +88,7 @@ fn indices(name: &str, senders: u32, receivers: u32) {
     irregular(name, exchange, &dealt(senders, 0x9E37_79B9), &dealt(receivers, 0x85EB_CA6B));
 }
 
-fn irregular(name: &str, exchange: Exchange, from: &[Parts], to: &[Parts]) {
+fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
     let (senders, receivers) = (from.len() as u32, to.len() as u32);
     let map = exchange.map(senders);
     let (mut messages, mut bytes) = (0, 0);
@@ -132,20 +154,26 @@ fn irregular(name: &str, exchange: Exchange, from: &[Parts], to: &[Parts]) {
 fn timed<T>(ranks: u32, mut work: impl FnMut(u32) -> T) -> (Vec<T>, Vec<Duration>) {
     (0..ranks)
         .map(|rank| {
-            let start = Instant::now();
+            let start = now();
             let done = work(rank);
-            (done, start.elapsed())
+            (done, now() - start)
         })
         .unzip()
+}
+
+/// Time that this thread has computed: what else the machine does is not counted.
+fn now() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("a time since the start")
 }
 
 fn add(times: &mut [Duration], more: &[Duration]) {
     times.iter_mut().zip(more).for_each(|(time, more)| *time += *more);
 }
 
-/// Messages and bytes are those that find the schedule, and memory the bytes that it takes, per rank of both sides.
+/// Messages and bytes are those that find the schedule, and memory the bytes that it takes; all of them and partners per rank of
+/// both sides.
 fn report(
-    name: &str,
+    name: Name,
     senders: &[Duration],
     receivers: &[Duration],
     sending: &[Schedule],
@@ -154,19 +182,35 @@ fn report(
 ) {
     let total = |schedules: &[Schedule]| schedules.iter().map(Schedule::elements).sum::<u64>();
     assert_eq!(total(sending), total(receiving));
-    let micros = |times: &[Duration]| {
-        let mean = times.iter().sum::<Duration>().as_secs_f64() * 1e6 / times.len() as f64;
-        format!("{mean:.1} / {:.0}", times.iter().max().unwrap().as_secs_f64() * 1e6)
-    };
-    let (ranks, all) = (format!("{}x{}", senders.len(), receivers.len()), senders.len() + receivers.len());
-    let memory = |schedules: &[Schedule]| schedules.iter().map(Schedule::footprint).sum::<usize>();
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let mean = |times: &[Duration]| micros(times.iter().sum()) / times.len() as f64;
+    let most = |times: &[Duration]| micros(times.iter().copied().max().unwrap_or_default());
+    let all = (senders.len() + receivers.len()) as f64;
+    let sum =
+        |of: fn(&Schedule) -> usize| sending.iter().chain(receiving).map(of).sum::<usize>() as f64 / all;
+    let (memory, partners) = (sum(Schedule::footprint), sum(|schedule| schedule.partners().len()));
+    let (messages, bytes) = (messages as f64 / all, bytes as f64 / all);
+    let Name { case, gigabytes } = name;
+    if as_json() {
+        println!(
+            "{{\"case\": \"{case}\", \"gigabytes\": {gigabytes}, \"senders\": {}, \"receivers\": {}, \"sender\": {}, \
+             \"receiver\": {}, \"slowest\": {}, \"partners\": {partners}, \"messages\": {messages}, \"bytes\": {bytes}, \
+             \"memory\": {memory}}}",
+            senders.len(),
+            receivers.len(),
+            mean(senders),
+            mean(receivers),
+            most(senders).max(most(receivers)),
+        );
+        return;
+    }
+    let name = if gigabytes > 0 { format!("{case}, {gigabytes} GB") } else { case.to_owned() };
+    let ranks = format!("{}x{}", senders.len(), receivers.len());
+    let times = |times: &[Duration]| format!("{:.1} / {:.0}", mean(times), most(times));
     println!(
-        "{name:<28}{ranks:>10}{:>16}{:>16}{:>10.1}{:>10}{:>10}",
-        micros(senders),
-        micros(receivers),
-        messages as f64 / all as f64,
-        bytes / all,
-        (memory(sending) + memory(receiving)) / all,
+        "{name:<28}{ranks:>10}{:>16}{:>16}{partners:>10.1}{messages:>10.1}{bytes:>10.0}{memory:>10.0}",
+        times(senders),
+        times(receivers),
     );
 }
 

@@ -1,0 +1,124 @@
+"""Coupled blocks: experiments 1 and 2 of the XpressSpace paper, as far as one machine can repeat them.
+
+Arrays in two-dimensional blocks go from the ranks of one program to those of another: one way, with 16 MiB on each
+rank that sends, however many there are; and two arrays at once, one each way, of the same size for all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import native
+from benchmarks.harness import MIB, Record, compare, run, scratch, sweep
+
+WEAK = "16 MiB from each rank of one program to those of another, one way"
+STRONG = "Two arrays between two programs, one each way at the same time"
+
+#: The grids of processes of the first and of the second program: eight to one, and four to one, as in the paper.
+WEAK_GRIDS = [((4, 2), (1, 1)), ((4, 4), (2, 1)), ((8, 4), (2, 2))]
+STRONG_GRIDS = [((2, 2), (1, 1)), ((4, 2), (2, 1)), ((4, 4), (2, 2))]
+
+#: Rows and columns of doubles on each rank that sends.
+BLOCK = (2048, 1024)
+#: Rows and columns of both arrays: 128 and 256 MiB together.
+WHOLE = [(4096, 2048), (4096, 4096)]
+
+#: Exchanges of a run; with seven rounds some more than the paper's 50.
+TRIPS = 8
+
+RIVAL = "by hand, MPI_Alltoallv"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one row measures."""
+
+    question: str
+    extents: tuple[int, int]
+    grids: tuple[tuple[int, int], tuple[int, int]]
+    ways: int
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """Of both programs."""
+        return self.grids[0][0] * self.grids[0][1], self.grids[1][0] * self.grids[1][1]
+
+    @property
+    def bytes(self) -> int:
+        """What one exchange moves."""
+        return 8 * self.extents[0] * self.extents[1] * self.ways
+
+    @property
+    def case(self) -> str:
+        """As it is listed."""
+        return f"{self.ranks[0]} and {self.ranks[1]} ranks, {self.bytes // MIB} MiB"
+
+    def words(self, result: Path) -> list[str]:
+        """What the programs are told."""
+        grids = [count for grid in self.grids for count in grid]
+        return [*map(str, [*self.extents, *grids, TRIPS, self.ways]), str(result)]
+
+
+def tasks() -> list[Task]:
+    """All of them."""
+    weak = [Task(WEAK, (BLOCK[0] * one[0], BLOCK[1] * one[1]), (one, other), 1) for one, other in WEAK_GRIDS]
+    return weak + [Task(STRONG, extents, grids, 2) for extents in WHOLE for grids in STRONG_GRIDS]
+
+
+def main(quick: bool) -> list[Record]:
+    """A run of each in every round."""
+    rounds = 2 if quick else 7
+    records = []
+    for task in tasks()[:1] if quick else tasks():
+        figures = sweep(rounds, {"titin": titin(task), RIVAL: by_hand(task)})
+        pairs = list(zip(figures["titin"][0], figures[RIVAL][0]))
+        pairs = [(ours / 1000, theirs / 1000) for ours, theirs in pairs]
+        records.append(compare(task.question, task.case, pairs, rival=RIVAL, unit="ms"))
+    return records
+
+
+def titin(task: Task) -> Callable[[], dict[int, float]]:
+    """Two instances."""
+    program = native.parallel("blocks_titin")
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            native.titin_run(model(program, task, folder / "times"), folder)
+            return native.times(folder / "times")
+
+    return once
+
+
+def by_hand(task: Task) -> Callable[[], dict[int, float]]:
+    """One MPI job with as many ranks."""
+    program = native.rival("blocks_mpi", "openmpi")
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            run([*native.OPEN_MPI_YIELD, "-np", sum(task.ranks), program, *task.words(folder / "times")], folder)
+            return native.times(folder / "times")
+
+    return once
+
+
+def model(program: Path, task: Task, result: Path) -> str:
+    """Both programs; ranks that wait in MPI are told to yield, since there are more of them than cores."""
+    common = f"executable: {program}, execution_model: openmpi, env: {{OMPI_MCA_mpi_yield_when_idle: '1'}}"
+    args = ", ".join(f"'{word}'" for word in task.words(result))
+    return f"""ymmsl_version: v0.2
+description: For timing.
+models:
+  blocks:
+    components:
+      one: {{description: the larger program, ports: {{o_i: out, s: in}}, implementation: one}}
+      other: {{description: the smaller program, ports: {{o_i: out, s: in}}, implementation: other}}
+    conduits: {{one.out: other.in, other.out: one.in}}
+programs:
+  one: {{{common}, args: ['0', {args}]}}
+  other: {{{common}, args: ['1', {args}]}}
+resources: {{blocks.one: {{mpi_processes: {task.ranks[0]}}}, blocks.other: {{mpi_processes: {task.ranks[1]}}}}}
+"""

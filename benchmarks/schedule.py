@@ -1,0 +1,215 @@
+"""What it takes to find out which rank sends what of a field to whom.
+
+With thousands of ranks: the work of each of them is played in one process, one after the other, and its processor time
+taken (`crates/array/examples/schedule.rs`). What their messages would take on the way is not in it, but they are
+counted. With twelve and twelve: a real run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import native
+from benchmarks.harness import ROOT, Record, compare, progress, run, scratch, sweep
+
+TIME = "The schedule of a field, processor time of a rank, mean of the side that works longer"
+SLOWEST = "The same, the slowest rank"
+GROWTH = "The same, its growth from 1024 and 256 ranks"
+SIZE = "The same for 8 GB of data, as against 1 GB"
+MEMORY = "Memory of the schedule of a field, mean of a rank"
+COUNTS = "Messages that find the schedule of a field, mean of a rank"
+REAL = "A field from 12 to 12 ranks on 2 cores, rows to columns"
+
+#: In the order of the tables.
+QUESTIONS = [TIME, SLOWEST, GROWTH, SIZE, MEMORY, COUNTS]
+
+#: What the example calls its cases; whether each rank finds its partners alone.
+CASES = {
+    "block to block": True,
+    "block to block-cyclic": True,
+    "block to cyclic": True,
+    "boxes to boxes": False,
+    "8 boxes a rank": False,
+    "indices, 2048 a sender": False,
+}
+
+#: Ranks of both sides.
+RANKS = [(1024, 256), (2048, 512), (4096, 1024), (8192, 2048)]
+FIRST, LAST = RANKS[0], RANKS[-1]
+FEW = (12, 12)
+
+#: Microseconds for regular and irregular pairs.
+LIMITS = {True: 1000.0, False: 20000.0}
+
+#: By how much more 8 GB may take than 1 GB.
+SAME = 1.1
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Table II of the XpressSpace paper: milliseconds for 1, 2, 4 and 8 GB, by ranks. They include the network."""
+
+    name: str
+    table: dict[tuple[int, int], tuple[float, float, float, float]]
+
+    def of(self, ranks: tuple[int, int], gigabytes: int) -> float:
+        """Microseconds for an array of this size; where ours does not come in sizes, for the smallest."""
+        return 1000 * self.table[ranks][{0: 0, 1: 0, 2: 1, 4: 2, 8: 3}[gigabytes]]
+
+
+XPRESSSPACE = Paper(
+    "XpressSpace, the paper's Cray XT5",
+    {
+        (1024, 256): (11.9, 19.4, 21.8, 21.1),
+        (2048, 512): (22.6, 23.7, 26.8, 29.0),
+        (4096, 1024): (27.6, 33.7, 38.5, 46.2),
+        (8192, 2048): (36.5, 49.0, 50.9, 62.4),
+    },
+)
+MCT = Paper(
+    "MCT, the paper's Cray XT5",
+    {
+        (1024, 256): (13.0, 16.0, 13.1, 14.1),
+        (2048, 512): (34.4, 33.4, 35.4, 38.7),
+        (4096, 1024): (59.63, 68.2, 126.0, 137.1),
+        (8192, 2048): (77.4, 92.2, 156.7, 179.7),
+    },
+)
+
+#: How much longer 8192 and 2048 ranks took than 1024 and 256 in the paper, with 1 GB.
+GREW = round(XPRESSSPACE.of(LAST, 1) / XPRESSSPACE.of(FIRST, 1), 2)
+
+#: A row of the example, by case, size and ranks.
+Key = tuple[str, int, tuple[int, int]]
+Played = dict[Key, list[dict[str, float]]]
+
+
+def main(quick: bool) -> list[Record]:
+    """All that the example plays, so many times, and then the real run."""
+    rounds = 2 if quick else 7
+    return simulated(play(rounds)) + real(rounds)
+
+
+def play(rounds: int) -> Played:
+    """Runs the example."""
+    command = ["cargo", "build", "--release", "--locked", "-p", "titin-array", "--example", "schedule"]
+    told = run([*command, "--message-format=json"], ROOT).splitlines()
+    (example,) = [line["executable"] for line in map(json.loads, told) if line.get("executable")]
+    found: Played = {}
+    for number in range(rounds):
+        progress(f"round {number + 1}/{rounds}: schedules of up to {sum(LAST)} ranks")
+        for line in run([example, "--json"], ROOT).splitlines():
+            row = json.loads(line)
+            key = (row["case"], row["gigabytes"], (row["senders"], row["receivers"]))
+            found.setdefault(key, []).append(row)
+    progress("")
+    return found
+
+
+def longer(row: dict[str, float]) -> float:
+    """The mean of the side that works longer."""
+    return max(row["sender"], row["receiver"])
+
+
+def simulated(played: Played) -> list[Record]:
+    """Records of what was played."""
+    records: list[Record] = []
+    rival = f"titin, {FIRST[0]} to {FIRST[1]}"
+    for case, regular in CASES.items():
+        size = max(gigabytes for name, gigabytes, _ in played if name == case)
+        first, last = played[case, size, FIRST], played[case, size, LAST]
+        limit = LIMITS[regular]
+        for ranks in RANKS:
+            ours = [longer(row) for row in played[case, size, ranks]]
+            # The paper's arrays are in blocks at both ends.
+            papers = [(XPRESSSPACE, limit), (MCT, None)] if case == "block to block" else [(XPRESSSPACE, limit)]
+            for paper, aim in papers:
+                pairs = [(one, paper.of(ranks, size)) for one in ours]
+                records.append(compare(TIME, named(case, ranks), pairs, rival=paper.name, unit="µs", limit=aim))
+        name = named(case, LAST)
+        pairs = [(row["slowest"], longer(row)) for row in last]
+        records.append(compare(SLOWEST, name, pairs, rival="the mean", unit="µs", limit=limit))
+        pairs = [(longer(many) / longer(few), GREW) for many, few in zip(last, first)]
+        # Where each rank comes to have more partners, it must do more.
+        aim = None if last[0]["partners"] > 2 * first[0]["partners"] else GREW
+        records.append(compare(GROWTH, name, pairs, rival="XpressSpace, 1 GB", unit="times", limit=aim))
+        if size > 1:
+            pairs = [(longer(large), longer(small)) for large, small in zip(last, played[case, 1, LAST])]
+            records.append(compare(SIZE, name, pairs, rival="titin, 1 GB", unit="µs", target=SAME))
+        for question, what, unit in [(MEMORY, "memory", "B"), (COUNTS, "messages", "messages")]:
+            if not regular or what == "memory":
+                pairs = [(many[what], few[what]) for many, few in zip(last, first)]
+                records.append(compare(question, name, pairs, rival=rival, unit=unit))
+    rows = played["boxes to boxes", 8, FEW]
+    pairs = [(few["messages"], many["messages"]) for few, many in zip(rows, played["boxes to boxes", 8, FIRST])]
+    records.append(compare(COUNTS, named("boxes to boxes", FEW), pairs, rival=rival, unit="messages"))
+    return sorted(records, key=lambda record: QUESTIONS.index(record.question))
+
+
+def named(case: str, ranks: tuple[int, int]) -> str:
+    """A case as it is listed."""
+    return f"{case}, {ranks[0]} to {ranks[1]} ranks"
+
+
+#: Lines of the programs, first and later trips of both cases.
+TRIPS = {"grids": (0, 1), "boxes": (2, 3)}
+
+
+def real(rounds: int) -> list[Record]:
+    """Twelve ranks of Open MPI on each side, beside as many in one job that do it by hand."""
+    rival = "by hand, MPI_Allgather and MPI_Alltoallv"
+    figures = sweep(rounds, {"titin": titin(*FEW), rival: by_hand(*FEW)})
+    records = []
+    for case, (first, later) in TRIPS.items():
+        for name, ours, theirs in [("first exchange", first, 0), ("later ones", later, 1)]:
+            pairs = list(zip(figures["titin"][ours], figures[rival][theirs]))
+            records.append(compare(REAL, f"{case}, {name}", pairs, rival=rival, unit="µs"))
+    return records
+
+
+def titin(senders: int, receivers: int) -> Callable[[], dict[int, float]]:
+    """Two instances of so many ranks."""
+    program = native.parallel("schedule_titin")
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            native.titin_run(model(program, senders, receivers, folder / "times"), folder)
+            return native.times(folder / "times")
+
+    return once
+
+
+def by_hand(senders: int, receivers: int) -> Callable[[], dict[int, float]]:
+    """One MPI job of as many ranks."""
+    program = native.rival("schedule_mpi", "openmpi")
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            folder = Path(name)
+            run([*native.OPEN_MPI_YIELD, "-np", senders + receivers, program, senders, folder / "times"], folder)
+            return native.times(folder / "times")
+
+    return once
+
+
+def model(program: Path, senders: int, receivers: int, result: Path) -> str:
+    """Both sides; those that wait in MPI are told to yield, since there are more of them than cores."""
+    env = "{OMPI_MCA_mpi_yield_when_idle: '1'}"
+    common = f"executable: {program}, execution_model: openmpi, env: {env}"
+    return f"""ymmsl_version: v0.2
+description: For timing.
+models:
+  schedule:
+    components:
+      one: {{description: has rows, ports: {{o_i: [out0, out1], s: ready}}, implementation: one}}
+      other: {{description: has columns, ports: {{o_i: ready, s: [in0, in1]}}, implementation: other}}
+    conduits: {{other.ready: one.ready, one.out0: other.in0, one.out1: other.in1}}
+programs:
+  one: {{{common}, args: ['0', {result}]}}
+  other: {{{common}, args: ['1', {result}]}}
+resources: {{schedule.one: {{mpi_processes: {senders}}}, schedule.other: {{mpi_processes: {receivers}}}}}
+"""
