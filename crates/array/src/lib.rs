@@ -36,6 +36,7 @@
 
 #![forbid(unsafe_code)]
 
+mod all;
 mod boxes;
 mod bytes;
 mod comb;

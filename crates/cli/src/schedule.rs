@@ -4,10 +4,11 @@ pub(crate) mod given;
 pub(crate) mod run;
 
 use serde::Serialize;
-use titin_array::{Decomposition, Exchange, Parts, Register, Role, Side, Spread};
+use titin_array::{Decomposition, Exchange, Parts, Side, Spread};
 
-/// The most messages that are listed.
+/// The most messages that are listed, and the most ranks of a side.
 const MOST_MESSAGES: usize = 20_000_000;
+const MOST_RANKS: u32 = 1 << 20;
 
 /// A field between two instances.
 pub(crate) struct Coupling {
@@ -107,59 +108,27 @@ impl Coupling {
         if !self.from.is_known() || !self.to.is_known() {
             return Ok(None);
         }
+        let ranks = self.from.ranks().max(self.to.ranks());
+        if ranks > MOST_RANKS {
+            return Err(format!(
+                "a side has {ranks} ranks, and of more than {MOST_RANKS} none is drawn or listed; give fewer"
+            ));
+        }
+        let (from, to) = (self.from.parts.as_deref(), self.to.parts.as_deref());
         let mut messages = Vec::new();
-        let mut add = |from, schedule: &titin_array::Schedule| {
-            let partners = schedule.partners().iter();
-            messages.extend(partners.map(|to| Message { from, to: to.rank, elements: to.elements }));
-            if messages.len() > MOST_MESSAGES {
-                return Err(format!(
-                    "the schedule has more than {MOST_MESSAGES} messages, which are too many to list; give fewer ranks"
-                ));
-            }
-            Ok(())
-        };
-        let wrong = |error: titin_array::Error| error.to_string();
-        if exchange.is_regular() {
-            for rank in 0..self.from.ranks() {
-                add(rank, &exchange.schedule(Role::Sender, rank).map_err(wrong)?)?;
-            }
-        } else {
-            for (rank, schedule) in (0..).zip(self.negotiate(&exchange).map_err(wrong)?) {
-                add(rank, &schedule)?;
-            }
+        let listed =
+            exchange.every_sender(from.unwrap_or_default(), to.unwrap_or_default(), |from, schedule| {
+                let partners = schedule.partners().iter();
+                messages.extend(partners.map(|to| Message { from, to: to.rank, elements: to.elements }));
+                messages.len() <= MOST_MESSAGES
+            });
+        listed.map_err(|error| error.to_string())?;
+        if messages.len() > MOST_MESSAGES {
+            return Err(format!(
+                "the schedule has more than {MOST_MESSAGES} messages, which are too many to list; give fewer ranks"
+            ));
         }
         Ok(Some(Schedule { messages }))
-    }
-
-    /// What the ranks do where a side is irregular: the directory, the questions and the answers.
-    fn negotiate(&self, exchange: &Exchange) -> Result<Vec<titin_array::Schedule>, titin_array::Error> {
-        let (senders, receivers) = (self.from.ranks(), self.to.ranks());
-        let map = exchange.map(1);
-        let mut directory = None;
-        if exchange.needs_directory() {
-            let mut register = Register::new(exchange.clone());
-            for rank in 0..senders {
-                for (_, entries) in exchange.entries(rank, self.from.parts(rank), &map)? {
-                    register.enter(rank, &entries)?;
-                }
-            }
-            directory = Some(register.directory()?);
-        }
-        let mut wanted = vec![Vec::new(); senders as usize];
-        for rank in 0..receivers {
-            let mut answers = Vec::new();
-            if let Some(directory) = &directory {
-                for (_, query) in exchange.queries(rank, self.to.parts(rank), &map)? {
-                    answers.push(directory.answer(rank, &query)?);
-                }
-            }
-            let (_, wants) = exchange.receiving(rank, self.to.parts(rank), answers)?;
-            for (sender, wants) in wants {
-                wanted[sender as usize].push((rank, wants));
-            }
-        }
-        let sending = (0..).zip(&wanted);
-        sending.map(|(rank, wants)| exchange.sending(rank, self.from.parts(rank), wants)).collect()
     }
 }
 

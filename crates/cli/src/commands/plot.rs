@@ -27,7 +27,7 @@ pub(crate) struct Plot {
     /// Draw the map of scales: time against space, from `titin: scales`
     #[arg(long)]
     scales: bool,
-    /// Draw who sends which part of a field to whom: FILE is a run directory, or has two sides, or is YAML itself, as
+    /// Draw who sends which part of a field to whom: FILE is a run directory, or has two sides in YAML, or is that itself, as
     /// 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'
     #[arg(long, conflicts_with_all = ["scales", "model"])]
     schedule: bool,

@@ -5,7 +5,8 @@ mod array;
 mod frame;
 mod table;
 
-use super::svg::{Anchor, Ink, Style, Svg};
+use super::coupling::shorten;
+use super::svg::{Anchor, BOLD, Ink, Style, Svg, text_width};
 use crate::schedule::{Coupling, End, Schedule};
 use crate::table::bytes;
 use crate::terminal::count;
@@ -41,7 +42,7 @@ pub(crate) fn draw(fields: &[Drawn]) -> String {
     let sections: Vec<Section> = fields.iter().map(Section::of).collect();
     let height = 60 + sections.iter().map(|section| section.height).sum::<i32>();
     let mut svg = Svg::new(WIDTH, height, &spoken(&title, fields), &style());
-    svg.text("title", (BORDER, 32), Anchor::Start, title);
+    svg.text("title", (BORDER, 32), Anchor::Start, shorten(&title, WIDTH - 2 * BORDER, 18));
     let mut y = 48;
     for section in &sections {
         section.draw(&mut svg, y);
@@ -130,15 +131,12 @@ impl Section<'_> {
         let half = WIDTH / 2 + 16;
         for (x, end, who) in [(BORDER, &coupling.from, "sender"), (half, &coupling.to, "receiver")] {
             let name = end.port.clone().unwrap_or_else(|| who.into());
-            svg.text("name", (x, y), Anchor::Start, format!("{name}: {}", count(end.ranks().into(), "rank")));
+            let ranks = count(end.ranks().into(), "rank");
+            let name = shorten(&name, WIDTH / 2 - BORDER - 40 - text_width(&ranks, 13, BOLD), 15);
+            svg.text("name", (x, y), Anchor::Start, format!("{name}: {ranks}"));
             let shape = end.side.decomposition.shape();
             let text = format!("{shape}, {}", end.spread());
-            svg.text(
-                "faint",
-                (x, y + LINE),
-                Anchor::Start,
-                super::coupling::shorten(&text, WIDTH / 2 - BORDER - 20, 11),
-            );
+            svg.text("faint", (x, y + LINE), Anchor::Start, shorten(&text, WIDTH / 2 - BORDER - 20, 11));
         }
         y = top + HEAD;
         if let Some(arrays) = &self.arrays {

@@ -319,8 +319,7 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
     if decomposition.is_regular() {
         return by_rule(end, window, cuts);
     }
-    let (mut tiles, mut rows) = (Vec::new(), 0);
-    let most = if window.lower().len() == 1 { cuts } else { MOST_PIECES };
+    let (mut tiles, mut looked) = (Vec::new(), 0);
     for rank in 0..end.ranks() {
         match end.parts(rank) {
             Parts::Boxes(boxes) => {
@@ -331,10 +330,10 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
                 for run in runs {
                     let (mut first, last) = (run.first, run.end());
                     while first < last {
-                        let (row, next) = row(end, first, last)?;
+                        let (row, next) = rows(end, first, last)?;
                         tiles.extend(row.intersection(window).map(|region| (rank, region)));
-                        (first, rows) = (next, rows + 1);
-                        if rows > MOST_ROWS || tiles.len() > most {
+                        (first, looked) = (next, looked + 1);
+                        if looked > MOST_ROWS || tiles.len() > MOST_PIECES {
                             return None;
                         }
                     }
@@ -342,11 +341,18 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
             }
             Parts::Rule => {}
         }
-        if tiles.len() > most {
+        if tiles.len() > MOST_PIECES {
             return None;
         }
     }
-    Some(tiles)
+    let many = |dim: usize| {
+        let mut begins: Vec<u64> =
+            tiles.iter().map(|(_, region): &(u32, Region)| region.lower()[dim]).collect();
+        begins.sort_unstable();
+        begins.dedup();
+        begins.len() > cuts
+    };
+    (!(0..window.lower().len()).any(many)).then_some(tiles)
 }
 
 /// Cut by cut along each dimension.
@@ -375,19 +381,90 @@ fn by_rule(end: &End, window: &Region, most: usize) -> Option<Tiles> {
     boxes.iter().map(tile).collect()
 }
 
-/// As many of the elements with these numbers as lie in one row, and the number after them.
-fn row(end: &End, first: u64, last: u64) -> Option<(Region, u64)> {
-    let shape = end.side.decomposition.shape();
+/// As many of the elements with these numbers as lie in one row, or in whole rows, and the number after them.
+fn rows(end: &End, first: u64, last: u64) -> Option<(Region, u64)> {
+    let (shape, dims) = (end.side.decomposition.shape(), end.side.decomposition.shape().len());
     let order = end.side.order;
     let lower = order.point(first, shape);
     let mut upper = lower;
     upper.iter_mut().for_each(|index| *index += 1);
-    let fastest = match order {
-        Order::C => shape.len().checked_sub(1),
-        Order::Fortran => (!shape.is_empty()).then_some(0),
-    };
-    let Some(fastest) = fastest else { return Some((Region::new(&lower, &upper).ok()?, last)) };
+    // Dimensions by how fast they count.
+    let by_speed = |place: usize| if order == Order::C { dims - 1 - place } else { place };
+    if dims == 0 {
+        return Some((Region::new(&lower, &upper).ok()?, last));
+    }
+    let fastest = by_speed(0);
     let length = (shape[fastest] - lower[fastest]).min(last - first);
     upper[fastest] = lower[fastest] + length;
-    Some((Region::new(&lower, &upper).ok()?, first + length))
+    let mut next = first + length;
+    if dims > 1 && length == shape[fastest] {
+        let slower = by_speed(1);
+        let count = ((last - first) / length).min(shape[slower] - lower[slower]);
+        upper[slower] = lower[slower] + count;
+        next = first + count * length;
+    }
+    Some((Region::new(&lower, &upper).ok()?, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::given;
+    use titin_model::exchange;
+
+    fn coupling(from: &str, to: &str) -> Coupling {
+        let sides = [format!("from: {from}"), format!("to: {to}")].map(std::path::PathBuf::from);
+        given::coupling(&exchange::read(&sides).unwrap()).unwrap()
+    }
+
+    fn drawn(coupling: &Coupling) -> [String; 2] {
+        windows(coupling).unwrap().map(|window| window.to_string())
+    }
+
+    #[test]
+    fn what_can_be_told_apart_is_drawn_whole_and_else_a_corner_of_what_is_coupled() {
+        let few = coupling("{shape: [1000, 999], grid: [8, 8]}", "{grid: [1, 60]}");
+        assert_eq!(drawn(&few), ["[0:1000, 0:999]", "[0:1000, 0:999]"]);
+        let dealt = "{shape: [1024, 1024], grid: [2, 2], spread: cyclic(4), region: [8:520, 0:1024]}";
+        let many = coupling(dealt, "{shape: [512, 1024], grid: [2, 1]}");
+        assert_eq!(drawn(&many), ["[8:72, 0:64]", "[0:64, 0:64]"]);
+        let five = coupling("{shape: [4, 5, 6, 7, 8], grid: [4, 1, 1, 1, 2]}", "{}");
+        assert_eq!(drawn(&five), ["[0:1, 0:1, 0:6, 0:7, 0:8]", "[0:1, 0:1, 0:6, 0:7, 0:8]"]);
+        assert!(windows(&coupling("{shape: [0, 4], grid: [2, 2]}", "{}")).is_none());
+    }
+
+    #[test]
+    fn listed_elements_are_drawn_row_by_row_and_whole_rows_as_one() {
+        let listed = coupling("{shape: [6, 8], indices: [[3:40], [0:3, 40:48]]}", "{}");
+        let boxes = |order: &str| {
+            let listed = coupling(
+                &format!("{{shape: [6, 8], indices: [[3:40], [0:3, 40:48]], order: {order}}}"),
+                "{}",
+            );
+            let tiles = tiles(&listed.from, &Region::whole(&[6, 8]).unwrap(), MOST_CUTS).unwrap();
+            tiles.iter().map(|(rank, region)| format!("{rank} {region}")).collect::<Vec<_>>()
+        };
+        assert_eq!(boxes("C"), ["0 [0:1, 3:8]", "0 [1:5, 0:8]", "1 [0:1, 0:3]", "1 [5:6, 0:8]"]);
+        assert_eq!(
+            boxes("F"),
+            ["0 [3:6, 0:1]", "0 [0:6, 1:6]", "0 [0:4, 6:7]", "1 [0:3, 0:1]", "1 [4:6, 6:7]", "1 [0:6, 7:8]"]
+        );
+        // As many cuts as there is room for.
+        assert!(tiles(&listed.from, &Region::whole(&[6, 8]).unwrap(), 2).is_none());
+    }
+
+    #[test]
+    fn each_piece_lies_in_both_arrays() {
+        let coupling =
+            coupling("{shape: [8, 12], grid: [4, 1], region: [2:8, 0:12]}", "{shape: [6, 12], grid: [1, 3]}");
+        let [from, to] = windows(&coupling).unwrap();
+        let pieces =
+            |number, window| Face::of(&coupling, number, (Facing::Front, window), MOST_CUTS).unwrap().pieces;
+        let (sent, received) = (pieces(0, from), pieces(1, to));
+        assert!(sent.keys().eq(received.keys()) && sent.len() == 9, "{sent:?}");
+        for (way, there) in received {
+            let back: Vec<Region> = there.iter().map(|region| region.shift(&[2, 0]).unwrap()).collect();
+            assert_eq!(sent[&way], back);
+        }
+    }
 }

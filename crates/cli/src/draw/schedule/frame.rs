@@ -144,3 +144,43 @@ impl Quad {
         (length(self.0[0], self.0[1]), length(self.0[0], self.0[3]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(lower: &[u64], upper: &[u64]) -> Region {
+        Region::new(lower, upper).unwrap()
+    }
+
+    #[test]
+    fn rows_go_down_and_columns_to_the_right() {
+        let mut frame = Frame::new(&region(&[10, 0], &[14, 8]));
+        frame.scale_by(frame.scale(80.0, 100.0));
+        assert_eq!(frame.height(), 40);
+        let quad = frame.place(Facing::Front, &region(&[12, 2], &[14, 8]), (5, 5));
+        assert_eq!((quad.corner(), quad.extent()), ((25, 25), (60, 20)));
+    }
+
+    #[test]
+    fn the_faces_of_a_block_meet_at_its_edges() {
+        let mut frame = Frame::new(&region(&[0, 0, 0], &[4, 4, 4]));
+        frame.scale_by(frame.scale(145.0, 1000.0));
+        let faces = frame.faces();
+        let [front, above, right] = [0, 1, 2].map(|n: usize| frame.place(faces[n].0, &faces[n].1, (0, 0)).0);
+        let same = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9;
+        assert!(same(front[0], above[3]) && same(front[1], above[2]) && same(front[1], right[0]));
+        assert!(same(front[2], right[3]) && same(above[1], right[1]));
+        assert!(same(above[0], (45.0, 0.0)) && same(front[2], (100.0, 145.0)));
+    }
+
+    #[test]
+    fn thin_arrays_and_those_without_elements_have_a_picture() {
+        for window in [region(&[0, 0], &[1_000_000, 2]), region(&[0], &[3]), region(&[], &[])] {
+            let mut frame = Frame::new(&window);
+            frame.scale_by(frame.scale(300.0, 300.0));
+            let (width, height) = frame.place(Facing::Front, &window, (0, 0)).extent();
+            assert!(width >= 30 && height >= 30, "{window}: {width} by {height}");
+        }
+    }
+}

@@ -144,3 +144,41 @@ fn ranks_of(number: usize, each: u32, all: u32) -> String {
     let last = (first + each).min(all) - 1;
     if first == last { format!("rank {first}") } else { format!("ranks {first} to {last}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::svg::Style;
+    use crate::schedule::{Message, given};
+    use titin_model::exchange;
+
+    fn table(from: u32, to: u32, messages: &[(u32, u32, u64)]) -> (Table, String) {
+        let sides = [format!("from: {{shape: 100, grid: {from}}}"), format!("to: {{grid: {to}}}")];
+        let coupling =
+            given::coupling(&exchange::read(&sides.map(std::path::PathBuf::from)).unwrap()).unwrap();
+        let messages = messages.iter().map(|&(from, to, elements)| Message { from, to, elements }).collect();
+        let table = Table::of(&coupling, &Schedule { messages }, 720);
+        let mut svg = Svg::new(760, 900, "", &Style::new());
+        table.draw(&mut svg, &coupling, (20, 20));
+        (table, svg.finish())
+    }
+
+    #[test]
+    fn amounts_are_written_and_shaded_by_the_largest() {
+        let (_, text) = table(2, 2, &[(0, 0, 100), (0, 1, 1), (1, 1, 50)]);
+        for (shade, amount) in [("s4", "800 B"), ("s0", "8 B"), ("s2", "400 B")] {
+            let (_, cell) = text.split_once(&format!("\"cell {shade}\"")).unwrap();
+            assert!(cell.lines().nth(1).unwrap().contains(&format!(">{amount}<")), "{cell}");
+        }
+        assert!(text.contains(">808 B<") && text.contains(">408 B<") && text.contains(">1.21 kB<"), "{text}");
+    }
+
+    #[test]
+    fn of_many_ranks_several_share_a_cell() {
+        let (table, text) = table(130, 64, &[(0, 0, 5), (2, 0, 5), (129, 63, 7)]);
+        assert_eq!((table.rows, table.columns, table.ranks), (44, 64, (3, 1)));
+        assert!(text.contains("<title>ranks 0 to 2 to rank 0: 10 elements, 80 B</title>"), "{text}");
+        assert!(text.contains("<title>rank 129 to rank 63: 7 elements, 56 B</title>"), "{text}");
+        assert!(text.contains("3 × 1 ranks to a cell"));
+    }
+}
