@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ..conftest import TITIN
 from .cases import pairs
 from .conftest import HERE, Build, run
 
@@ -59,6 +63,12 @@ def test_receivers_get_what_gathering_and_scattering_gives(
     medium = "tcp" if (senders, receivers) == (3, 2) else ""
     done = run(tmp_path, model(senders, receivers, adds, 5 - senders, medium))
     assert done.returncode == 0, done.stdout
+    # What both ends have declared is kept with the run.
+    drawn = [TITIN, "plot", "--schedule", "run", "--field", "a.there", "--json"]
+    (told,) = json.loads(subprocess.run(drawn, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+    assert (told["from"]["port"], told["to"]["port"]) == ("a.there", "b.back")
+    assert (told["from"]["ranks"], told["to"]["ranks"]) == (senders, receivers)
+    assert sum(message["elements"] for message in told["messages"]) == math.prod(told["from"]["shape"])
 
 
 def misfits(case: str, ranks: tuple[int, int]) -> str:
