@@ -5,6 +5,7 @@ pub(crate) mod run;
 
 use serde::Serialize;
 use titin_array::{Decomposition, Exchange, Parts, Side, Spread};
+use titin_model::Pattern;
 
 /// The most messages that are listed, and the most ranks of a side.
 const MOST_MESSAGES: usize = 20_000_000;
@@ -18,6 +19,8 @@ pub(crate) struct Coupling {
     pub(crate) bytes: u64,
     /// How many arrays these are.
     pub(crate) arrays: usize,
+    /// What the description says of steps, and of who says when.
+    pub(crate) pattern: Option<Pattern>,
 }
 
 /// The array at one end, and what is known of who owns what.
@@ -153,6 +156,7 @@ pub(crate) struct Told {
     /// Bytes of an element of all arrays that travel together, and how many these are.
     element_bytes: u64,
     arrays: usize,
+    pattern: Option<Pattern>,
     /// How many others are the same between other instances.
     more: usize,
     /// `None` if only the ranks know what they own.
@@ -203,6 +207,7 @@ impl Told {
             to: end(&coupling.to),
             element_bytes: coupling.bytes,
             arrays: coupling.arrays,
+            pattern: coupling.pattern.clone(),
             more,
             messages: schedule.map(|schedule| schedule.messages.iter().map(told).collect()),
         }

@@ -88,7 +88,7 @@ CREATE TABLE conduit_ends (
     streams INTEGER, detour TEXT, by_socket INTEGER NOT NULL);
 CREATE TABLE fields (
     conduit_oid INTEGER PRIMARY KEY REFERENCES conduits(oid),
-    sender_side BLOB NOT NULL, receiver_side BLOB NOT NULL, element_types BLOB NOT NULL);
+    sender_side BLOB NOT NULL, receiver_side BLOB NOT NULL, element_types BLOB NOT NULL, pattern TEXT);
 CREATE TABLE totals (
     instance_oid INTEGER PRIMARY KEY REFERENCES instances(oid),
     start DOUBLE NOT NULL, stop DOUBLE NOT NULL,

@@ -6,6 +6,8 @@ mod frame;
 mod table;
 
 use super::coupling::shorten;
+use titin_model::{Mode, Pattern, Steps};
+
 use super::svg::{Anchor, BOLD, Ink, Style, Svg, text_width};
 use crate::schedule::{Coupling, End, Schedule};
 use crate::table::bytes;
@@ -102,6 +104,7 @@ impl Section<'_> {
         let table =
             schedule.as_ref().map(|schedule| table::Table::of(coupling, schedule, WIDTH - 2 * BORDER));
         let mut notes: Vec<String> = schedule.iter().map(|schedule| sums(coupling, schedule)).collect();
+        notes.extend(coupling.pattern.as_ref().and_then(pattern));
         if field.more > 0 {
             notes.push(format!(
                 "The same goes for {} of the same components.",
@@ -152,6 +155,32 @@ impl Section<'_> {
         }
         svg.end();
     }
+}
+
+/// What the description says of when the field goes, if that is not whenever it is sent.
+fn pattern(pattern: &Pattern) -> Option<String> {
+    let steps = |steps: &Steps| {
+        let every =
+            if steps.every > 1 { format!("every {} steps", steps.every) } else { "every step".into() };
+        match (steps.from, steps.until) {
+            (1, None) => every,
+            (from, None) => format!("{every} from {from} on"),
+            (from, Some(until)) => format!("{every} from {from} to {until}"),
+        }
+    };
+    let mut words = Vec::new();
+    for (end, who) in [(&pattern.sender, "sender"), (&pattern.receiver, "receiver")] {
+        if end.steps != Steps::default() {
+            words.push(format!("at {} of the {who}", steps(&end.steps)));
+        }
+    }
+    if let Mode::Pull(cache) = pattern.mode {
+        words.push(format!(
+            "pulled by the receiver from {} that the sender keeps",
+            count(cache.versions.into(), "version")
+        ));
+    }
+    (!words.is_empty()).then(|| format!("By the description: {}.", words.join(", ")))
 }
 
 /// The class of a sender's colour.

@@ -25,7 +25,7 @@ pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     });
     let [from, to] = ends;
     let bytes = given.dtypes.iter().map(|dtype| dtype.size() as u64).sum();
-    Ok(Coupling { from: from?, to: to?, bytes, arrays: given.dtypes.len() })
+    Ok(Coupling { from: from?, to: to?, bytes, arrays: given.dtypes.len(), pattern: None })
 }
 
 fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use titin_array::{Bytes, Side};
+use titin_array::{Bytes, Error, Region, Side};
 use titin_manager::profile::{Database, Field};
-use titin_model::{listing, nearest};
+use titin_model::{Share, listing, nearest};
 
 use super::{Coupling, End};
 
@@ -45,8 +45,9 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
     let mut places = HashMap::new();
     for field in fields.iter().filter(wanted) {
         let names = (without_index(&field.from), without_index(&field.to));
-        let place =
-            places.entry((names, &field.sender, &field.receiver, &field.sizes)).or_insert(found.len());
+        let place = places
+            .entry((names, &field.sender, &field.receiver, &field.sizes, format!("{:?}", field.pattern)))
+            .or_insert(found.len());
         match found.get_mut(*place) {
             Some(alike) => alike.more += 1,
             None => found.push(Alike { coupling: coupling(field)?, more: 0 }),
@@ -77,13 +78,23 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
 }
 
 fn coupling(field: &Field) -> Result<Coupling, String> {
-    let end = |port: &String, bytes: &[u8]| -> Result<End, String> {
-        let side = Side::from_bytes(bytes)
-            .map_err(|error| format!("the profile has no good field at {port}: {error}"))?;
+    let end = |port: &String, bytes: &[u8], share: Option<&Share>| -> Result<End, String> {
+        let wrong = |error: Error| format!("the profile has no good field at {port}: {error}");
+        let mut side = Side::from_bytes(bytes).map_err(wrong)?;
+        // The description may couple another region than the program.
+        if let Some((lower, upper)) = share.and_then(|share| share.region.as_ref()) {
+            side = side.region(Region::new(lower, upper).map_err(wrong)?);
+        }
         Ok(End { port: Some(port.clone()), side, parts: None, halo: Vec::new() })
     };
-    let (from, to) = (end(&field.from, &field.sender), end(&field.to, &field.receiver));
-    Ok(Coupling { from: from?, to: to?, bytes: field.sizes.iter().sum(), arrays: field.sizes.len() })
+    let pattern = field.pattern.as_ref();
+    Ok(Coupling {
+        from: end(&field.from, &field.sender, pattern.map(|pattern| &pattern.sender))?,
+        to: end(&field.to, &field.receiver, pattern.map(|pattern| &pattern.receiver))?,
+        bytes: field.sizes.iter().sum(),
+        arrays: field.sizes.len(),
+        pattern: field.pattern.clone(),
+    })
 }
 
 /// `micro.out` of `micro[3].out`.

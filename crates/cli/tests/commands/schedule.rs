@@ -167,6 +167,11 @@ fn what_cannot_be_coupled_is_told_in_words() {
     );
 }
 
+/// Of the description: every fourth step of the sender, and half of the array.
+const PATTERN: &str = r#"{"mode": {"Pull": {"versions": 3, "full": "Evict"}},
+    "sender": {"steps": {"from": 1, "until": 1000, "every": 4}, "region": [[0, 0], [8, 6]]},
+    "receiver": {"steps": {"from": 1, "until": null, "every": 1}, "region": [[0, 6], [8, 12]]}}"#;
+
 /// A run of two fields: between all `macro` and `micro` of an ensemble the same, and one of which the sender is irregular.
 fn run() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -183,8 +188,7 @@ fn run() -> tempfile::TempDir {
     let none = titin(folder.path(), &["plot", "--schedule", "."]);
     assert_eq!(none.code, Some(2));
     assert!(none.err.contains("at no conduit both ends have declared one"), "{}", none.err);
-    let table =
-        "CREATE TABLE fields (conduit_oid INTEGER, sender_side BLOB, receiver_side BLOB, element_types BLOB)";
+    let table = "CREATE TABLE fields (conduit_oid INTEGER, sender_side BLOB, receiver_side BLOB, element_types BLOB, pattern TEXT)";
     database.execute_batch(table).unwrap();
     let rows = Side::new(Decomposition::block(&[8, 12], &[4, 1]).unwrap());
     let spreads = [Spread::Even, Spread::Cyclic(2)];
@@ -192,8 +196,9 @@ fn run() -> tempfile::TempDir {
     let listed = Side::new(Decomposition::indices(&[8, 12], 3).unwrap());
     for (conduit, from) in [(0, &rows), (1, &rows), (2, &listed)] {
         // 12: float64, as on the wire.
-        let values = params![conduit, from.to_bytes(), dealt.to_bytes(), [12u8, 12]];
-        database.execute("INSERT INTO fields VALUES (?, ?, ?, ?)", values).unwrap();
+        let pattern = (conduit < 2).then_some(PATTERN);
+        let values = params![conduit, from.to_bytes(), dealt.to_bytes(), [12u8, 12], pattern];
+        database.execute("INSERT INTO fields VALUES (?, ?, ?, ?, ?)", values).unwrap();
     }
     folder
 }
@@ -205,8 +210,11 @@ fn fields_of_a_run_are_drawn_as_they_were_declared() {
     assert!(svg.contains("schedules of 2 fields") && svg.contains("macro[0].out: 4 ranks"), "{svg}");
     assert!(svg.contains("The same goes for 1 other pair of the same components."), "{svg}");
     assert!(svg.contains("8 × 12, grid 2 × 2, even × cyclic(2), ranks in Fortran order"), "{svg}");
-    assert!(svg.contains("8 messages with 1.54 kB in 2 arrays in all"), "{svg}");
+    assert!(svg.contains("8 messages with 768 B in 2 arrays in all"), "{svg}");
     assert!(svg.contains("The sender is spread by indices: only its ranks know who owns what"), "{svg}");
+    let said = "at every 4 steps from 1 to 1000 of the sender, pulled by the receiver from 3 versions that the sender keeps";
+    assert!(svg.contains(&format!("By the description: {said}.")), "{svg}");
+    assert!(svg.contains("Only what is within the thick line is coupled."), "{svg}");
     let one = titin(run.path(), &["plot", "--schedule", ".", "--field", "micro.mesh", "--json"]);
     let told: Value = serde_json::from_str(&one.out).unwrap();
     assert_eq!((told.as_array().unwrap().len(), &told[0]["messages"]), (1, &Value::Null));

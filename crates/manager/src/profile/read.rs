@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use serde::Serialize;
+use titin_model::Pattern;
 use titin_wire::meta::Dtype;
 
 use super::{Class, EVENT_TYPES, REGION};
@@ -106,6 +107,8 @@ pub struct Field {
     pub receiver: Vec<u8>,
     /// Bytes of an element of each array that travels along.
     pub sizes: Vec<u64>,
+    /// What the description says of it.
+    pub pattern: Option<Pattern>,
 }
 
 /// A region of the user's own.
@@ -358,7 +361,7 @@ impl Database {
     /// If they cannot be read; in words.
     pub fn fields(&self) -> Result<Vec<Field>, String> {
         let sql = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
-                   f.sender_side, f.receiver_side, f.element_types FROM fields f JOIN conduits c ON c.oid = f.conduit_oid \
+                   f.sender_side, f.receiver_side, f.element_types, f.pattern FROM fields f JOIN conduits c ON c.oid = f.conduit_oid \
                    JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid ORDER BY c.oid";
         let size =
             |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number).map(Dtype::size);
@@ -369,13 +372,14 @@ impl Database {
                 return Ok(Vec::new());
             }
             self.list(sql, [], |row| {
-                let types: Vec<u8> = row.get(8)?;
+                let (types, pattern): (Vec<u8>, Option<String>) = (row.get(8)?, row.get(9)?);
                 Ok(Field {
                     from: end(row, 0)?,
                     to: end(row, 3)?,
                     sender: row.get(6)?,
                     receiver: row.get(7)?,
                     sizes: types.iter().filter_map(size).map(|size| size as u64).collect(),
+                    pattern: pattern.and_then(|pattern| serde_json::from_str(&pattern).ok()),
                 })
             })
         };

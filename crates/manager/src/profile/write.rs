@@ -317,12 +317,12 @@ impl Writer {
             for (conduit, (times, messages)) in &summary.raised {
                 raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
             }
-            let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?)")?;
+            let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?, ?)")?;
             for (conduit, [sender, receiver]) in &summary.fields {
-                // What a program has made up would break the database.
-                if plan.conduit(*conduit).is_some() {
-                    field.execute(params![conduit.0, sender.side, receiver.side, sender.dtypes])?;
-                }
+                let Some(planned) = plan.conduit(*conduit) else { continue };
+                let pattern =
+                    planned.pattern.as_ref().and_then(|pattern| serde_json::to_string(pattern).ok());
+                field.execute(params![conduit.0, sender.side, receiver.side, sender.dtypes, pattern])?;
             }
             let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
             let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
@@ -491,7 +491,7 @@ mod tests {
         let fields = database.fields().unwrap();
         assert_eq!((fields[0].from.as_str(), fields[0].to.as_str()), ("a.out", "b.in"));
         assert_eq!((&fields[0].sender[..], &fields[0].receiver[..]), (&b"rows"[..], &b"columns"[..]));
-        assert_eq!(fields[0].sizes, [8]);
+        assert_eq!((&fields[0].sizes[..], fields[0].pattern.as_ref()), (&[8][..], None));
         let mut events = Vec::new();
         database.events(|event| events.push((event.class, event.kind))).unwrap();
         let expected = [
