@@ -183,7 +183,7 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
         },
         (_, Some(node), _) => Owned::Boxes(each_rank(node, "boxes", problems, |node, problems| {
             let one = list(node).first().is_some_and(|first| matches!(first.kind(), Kind::Scalar(_)));
-            let boxes = if one { std::slice::from_ref(node) } else { list(node) };
+            let boxes = if one || corners(node).is_some() { std::slice::from_ref(node) } else { list(node) };
             boxes.iter().map(|node| bounds(node, "a box", problems)).collect()
         })),
         (_, _, Some(node)) => Owned::Indices(each_rank(node, "indices", problems, |node, problems| {
@@ -219,9 +219,28 @@ fn each_rank<T>(
     }
 }
 
-/// `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of it.
+/// `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of it. Or the lower and the upper bounds, `[[0, 2], [4, 8]]`.
 fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
+    if let Some([lower, upper]) = corners(node) {
+        let [lower, upper] = [lower, upper].map(|corner| numbers(corner, what, 0, MOST, problems));
+        if lower.len() == upper.len() && lower.iter().zip(&upper).all(|(lower, upper)| lower <= upper) {
+            return lower.into_iter().zip(upper).collect();
+        }
+        let why = format!("each upper bound is at its lower one or above; found {lower:?} and {upper:?}");
+        problems.error(node.at, Code::BadValue, format!("{what} cannot be read"), why);
+        return Vec::new();
+    }
     list(node).iter().filter_map(|item| interval(item, what, problems)).collect()
+}
+
+/// The two lists of numbers that stand for a box.
+fn corners(node: &Node) -> Option<[&Node; 2]> {
+    let is_number = |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if !scalar.text.contains(':'));
+    let is_corner = |node: &Node| matches!(node.kind(), Kind::List(bounds) if bounds.iter().all(is_number));
+    match list(node) {
+        [lower, upper] if is_corner(lower) && is_corner(upper) => Some([lower, upper]),
+        _ => None,
+    }
 }
 
 /// `2:8`, or a number alone.
@@ -333,6 +352,14 @@ mod tests {
         let parts = vec![vec![one((0, 4), (0, 2))], vec![one((0, 2), (2, 4)), one((2, 4), (2, 4))], vec![]];
         assert_eq!(boxes.owned, Owned::Boxes(parts));
         assert_eq!(boxes.region, Some(one((1, 3), (0, 4))));
+        // As a description has regions.
+        let same = side(
+            "{shape: [4, 4], boxes: [[[0, 0], [4, 2]], [[[0, 2], [2, 4]], [[2, 2], [4, 4]]], []], region: [[1, 0], [3, 4]]}",
+        );
+        assert_eq!(same, boxes);
+        let line = side("{shape: 8, boxes: [0:3, [3:5, 7:8], [[5], [7]]], region: 1:8}");
+        let ranks = vec![vec![vec![(0, 3)]], vec![vec![(3, 5), (7, 8)]], vec![vec![(5, 7)]]];
+        assert_eq!((line.owned, line.region), (Owned::Boxes(ranks), Some(vec![(1, 8)])));
         let indices = side("{shape: 8, indices: [[0, 4:6], [1:4, 6, 7]], halo: [[0, 2]]}");
         assert_eq!(indices.owned, Owned::Indices(vec![vec![(0, 1), (4, 6)], vec![(1, 4), (6, 7), (7, 8)]]));
         assert_eq!(indices.halo, [(0, 2)]);
@@ -351,6 +378,7 @@ mod tests {
         assert!(refused(&["from: {spread: even}"]).contains("has no \"grid\""));
         assert!(refused(&["from: {grid: 2, spread: cyclic}"]).contains("cyclic(b)"));
         assert!(refused(&["from: {}\nto: {}", "from: {}"]).contains("\"from\" is given twice"));
+        assert!(refused(&["from: {region: [[4], [2, 3]]}"]).contains("found [4] and [2, 3]"));
         assert!(refused(&["from: {region: [4:2]}"]).contains("written as 2:8"));
         assert!(refused(&["from: {}\nto: {}\ndtype: flaot64"]).contains("did you mean \"float64\"?"));
         assert!(refused(&["/no/such/file"]).contains("/no/such/file: error: the file cannot be read"));
