@@ -63,6 +63,13 @@ pub struct Steps {
     pub every: u64,
 }
 
+impl Pattern {
+    /// Whether the ends make as many steps as each other where the one sends and the other receives in each.
+    pub fn keeps_step(&self) -> bool {
+        self.mode == Mode::Push && self.sender.steps == self.receiver.steps
+    }
+}
+
 impl Default for Steps {
     /// All of them.
     fn default() -> Self {

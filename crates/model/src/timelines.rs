@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::built_in::BuiltIn;
 use crate::description::{Model, Port};
+use crate::extras::Extras;
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
@@ -389,8 +390,8 @@ fn unite_partners(graph: &mut Graph<'_>, around: &[Around]) -> bool {
 }
 
 /// Checks the timelines of one model; its nested models are checked on their own.
-pub(crate) fn check(model: &Model, strict: bool, problems: &mut Problems) {
-    let mut graph = of_model(model);
+pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut Problems) {
+    let mut graph = of_model(model, extras);
     declare(&mut graph, model, "", problems);
     let one_way = if strict { Vec::new() } else { one_way(&mut graph) };
     let found = find(&mut graph, !strict);
@@ -432,12 +433,17 @@ pub(crate) fn check(model: &Model, strict: bool, problems: &mut Problems) {
     }
 }
 
-fn of_model(model: &Model) -> Graph<'_> {
+fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
     let mut names: Vec<&str> = model.components.keys().map(|name| name.as_str()).collect();
     names.push(&model.name);
     let mut graph = Graph::new(names);
     let settings_in = settings_in();
     for conduit in &model.conduits {
+        let ends =
+            [&conduit.receiver, &conduit.sender].map(|end| extras.fields.get(end.to_string().as_str()));
+        if ends.into_iter().flatten().next().is_some_and(|(pattern, _)| !pattern.keeps_step()) {
+            continue;
+        }
         let find = |end: &crate::description::End| match &end.component {
             None => Some((model.components.len(), model.ports.get(&end.port)?)),
             Some(name) => {

@@ -76,6 +76,11 @@ pub(crate) fn rank_name(instance: &str, rank: u32) -> String {
     format!("{instance}{MARK}{rank}")
 }
 
+/// The instance that a peer is, or is a rank of.
+pub(crate) fn instance_of(peer: &str) -> &str {
+    peer.split_once(MARK).map_or(peer, |(instance, _)| instance)
+}
+
 /// Who a peer is, for people: `rank 3 of macro[1]`, if it is called like that.
 pub(crate) fn written(peer: &str) -> String {
     match peer.split_once(MARK) {

@@ -138,7 +138,9 @@ fn steps(network: &Network, problems: &mut Problems) {
             && operator(receiver, &bundle.receiver_port) == Some(Operator::S);
         let reduced = bundle.filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
         let (Some(from), Some(to)) = (dt(&sender.path), dt(&receiver.path)) else { continue };
+        let keeps_step = bundle.pattern.as_ref().is_none_or(|pattern| pattern.keeps_step());
         if each_step
+            && keeps_step
             && !reduced
             && (from.value_si - to.value_si).abs() > 1e-9 * from.value_si.max(to.value_si)
         {

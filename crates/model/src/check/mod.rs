@@ -41,7 +41,7 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
             );
         }
         model::check(model, problems);
-        timelines::check(model, options.strict_timelines, problems);
+        timelines::check(model, &description.extras, options.strict_timelines, problems);
     }
     model::filters_exist(description, problems);
     let description = &*description;

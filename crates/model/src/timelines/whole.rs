@@ -17,7 +17,8 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);
         let ports = (sender.ports.get(&bundle.sender_port), receiver.ports.get(&bundle.receiver_port));
-        if let (Some(sender_port), Some(receiver_port)) = ports {
+        let keeps_step = bundle.pattern.as_ref().is_none_or(|pattern| pattern.keeps_step());
+        if let ((Some(sender_port), Some(receiver_port)), true) = (ports, keeps_step) {
             let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
             let (filters, through, at) = (bundle.filters.as_slice(), bundle.through_models, bundle.at);
             graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, through, at });

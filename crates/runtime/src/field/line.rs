@@ -88,6 +88,10 @@ impl Inner {
         let line = Arc::new(Line { peer, schedule, port: line, pulled, ended: AtomicBool::new(false) });
         self.lines.write().expect("never poisoned").push(line.clone());
         self.process.join_ranks(self, &peers);
+        // Its word may have come before this line was there to hear it.
+        if self.process.finished(&line.peer) {
+            self.close_lines(&line.peer);
+        }
         Ok(line)
     }
 

@@ -72,11 +72,11 @@ impl Pull {
         Pull { chooser, keeper: Keeper::default(), versions: cache.versions as usize, steps: Vec::new() }
     }
 
-    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep one more than that, since it gives up
+    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some more than that, since it gives up
     /// none before it is told.
     pub(crate) fn has_room(&self) -> bool {
         let chooses = self.chooser.as_ref().map(Chooser::has_room);
-        self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions)
+        self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions + 1)
     }
 
     /// The part of the next version is there.

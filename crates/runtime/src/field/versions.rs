@@ -112,13 +112,19 @@ impl Chooser {
         self.produced += 1;
         self.versions.push_back(Stamped { number: self.produced, timestamp, next });
         let mut decisions = Vec::new();
-        while self.versions.len() > self.cache.versions as usize {
+        while self.is_too_many() {
             self.versions.pop_front();
             let oldest = self.versions.front().expect("one was just added").number;
             decisions = vec![Decision::Order(Order::GiveUp(oldest))];
         }
         decisions.extend(self.answer());
         decisions
+    }
+
+    /// Whether the oldest version is to go. One that waits until versions are taken keeps the last one that was, too.
+    fn is_too_many(&self) -> bool {
+        let may_go = self.cache.full == Full::Evict || self.versions[0].number < self.taken;
+        self.versions.len() > self.cache.versions as usize && may_go
     }
 
     /// The receiver asks.
@@ -352,8 +358,11 @@ mod tests {
         assert!(!chooser.has_room());
         assert_eq!(chooser.ask(at(1, 0.0)), serves(1, 1));
         assert!(chooser.has_room());
-        assert_eq!(chooser.produce(2.0, None), [Decision::Order(Order::GiveUp(2))]);
+        assert_eq!(chooser.produce(2.0, None), [], "the one that was taken can be taken again");
         assert!(!chooser.has_room());
+        assert_eq!(chooser.ask(at(2, 0.5)), serves(2, 1));
+        assert_eq!(chooser.ask(at(3, 1.0)), serves(3, 2));
+        assert_eq!(chooser.produce(3.0, None), [Decision::Order(Order::GiveUp(2))]);
         assert_eq!(chooser.raise(1), [], "never less");
         assert_eq!(chooser.raise(3), [Decision::Order(Order::Raise(3))]);
         assert!(chooser.has_room() && chooser.untaken() == 2);

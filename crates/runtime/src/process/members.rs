@@ -9,6 +9,7 @@ use titin_wire::control::{Registration, ToManager, Welcome};
 
 use super::{Process, State, Way};
 use crate::instance::Inner;
+use crate::ranks::instance_of;
 use crate::{Error, Kind, Result};
 
 /// How long the manager may take to answer a registration. It answers at once, whoever else has come.
@@ -143,9 +144,9 @@ impl Process {
         inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
     }
 
-    /// Whether an instance has finished in good order.
-    pub(crate) fn finished(&self, instance: &str) -> bool {
-        self.lock().finished.contains(instance)
+    /// Whether an instance has finished in good order, or that of a rank.
+    pub(crate) fn finished(&self, peer: &str) -> bool {
+        self.lock().finished.contains(instance_of(peer))
     }
 
     /// How many instances are open in this process.
