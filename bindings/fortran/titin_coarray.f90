@@ -34,7 +34,7 @@ contains
 
    !> An array of this shape as coarrays have it: `images` say how many are along each dimension, and count as cosubscripts
    !> do. Along each, every image has a block of ceiling(n/images) elements, the extent of the coarray; the last ones may have
-   !> less of the array, or nothing. `lower` and `upper` are the first and last indices of the calling image in the whole.
+   !> less of the array, or nothing, and so have images beyond the grid. `lower` and `upper` are the first and last indices of the calling image in the whole.
    subroutine titin_coarray_blocks(blocks, shape, images, lower, upper, ierr)
       type(titin_decomposition), intent(inout) :: blocks
       integer, intent(in) :: shape(:), images(:)
@@ -54,6 +54,8 @@ contains
          call blocks%spread(dim, titin_block, ierr=ierr)
          extent = (shape(dim) + images(dim) - 1)/images(dim)
          place = mod((this_image() - 1)/before, images(dim))
+         ! Images beyond the grid have nothing.
+         if (this_image() > product(images)) place = images(dim)
          before = before*images(dim)
          if (present(lower)) lower(dim) = min(place*extent, shape(dim)) + 1
          if (present(upper)) upper(dim) = min((place + 1)*extent, shape(dim))
