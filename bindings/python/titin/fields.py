@@ -121,11 +121,16 @@ def _spread(one: Any) -> Any:
 
 
 def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
-    if all(isinstance(part, slice) for part in box):
+    box = tuple(box)
+    if box and all(isinstance(part, slice) for part in box):
+        if len(box) != len(shape):
+            raise ValueError(f"a box of {len(box)} slices in an array of {len(shape)} dimensions: give one for each")
         steps = [part.indices(extent) for part, extent in zip(box, shape, strict=True)]
         if any(step != 1 for _, _, step in steps):
             raise ValueError(f"a box of slices has no steps: {box}")
         return [start for start, _, _ in steps], [max(start, stop) for start, stop, _ in steps]
+    if len(box) != 2:
+        raise ValueError(f"a box is a pair of lower and upper indices, or a slice for each dimension, not {box}")
     lower, upper = box
     return [int(bound) for bound in lower], [int(bound) for bound in upper]
 
@@ -137,10 +142,11 @@ def region(given: Any, shape: Sequence[int]) -> tuple[list[int], list[int]] | No
 
 def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
     """The widths of a halo: a number for all, one for each dimension, or a pair for each."""
-    each = [given] * dims if isinstance(given, int) else list(given)
+    whole = int, np.integer
+    each = [given] * dims if isinstance(given, whole) else list(given)
     if len(each) != dims:
-        raise ValueError(f"{len(each)} halo widths for an array of {dims} dimensions")
-    pairs = [(width, width) if isinstance(width, int) else tuple(width) for width in each]
+        raise ValueError(f"{len(each)} halo widths for an array of {dims} dimensions: give one, or one for each")
+    pairs = [(width, width) if isinstance(width, whole) else tuple(width) for width in each]
     return [int(below) for below, _ in pairs], [int(above) for _, above in pairs]
 
 
