@@ -21,6 +21,7 @@ CASES = {
     "raised": "versions: 1, full: wait",
     "steps": "versions: 4, sender: {from: 2, until: 11, every: 3}",
     "nothing": "versions: 1",
+    "alone": "versions: 1",
 }
 
 RANKS = [(1, 1), (3, 2), (1, 3), (2, 1)]
@@ -130,6 +131,32 @@ programs:
   a: {{{program % "a"}}}
   b: {{{program % "b"}}}
 """
+
+
+LAYOUTS = """\
+import sys
+import numpy as np
+import titin
+
+sends = sys.argv[1] == "a"
+w = np.arange(12.0).reshape(3, 4)
+if sends:
+    arrays = [np.asfortranarray(w), w.ravel(), np.stack([w, -w], -1)[..., 0], w.ravel()]
+else:
+    arrays = [np.zeros((3, 4), order="F"), np.zeros(12), np.zeros((3, 8))[:, ::2], np.zeros(12)]
+with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) as instance:
+    instance.reuse()
+    field = instance.field("u", w.shape, float)
+    for array in arrays:
+        field.send(array, timestamp=0.0) if sends else field.receive(array)
+        assert np.array_equal(array.reshape(3, 4), w), array
+"""
+
+
+def test_what_an_array_says_of_itself_holds_for_that_one_alone(tmp_path: Path) -> None:
+    (tmp_path / "layouts.py").write_text(LAYOUTS)
+    done = run(tmp_path, pair("layouts", tmp_path))
+    assert done.returncode == 0, done.stdout
 
 
 UNDECLARED = """\

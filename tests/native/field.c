@@ -90,6 +90,8 @@ static void right(void) {
     CHECK(titin_field_new(in, whole, 2, (int[]){TITIN_F64, TITIN_I32}, &receive) == 0);
     titin_decomposition_free(whole);
     /* The first with its first dimension backwards. */
+    CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){-16, 96}) == 0 && titin_field_bytes(receive, 0) == 376);
+    CHECK(titin_field_layout(receive, 0, NULL, NULL) == 0 && titin_field_bytes(receive, 0) == 192);
     CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){-8, 48}) == 0);
     refused(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){3, 48}), "a stride of 3 bytes");
     refused(titin_field_layout(receive, 1, (int64_t[]){6, 5}, (int64_t[]){4, 24}), "halo and all");

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -22,6 +23,17 @@ pub struct Field {
     dtypes: Vec<c_int>,
     /// Whether a local array has as many dimensions as the whole.
     whole: bool,
+    /// Taken by a call, which says how its arrays lie before it sends or receives them.
+    busy: AtomicBool,
+}
+
+/// A call on a field, of which there is one at a time.
+struct Busy<'a>(&'a AtomicBool);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 // SAFETY: fields may be used by any thread (titin.h, "Threads").
@@ -152,7 +164,7 @@ impl Declaration<'_, '_> {
                 sys::titin_field_new(port, spec, dtypes.len() as c_int, dtypes.as_ptr(), &mut field)
             })?;
             let handle = NonNull::new(field).ok_or_else(|| error::last(py, sys::USAGE))?;
-            Ok(Field { handle, session: session.clone(), dims, dtypes, whole })
+            Ok(Field { handle, session: session.clone(), dims, dtypes, whole, busy: AtomicBool::new(false) })
         }
     }
 }
@@ -188,6 +200,7 @@ impl Field {
         timestamp: f64,
         next_timestamp: Option<f64>,
     ) -> PyResult<()> {
+        let _busy = self.take(py)?;
         let held = self.hold(arrays, Array::to_read)?;
         let pointers: Vec<*const c_void> = held.iter().map(|array| array.data().cast_const()).collect();
         let (field, next) = (self.handle.as_ptr(), next_timestamp.unwrap_or(sys::NO_NEXT));
@@ -204,6 +217,7 @@ impl Field {
         at: Option<f64>,
         timeout: Option<f64>,
     ) -> PyResult<Option<Py<PyAny>>> {
+        let _busy = self.take(py)?;
         let held = self.hold(arrays, Array::to_fill)?;
         let pointers: Vec<*mut c_void> = held.iter().map(Array::data).collect();
         let (field, timeout) = (self.handle.as_ptr(), timeout.unwrap_or(sys::WAIT));
@@ -233,6 +247,13 @@ impl Field {
 }
 
 impl Field {
+    fn take(&self, py: Python<'_>) -> PyResult<Busy<'_>> {
+        match self.busy.swap(true, Ordering::Acquire) {
+            false => Ok(Busy(&self.busy)),
+            true => Err(error::usage(py, "two calls at once on a field: each thread needs one of its own")),
+        }
+    }
+
     /// The arrays of a call, each of its element type; libtitin learns how they lie.
     fn hold(
         &self,
@@ -260,6 +281,12 @@ impl Field {
                 };
                 error::check(py, told)?;
             } else {
+                // SAFETY: the field lives; NULL is one element after the other, whatever the last call had.
+                let told = unsafe {
+                    let (field, none) = (self.handle.as_ptr(), std::ptr::null());
+                    sys::titin_field_layout(field, number as c_int, none, none)
+                };
+                error::check(py, told)?;
                 // SAFETY: the field lives.
                 let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
                 if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted {

@@ -289,7 +289,9 @@ void titin_field_free(titin_field *field);
 /* Bytes of an array on this rank, halo and all; 0 for one that does not exist. */
 int64_t titin_field_bytes(const titin_field *field, int array);
 /* Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and all, and
- * its strides in bytes, which may be negative. The pointer that the calls get is that of its first element. */
+ * its strides in bytes, which may be negative. The pointer that the calls get is that of its first element. It holds until
+ * something else is said, or NULL for both, which is one element after the other again. It counts as a call on the port: no two
+ * threads at once. */
 int titin_field_layout(titin_field *field, int array, const int64_t *extents, const int64_t *strides);
 /* Sends what this rank owns of each array, to those that the description couples at this step (titin: fields); for who pulls a
  * version is kept. Returns when the arrays may be changed. */

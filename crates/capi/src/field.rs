@@ -19,6 +19,8 @@ pub struct Field {
     dtypes: Vec<Dtype>,
     /// How much this rank owns in each dimension; `None` where its arrays are flat.
     owned: Option<Dims>,
+    /// How an array lies where nothing else is said: one element after the other.
+    dense: Layout,
     /// Where the elements of each array lie.
     layouts: Mutex<Vec<Layout>>,
 }
@@ -139,8 +141,10 @@ unsafe extern "C" fn titin_field_new(
             let local = spec.local(&side, instance.rank())?;
             let owned = spec.owned(&side, instance.rank());
             let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
-            let layouts = Mutex::new(vec![Layout { local, before: 0 }; dtypes.len()]);
-            let made = Field { shared: port.shared.clone(), id, spec: spec.clone(), dtypes, owned, layouts };
+            let dense = Layout { local, before: 0 };
+            let layouts = Mutex::new(vec![dense.clone(); dtypes.len()]);
+            let (shared, spec) = (port.shared.clone(), spec.clone());
+            let made = Field { shared, id, spec, dtypes, owned, dense, layouts };
             field.write(Box::into_raw(Box::new(made)));
             Ok(())
         })
@@ -180,6 +184,13 @@ unsafe extern "C" fn titin_field_layout(
 ) -> c_int {
     let lay = |field: &Field| {
         let number = field.number(array)?;
+        let keep = |layout| {
+            field.layouts.lock().unwrap_or_else(PoisonError::into_inner)[number] = layout;
+            Ok(())
+        };
+        if extents.is_null() && strides.is_null() {
+            return keep(field.dense.clone());
+        }
         let size = field.dtypes[number].size() as i64;
         let dims = field.spec.dims() as c_int;
         // SAFETY: as the caller promises.
@@ -202,8 +213,7 @@ unsafe extern "C" fn titin_field_layout(
             _ => 0,
         });
         let before = below.fold(0u64, u64::saturating_add) as usize;
-        field.layouts.lock().unwrap_or_else(PoisonError::into_inner)[number] = Layout { local, before };
-        Ok(())
+        keep(Layout { local, before })
     };
     // SAFETY: as the caller promises.
     unsafe { on_field(field, lay) }

@@ -336,7 +336,14 @@ impl Field {
 
     /// Fails unless this message is the answer to who asks for a version.
     fn is_answer(&self, message: &Message) -> Result<()> {
-        Answer::of(message).map_or_else(|| self.is_header(message), |_| Ok(()))
+        let text = || {
+            format!(
+                "port '{}' takes versions of a field here (titin: fields), but its sender sends ordinary messages, or has no \
+                 field on its port: declare it at both ends",
+                self.name
+            )
+        };
+        Answer::of(message).map(drop).ok_or_else(|| Error::new(Kind::TypeMismatch, text()))
     }
 
     fn match_types(&self, peer: &str, theirs: &[u8]) -> Result<()> {

@@ -144,7 +144,7 @@ struct Stamps {
 class Field {
 public:
     Field(titin_port *port, const Decomposition &decomposition, const std::vector<int> &dtypes)
-        : dims_(decomposition.dims()), dtypes_(dtypes), raw_(nullptr, titin_field_free) {
+        : dims_(decomposition.dims()), dtypes_(dtypes), said_(dtypes.size()), raw_(nullptr, titin_field_free) {
         titin_field *field;
         detail::check(titin_field_new(port, decomposition.raw(), int(dtypes.size()), dtypes.data(), &field));
         raw_.reset(field);
@@ -166,6 +166,7 @@ public:
         Extents steps;
         for (int i = 0; i < strides.rank(); ++i) steps.push(strides[i] * size);
         lay(array, extents, steps);
+        said_[std::size_t(array)] = false;
     }
 
     /// Sends what this rank owns of each array, to those that the description couples at this step (titin: fields); for who
@@ -240,16 +241,27 @@ private:
         if constexpr (std::is_pointer_v<T>) {
             using Scalar = typename detail::Element<std::remove_pointer_t<T>>::Scalar;
             is(int(pointers.size()), detail::known_dtype<Scalar>());
+            forget(int(pointers.size()));
             pointers.push_back(const_cast<Scalar *>(reinterpret_cast<const Scalar *>(given)));
         } else if constexpr (detail::IsArray<T>::value) {
             const detail::Array array = detail::describe(given);
             const int number = int(pointers.size());
             is(number, array.dtype);
-            if (array.strided || (dims_ > 1 && array.extents.rank() == dims_)) lay(number, array.extents, steps(array));
-            else fits(number, array.extents.elements() * titin_dtype_size(array.dtype));
+            const bool says = array.strided || (dims_ > 1 && array.extents.rank() == dims_);
+            if (says) lay(number, array.extents, steps(array));
+            else {
+                forget(number);
+                fits(number, array.extents.elements() * titin_dtype_size(array.dtype));
+            }
+            said_[std::size_t(number)] = says;
             pointers.push_back(const_cast<void *>(array.data));
         } else
             for (auto &one : given) add(pointers, one);
+    }
+    /// What an array of an earlier call said of itself is not true of the next one.
+    void forget(int array) {
+        if (said_[std::size_t(array)]) detail::check(titin_field_layout(raw(), array, nullptr, nullptr));
+        said_[std::size_t(array)] = false;
     }
     /// Fails unless the field has this array, of this type of element.
     void is(int array, int dtype) const {
@@ -294,6 +306,8 @@ private:
 
     int dims_;
     std::vector<int> dtypes_;
+    /// Whether the layout of an array is what it said itself in a call.
+    std::vector<bool> said_;
     std::unique_ptr<titin_field, void (*)(titin_field *)> raw_;
 };
 

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use titin_model::Mode;
 use titin_wire::control::{ToProgram, WaitOn};
 
 use super::fields::Ends;
@@ -52,6 +53,8 @@ struct Awaited {
     /// The instance at the other end.
     peer: InstanceId,
     told: WaitOn,
+    /// Whether a field goes by it of which the sender keeps versions.
+    pulled: bool,
 }
 
 /// Members of a set that looks stuck, asked for their counts.
@@ -143,7 +146,8 @@ impl Manager {
             true => (&planned.from, &planned.to),
             false => (&planned.to, &planned.from),
         };
-        (here.instance == id).then_some(Awaited { peer: there.instance, told })
+        let pulled = planned.pattern.as_ref().is_some_and(|pattern| pattern.mode != Mode::Push);
+        (here.instance == id).then_some(Awaited { peer: there.instance, told, pulled })
     }
 
     /// Who waits for what, in words.
@@ -288,15 +292,20 @@ impl Manager {
         }
         let Raised { messages, bytes, .. } = *raised;
         let instance = self.name(id).to_owned();
-        self.log(
-            Level::Warning,
-            Some(id),
-            format!(
+        let pulled = planned.pattern.as_ref().is_some_and(|pattern| pattern.mode != Mode::Push);
+        let text = match pulled {
+            true => format!(
+                "waits for room for a version of the field on {} while {}.{} waits for it: it keeps twice as many (their number can \
+                 be set: `versions` under `titin: fields`)",
+                on.port, on.peer, on.peer_port
+            ),
+            false => format!(
                 "waits for room to send on {} to {}.{} while that waits for it: buffer raised to {messages} \
                  messages or {bytes} bytes (its size can be set under `titin: buffer`)",
                 on.port, on.peer, on.peer_port
             ),
-        );
+        };
+        self.log(Level::Warning, Some(id), text);
         if let Some(link) = self.members[id].joined().map(|joined| joined.link) {
             self.tell(link, ToProgram::RaiseBuffer { instance, conduit: on.conduit, messages, bytes });
         }
@@ -387,13 +396,17 @@ impl Manager {
 fn describe(on: &[Awaited]) -> String {
     /// Alternatives that are listed.
     const MOST: usize = 4;
-    let one = |Awaited { told, .. }: &Awaited| {
+    let one = |Awaited { told, pulled, .. }: &Awaited| {
         let WaitOn { port, peer, peer_port, count, .. } = told;
         let number = count.saturating_add(1);
         match told.sends {
             _ if told.field => {
                 format!("on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}")
             }
+            true if *pulled => {
+                format!("for room for a version of the field on {port}, for {peer}.{peer_port} to take one")
+            }
+            false if *pulled => format!("for a version of the field on {port}, for {peer}.{peer_port}"),
             true => {
                 format!("to send message {number} on {port} (its buffer is full), for {peer}.{peer_port}")
             }

@@ -96,10 +96,17 @@ impl Pull {
         self.chooser.as_ref().is_some_and(Chooser::is_settled)
     }
 
-    /// Lets all ranks keep more, while rank 0 waits for room and its receiver for it.
-    pub(crate) fn raise(&mut self, versions: u64) {
-        let versions = u32::try_from(versions).unwrap_or(u32::MAX);
-        self.decide(|chooser| chooser.raise(versions));
+    /// Lets all ranks keep twice as many, while rank 0 waits for room and its receiver for it.
+    pub(crate) fn raise(&mut self) {
+        self.decide(|chooser| {
+            let versions = u32::try_from(chooser.untaken().saturating_mul(2)).unwrap_or(u32::MAX);
+            chooser.raise(versions)
+        });
+    }
+
+    /// The number of the last question that was asked.
+    pub(crate) fn heard(&self) -> u64 {
+        self.chooser.as_ref().map_or(0, Chooser::heard)
     }
 
     /// How many versions of rank 0 wait to be taken, and the bytes of its part of them.
@@ -288,12 +295,17 @@ impl Inner {
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
             let on = |outlet: &Outlet| WaitOn {
                 ahead,
-                ahead_bytes,
+                // Other ranks have about as much.
+                ahead_bytes: ahead_bytes.saturating_mul(u64::from(self.place_in_ranks().1)),
                 ..self.wait_on(&outlet.end, Some(&outlet.window), None)
             };
             self.outlet_of(way.conduit).map(on).into_iter().collect()
         };
         self.wait(Some(way.conduit), None, None, on, room)?;
+        if self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true) {
+            // Nobody takes it any more.
+            return Ok(());
+        }
         let partners = 0..line.schedule.partners().len();
         let pieces = partners.map(|to| self.pack(field, line, to, arrays)).collect::<Result<_>>()?;
         let version = Version { line: line.clone(), pieces, stamps };
@@ -321,7 +333,7 @@ impl Instance {
             ));
         }
         // A question that an earlier call has asked in vain is not asked again.
-        if state.halfway.is_none() && state.asking.open != Some(at) {
+        if state.asking.open != Some(at) {
             state.asking.open = Some(at);
             state.asking.asked += 1;
         }
@@ -344,7 +356,7 @@ impl Instance {
                     (self.receive_that(field.port, None, ask, fits)?, 0)
                 }
             };
-            let answer = Answer::of(&header).expect("it was looked at");
+            let answer = Answer::of(&header).expect("`is_answer` has seen it");
             let late = answer.question < number;
             if let Some(why) = answer.refusal {
                 state.asking.refused += 1;

@@ -123,6 +123,9 @@ impl Setup {
 
     /// Takes in a letter, and those that have waited for what it brings.
     pub(crate) fn receive(&mut self, post: Post) -> Result<(), Error> {
+        if matches!(self.stage, Stage::Over) {
+            return Ok(());
+        }
         self.early.push_back(post);
         loop {
             // One by one, as each may bring the next stage.
@@ -160,7 +163,7 @@ impl Setup {
             Letter::Answer(answer) => {
                 self.answers.push(answer);
                 if let Stage::Asking(missing) = &mut self.stage {
-                    *missing -= 1;
+                    *missing = missing.saturating_sub(1);
                 }
                 self.want_if_answered()?;
             }

@@ -80,6 +80,8 @@ pub(crate) struct Chooser {
     produced: u64,
     taken: u64,
     question: Option<Question>,
+    /// The number of the last question.
+    heard: u64,
     /// Whether no more are produced.
     complete: bool,
     /// Whether nothing is decided any more.
@@ -94,6 +96,7 @@ impl Chooser {
             produced: 0,
             taken: 0,
             question: None,
+            heard: 0,
             complete: false,
             over: false,
         }
@@ -130,6 +133,7 @@ impl Chooser {
     /// The receiver asks.
     pub(crate) fn ask(&mut self, question: Question) -> Vec<Decision> {
         self.question = Some(question);
+        self.heard = question.number;
         self.answer()
     }
 
@@ -151,6 +155,11 @@ impl Chooser {
         }
         self.cache.versions = versions;
         vec![Decision::Order(Order::Raise(versions))]
+    }
+
+    /// The number of the last question that was asked.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard
     }
 
     /// How many versions wait to be taken.

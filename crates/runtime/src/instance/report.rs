@@ -24,7 +24,10 @@ impl Inner {
                 let found = self.inlets().find(|(_, inlet)| inlet.end.conduit == *conduit);
                 found.map(|(_, inlet)| inlet.seen())
             };
-            sent.or_else(taken).map(|count| (*conduit, count))
+            // A question on its way is as good as a message on its way.
+            let asked =
+                if self.is_pulled(*conduit) { self.process.questions(&self.name, *conduit) } else { 0 };
+            sent.or_else(taken).map(|count| (*conduit, count.wrapping_add(asked << 32)))
         };
         let counts = conduits.iter().filter_map(count).collect();
         // Behind the counts: if the wait stands still, nothing that it goes on for is among them.

@@ -10,6 +10,7 @@ use titin_wire::handshake::Agreement;
 use super::members::ANSWER;
 use super::post::Post;
 use super::{Away, MANAGER, Process, Way};
+use crate::field::Pull;
 use crate::instance::Inner;
 use crate::{Error, Kind};
 
@@ -86,6 +87,7 @@ impl Handler for Events {
     fn lost(&self, link: &Arc<Link>, why: Lost) {
         self.with(|process| {
             process.lost_rank(link.id(), &why);
+            process.lost_mail(link, &why);
             if Self::is_manager(process, link.id()) && !process.is_below() {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
@@ -108,7 +110,7 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
-            tag if Post::is(tag) => process.undelivered(&why),
+            tag if Post::is(tag) => process.undelivered(tag, &why),
             tag => {
                 let to = process.lock().routes.dialled(tag);
                 if let Some((endpoint, _)) = to {
@@ -162,7 +164,7 @@ impl Process {
                 if let Some(window) = self.instance(&instance).and_then(|_| self.exchange.window(conduit)) {
                     window.raise(messages, bytes);
                     if self.pull(&instance, conduit, |_| ()).is_some() {
-                        self.change(&instance, conduit, |meeting| meeting.pull(|pull| pull.raise(messages)));
+                        self.change(&instance, conduit, |meeting| meeting.pull(Pull::raise));
                     }
                 }
             }

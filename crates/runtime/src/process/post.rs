@@ -12,7 +12,7 @@ use titin_model::{Mode, Pattern};
 use titin_transport::{Link, LinkId, Lost};
 use titin_wire::control::{self, Greeting};
 use titin_wire::handshake::Purpose;
-use titin_wire::ranks::{Mail, children};
+use titin_wire::ranks::{Mail, children, parent};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
 use super::outbox::Outbox;
@@ -31,8 +31,8 @@ pub(super) struct Post {
     outgoing: HashMap<EndpointId, Outbox>,
     dialled: HashMap<u128, EndpointId>,
     incoming: HashSet<LinkId>,
-    /// A process that could not be reached, and why.
-    lost: Option<Lost>,
+    /// Processes that cannot be reached, and why.
+    lost: HashMap<EndpointId, Lost>,
 }
 
 impl Post {
@@ -55,8 +55,12 @@ pub(crate) struct Meeting {
     pull: Option<Pull>,
     /// What rank 0 of a receiver has to tell rank 0 of the sender.
     words: Vec<Word>,
+    /// The number of the last question among these.
+    asked: u64,
     /// Whether the process has reached out for the partners of the schedule.
     reached: bool,
+    /// Whom it has written to: the processes, and whose they are.
+    written: HashMap<EndpointId, String>,
 }
 
 /// What has come of a meeting.
@@ -84,6 +88,8 @@ impl Meeting {
             self.pull = Some(Pull::new(cache, own.rank));
         }
         self.own = Some(own);
+        // What rank 0 orders waits for this alone, and keeps its order.
+        std::mem::take(&mut self.early).into_iter().for_each(|post| self.receive(post));
         self.begin();
     }
 
@@ -118,12 +124,30 @@ impl Meeting {
 
     /// Has something told to rank 0 of the sender.
     pub(crate) fn say(&mut self, word: Word) {
+        if let Word::Ask(question) = word {
+            self.asked = question.number;
+        }
         self.words.push(word);
     }
 
+    /// How many questions for versions were told here, or heard.
+    fn questions(&self) -> u64 {
+        self.pull.as_ref().map_or(self.asked, Pull::heard)
+    }
+
     fn receive(&mut self, post: Posting) {
-        if let (Letter::Word(word), Some(pull)) = (&post.letter, &mut self.pull) {
-            return pull.hear(*word);
+        if let (Letter::Word(word), Some(own)) = (&post.letter, &self.own) {
+            let expected = match word {
+                Word::Order(_) => post.of_sender && parent(own.rank) == Some(post.rank),
+                Word::Ask(_) | Word::Leave => !post.of_sender && (own.rank, post.rank) == (0, 0),
+            };
+            match &mut self.pull {
+                Some(pull) if expected => pull.hear(*word),
+                _ => {
+                    self.failure = Some(Unfit::Broken(format!("a letter of rank {} out of place", post.rank)))
+                }
+            }
+            return;
         }
         match &mut self.setup {
             None => self.early.push(post),
@@ -201,11 +225,21 @@ impl Process {
         act: impl FnOnce(&mut Meeting),
         mails: &mut Vec<Parcel>,
     ) {
-        let meeting = self.lock().meetings.entry((instance.to_owned(), conduit)).or_default().clone();
+        let mut state = self.lock();
+        let is_here = state.instances.contains_key(instance) || state.asked.contains_key(instance);
+        if !is_here && !state.branch.as_ref().is_some_and(|branch| branch.is_of(instance)) {
+            // It has gone, and what comes for it is of no use.
+            return;
+        }
+        let meeting = state.meetings.entry((instance.to_owned(), conduit)).or_default().clone();
+        drop(state);
         let waiting = self.instance(instance);
         let mut meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut meeting);
-        let Meeting { own: Some(own), setup, reached, pull, words, .. } = &mut *meeting else { return };
+        let Meeting { own: Some(own), setup, reached, pull, words, written: known, .. } = &mut *meeting
+        else {
+            return;
+        };
         let mut posts = setup.as_mut().map(Setup::take).unwrap_or_default();
         let to_sender = |rank, word| Posting { of_sender: true, rank, letter: Letter::Word(word) };
         posts.extend(words.drain(..).map(|word| to_sender(0, word)));
@@ -243,6 +277,7 @@ impl Process {
             let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
             let addresses = addresses.iter().filter(is_tcp).cloned().collect();
             drop(state);
+            known.entry(endpoint).or_insert_with(|| rank_name(whose, to));
             let mail = Mail { instance: whose.to_owned(), conduit, of_sender: is_sender, rank, kind, body };
             let parcel = Parcel { endpoint, addresses, mail };
             match endpoint == self.id {
@@ -288,7 +323,7 @@ impl Process {
         state.post.dialled.insert(tag, endpoint);
         drop(state);
         if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, LinkSettings::default()) {
-            self.undelivered(&why);
+            self.undelivered(tag, &why);
         }
     }
 
@@ -303,10 +338,22 @@ impl Process {
         }
     }
 
-    /// A process cannot be reached with mail.
-    pub(super) fn undelivered(&self, why: &Lost) {
-        self.lock().post.lost.get_or_insert_with(|| why.clone());
+    /// A process cannot be reached with mail, or no more.
+    pub(super) fn undelivered(&self, tag: u128, why: &Lost) {
+        let mut state = self.lock();
+        if let Some(to) = state.post.dialled.get(&tag).copied() {
+            state.post.lost.entry(to).or_insert_with(|| why.clone());
+        }
+        drop(state);
         self.ring_all();
+    }
+
+    /// A link is lost, which may have been for mail.
+    pub(super) fn lost_mail(&self, link: &Arc<Link>, why: &Lost) {
+        self.lock().post.incoming.remove(&link.id());
+        if let Some(tag) = link.tag().filter(|tag| Post::is(*tag)) {
+            self.undelivered(tag, why);
+        }
     }
 
     /// A link brings mail from now on.
@@ -320,7 +367,10 @@ impl Process {
             return false;
         }
         match control::decode::<Mail>(body) {
-            Err(_) => link.close(),
+            Err(error) => {
+                let text = format!("a peer sent mail that this release of titin cannot read: {error}");
+                self.fail(Error::new(Kind::Connection, text));
+            }
             Ok(mail) => self.deal_with(vec![Parcel { endpoint: self.id, addresses: Vec::new(), mail }]),
         }
         true
@@ -330,6 +380,12 @@ impl Process {
     pub(crate) fn is_declared(&self, instance: &str, conduit: ConduitId) -> bool {
         let meeting = self.lock().meeting(instance, conduit);
         meeting.is_some_and(|meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).away.is_some())
+    }
+
+    /// How many questions for versions of a field an instance has told, or heard.
+    pub(crate) fn questions(&self, instance: &str, conduit: ConduitId) -> u64 {
+        let meeting = self.lock().meeting(instance, conduit);
+        meeting.map_or(0, |meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).questions())
     }
 
     /// What is to be known of the versions that an instance keeps of a field; `None` if it keeps none.
@@ -362,11 +418,11 @@ impl Process {
             return found(Err(failure.clone()));
         }
         let schedule = meeting.setup.as_ref().and_then(Setup::schedule);
+        let lost = meeting.written.iter().find_map(|(to, rank)| Some((rank, lost.get(to)?)));
         match (schedule, lost) {
             (Some(schedule), _) => found(Ok(schedule.clone())),
-            (None, Some(why)) => {
-                let peer = meeting.own.as_ref().map_or("the other end", |own| &own.peer);
-                let text = format!("{instance}: a rank of {peer} cannot be reached: {why}");
+            (None, Some((rank, why))) => {
+                let text = format!("{instance}: {} cannot be reached: {why}", written_name(rank));
                 Err(Error::new(Kind::PeerLost, text))
             }
             (None, None) => Ok(None),
