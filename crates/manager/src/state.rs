@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use titin_transport::LinkId;
-use titin_wire::control::{FieldEnd, ToManager, ToProgram};
+use titin_wire::control::{ToManager, ToProgram};
 use titin_wire::ranks::RankProcess;
 use titin_wire::{Address, EndpointId};
 
@@ -70,8 +70,6 @@ pub struct Manager {
     next_conduit: u32,
     /// Of conduits that carry fields, what is known of them.
     fields: HashMap<ConduitId, fields::Ends>,
-    /// Of those whose two ends have both declared their field, what they said, for the profile.
-    coupled: BTreeMap<ConduitId, [FieldEnd; 2]>,
     /// When the manager came back that could do nothing for a while, and for how long.
     away: Option<(Duration, Duration)>,
     now: Duration,
@@ -241,7 +239,6 @@ impl Manager {
             first_open: InstanceId(0),
             next_conduit,
             fields: HashMap::new(),
-            coupled: BTreeMap::new(),
             away: None,
             now: Duration::ZERO,
             actions: Vec::new(),

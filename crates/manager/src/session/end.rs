@@ -95,8 +95,8 @@ impl Session {
         };
         let raised = manager.raised().map(|(conduit, times, messages)| (conduit, (times, messages)));
         let told = story.as_ref().map_or(outcome.to_owned(), |story| story.cause.clone());
-        let fields = manager.coupled().map(|(conduit, ends)| (conduit, ends.clone()));
-        let summary = Summary { seconds, outcome: told, raised: raised.collect(), fields: fields.collect() };
+        let summary =
+            Summary { seconds, outcome: told, raised: raised.collect(), fields: manager.coupled().collect() };
         if let Some(story) = &story {
             let _ = self.log.write_text(&format!("\n{}", story.page(false)));
         }

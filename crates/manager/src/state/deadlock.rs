@@ -17,7 +17,6 @@ use std::time::Duration;
 use titin_model::Mode;
 use titin_wire::control::{ToProgram, WaitOn};
 
-use super::fields::Ends;
 use super::{Cause, Manager};
 use crate::event::Level;
 use crate::plan::{ConduitId, InstanceId};
@@ -243,7 +242,7 @@ impl Manager {
         let in_flight = |id: InstanceId, on: &Awaited| {
             let count = |of| trial.counts.get(&(on.told.conduit, of));
             if on.told.field {
-                return self.fields.get(&on.told.conduit).is_some_and(Ends::are_both);
+                return self.fields.get(&on.told.conduit).is_some_and(|ends| ends.both().is_some());
             }
             !on.told.sends && count(id).is_none_or(|received| count(on.peer) != Some(received))
         };

@@ -6,7 +6,7 @@ use titin_wire::control::{FieldEnd, ToProgram};
 use titin_wire::ranks;
 
 use super::{Fault, Manager};
-use crate::plan::{ConduitId, InstanceId};
+use crate::plan::{ConduitId, End, InstanceId};
 
 /// What the two ends of a conduit have said.
 #[derive(Debug, Default)]
@@ -16,16 +16,17 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Whether both ends have declared it.
-    pub(super) fn are_both(&self) -> bool {
-        self.sender.is_some() && self.receiver.is_some()
+    /// Both of them, once both have declared it.
+    pub(super) fn both(&self) -> Option<[&FieldEnd; 2]> {
+        Some([self.sender.as_ref()?, self.receiver.as_ref()?])
     }
 }
 
 impl Manager {
-    /// Conduits that carry fields, with what the sender and the receiver have said of their arrays.
-    pub fn coupled(&self) -> impl Iterator<Item = (ConduitId, &[FieldEnd; 2])> {
-        self.coupled.iter().map(|(&conduit, ends)| (conduit, ends))
+    /// Conduits that carry fields, with what the sender and the receiver have said.
+    pub fn coupled(&self) -> impl Iterator<Item = (ConduitId, [FieldEnd; 2])> {
+        let both = |ends: &Ends| ends.both().map(|both| both.map(FieldEnd::clone));
+        self.fields.iter().filter_map(move |(&conduit, ends)| Some((conduit, both(ends)?)))
     }
 
     /// An instance says that a port of its own carries a field.
@@ -34,30 +35,33 @@ impl Manager {
         let ends: Vec<(ConduitId, bool)> = self.ends[id].iter().copied().filter(at).collect();
         for (conduit, sends) in ends {
             let known = self.fields.entry(conduit).or_default();
-            *(if sends { &mut known.sender } else { &mut known.receiver }) = Some(field.clone());
-            if known.are_both() {
-                self.join_field(conduit);
+            if known.both().is_some() {
+                // Once is enough; a program that says it again gets no further numbers.
+                continue;
             }
+            *(if sends { &mut known.sender } else { &mut known.receiver }) = Some(field.clone());
+            self.join_field(conduit);
         }
     }
 
-    /// Tells both ends of the other one.
+    /// Tells both ends of the other one, once both have declared it.
     fn join_field(&mut self, conduit: ConduitId) {
-        let Some(Ends { sender: Some(sender), receiver: Some(receiver) }) = self.fields.get(&conduit) else {
-            return;
-        };
+        let Some([sender, receiver]) = self.fields.get(&conduit).and_then(Ends::both) else { return };
         let (sender, receiver) = (sender.clone(), receiver.clone());
-        let (from, to) = (self.near((conduit, true)).instance, self.near((conduit, false)).instance);
+        let (from, to) = (self.near((conduit, true)), self.near((conduit, false)));
+        let named = |end: &End| format!("{}.{end}", self.name(end.instance));
+        let (from_port, to_port) = (named(from), named(to));
+        let (from, to) = (from.instance, to.instance);
         let [senders, receivers] = [from, to].map(|id| self.members[id].ranks.len() as u32 + 1);
         let count =
             ranks::pair_count(senders, receivers).filter(|count| u32::MAX - self.next_conduit >= *count);
         let Some(count) = count else {
             let text = format!(
-                "a field between {senders} and {receivers} ranks: there are no numbers left for so many pairs"
+                "its field on {from_port} goes from {senders} ranks to {receivers} of {to_port}: with so many pairs a run has more \
+                 than the 2^32 that it may have: couple fewer fields, or from fewer ranks"
             );
-            return self.fault(from, Fault::Refused(text));
+            return self.fault(from, Fault::Said(text));
         };
-        self.coupled.insert(conduit, [sender.clone(), receiver.clone()]);
         let first = self.reserve(count);
         for (id, ranks, field) in [(from, receivers, receiver), (to, senders, sender)] {
             let Some(link) = self.members[id].joined().map(|joined| joined.link) else { continue };

@@ -7,7 +7,7 @@ use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::pattern::{Mode, Steps};
+use crate::pattern::{Mode, Share, Steps};
 use crate::problem::{Code, Problems};
 
 pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
@@ -132,14 +132,11 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
     }
 }
 
-/// `reuse` counts the messages of an F_INIT port: there has to be one for each use.
+/// What a field can be coupled by: no filters, regions of the same extents, and on an F_INIT port one for each use, since `reuse`
+/// counts what comes there.
 fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     let Some(pattern) = &bundle.pattern else { return };
     let (sender, receiver) = network.ends(bundle);
-    let port = receiver.ports.get(&bundle.receiver_port);
-    if port.is_none_or(|port| port.operator != Operator::FInit) {
-        return;
-    }
     let (from, to) = ends(sender, receiver, bundle);
     let given = [&to, &from].into_iter().find_map(|path| network.extras.fields.get(path.as_str()));
     let at = given.map_or(bundle.at, |(_, placed)| placed.0);
@@ -147,6 +144,23 @@ fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     let mut told = |why: &str, hint: &str| {
         problems.error_hint(at, Code::BadValue, what.clone(), why.to_string(), hint.to_string());
     };
+    let extents = |share: &Share| {
+        let (lower, upper) = share.region.as_ref()?;
+        Some(lower.iter().zip(upper).map(|(lower, upper)| upper - lower).collect::<Vec<_>>())
+    };
+    if !bundle.filters.is_empty() {
+        told("there are filters on the conduit, which see no field", "take the filters out, or the pattern");
+    }
+    if let (Some(one), Some(other)) = (extents(&pattern.sender), extents(&pattern.receiver))
+        && one != other
+    {
+        let why = format!("the region of the sender has the extents {one:?}, that of the receiver {other:?}");
+        told(&why, "give both the same extents; they may lie elsewhere");
+    }
+    let port = receiver.ports.get(&bundle.receiver_port);
+    if port.is_none_or(|port| port.operator != Operator::FInit) {
+        return;
+    }
     if pattern.mode != Mode::Push {
         let why =
             "it arrives on an F_INIT port, where reuse() counts what has come: the sender has to push it";

@@ -108,9 +108,13 @@ mod tests {
     use crate::{Description, LoadOptions, load_texts};
 
     fn described(fields: &str) -> Result<Description, String> {
+        joined("a.out: b.in", fields)
+    }
+
+    fn joined(conduit: &str, fields: &str) -> Result<Description, String> {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{ports: {{o_i: out}}, implementation: p}}\n      \
-             b: {{ports: {{s: in, f_init: first}}, implementation: p}}\n    conduits: {{a.out: b.in}}\n\
+             b: {{ports: {{s: in, f_init: first}}, implementation: p}}\n    conduits: {{{conduit}}}\n\
              programs: {{p: {{executable: p}}}}\ntitin:\n  fields: {fields}\n"
         );
         load_texts(&[("m.ymmsl", &text)], &LoadOptions::default()).map_err(|problems| problems.to_string())
@@ -155,5 +159,20 @@ mod tests {
             let said = described(fields).expect_err(fields);
             assert!(said.contains(words), "{fields}: {said}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_coupled_so_is_told() {
+        let other = "{b.in: {region: [[0], [4]], receiver: {region: [[2], [9]]}}}";
+        for (conduit, fields, words) in [
+            ("a.out: b.in", other, "the extents [4], that of the receiver [7]"),
+            ("a.out: zstd b.in", "{b.in: {every: 2}}", "which see no field"),
+            ("a.out: b.first", "{b.first: {mode: pull}}", "reuse() counts what has come"),
+            ("a.out: b.first", "{b.first: {every: 2}}", "give the steps under \"sender\""),
+        ] {
+            let said = joined(conduit, fields).expect_err(fields);
+            assert!(said.contains(words), "{fields}: {said}");
+        }
+        assert!(joined("a.out: b.first", "{b.first: {sender: {every: 2}}}").is_ok());
     }
 }

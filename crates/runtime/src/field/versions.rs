@@ -250,7 +250,11 @@ impl<P> Keeper<P> {
         while let Some(order) = self.orders.front().copied() {
             match order {
                 Order::Serve(version) if version > self.produced => return None,
-                Order::GiveUp(before) => self.parts.retain(|(number, _)| *number >= before),
+                Order::GiveUp(before) => {
+                    while self.parts.front().is_some_and(|(number, _)| *number < before) {
+                        self.parts.pop_front();
+                    }
+                }
                 Order::End => {
                     self.over = true;
                     self.parts.clear();
@@ -267,7 +271,9 @@ impl<P> Keeper<P> {
 
     /// Its part of a version that it keeps.
     pub(crate) fn part(&self, version: u64) -> Option<&P> {
-        self.parts.iter().find(|(number, _)| *number == version).map(|(_, part)| part)
+        let first = self.parts.front()?.0;
+        let place = usize::try_from(version.checked_sub(first)?).ok()?;
+        self.parts.get(place).map(|(_, part)| part)
     }
 
     /// Its parts of all that it keeps.
