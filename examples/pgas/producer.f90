@@ -1,4 +1,5 @@
-! Two fields in coarrays, temperature and velocity, each image with a block of them. They are sent as they lie in the coarrays.
+! Two fields in coarrays, temperature and velocity, each image with a block of them. They are sent in each step, as they lie in
+! the coarrays; at which steps that couples them with others is not known here.
 program producer
    use, intrinsic :: iso_fortran_env, only: real64
    use titin
@@ -34,7 +35,7 @@ program producer
             do i = 1, mx
                associate (x => lower(1) + i - 1, y => lower(2) + j - 1)
                   temperature(i, j) = step + x*y
-                  velocity(i, j) = step*(x - y)
+                  velocity(i, j) = step*(x + y)
                end associate
             end do
          end do

@@ -1,4 +1,4 @@
-"""Coarrays that are sent arrive in coarrays, in a global array and in ranks of MPI; each of them looks."""
+"""Coarrays arrive in coarrays, in a global array and in ranks of MPI, at the steps that are coupled; each of them looks."""
 
 import os
 import shutil
@@ -17,17 +17,35 @@ def built(examples, mpi):
     examples.call("make", folder=FOLDER)
 
 
+def said(run):
+    """The words of each consumer, up to where they lie."""
+    files = ((name, run / "instances" / name / "stdout.txt") for name in ("arrays", "images", "ranks"))
+    return {name: [line.split(", in ")[0] for line in file.read_text().splitlines()] for name, file in files}
+
+
 def test_all_consumers_find_the_right_numbers(examples, built):
-    run = examples.titin("model.ymmsl", folder=FOLDER, run="run")
-    said = [
-        (run / "instances" / name / "stdout.txt").read_text().split(" right ")[0]
-        for name in ("arrays", "images", "ranks")
-    ]
-    assert said == [
-        "20 steps: the velocity is",
-        "20 steps: the temperature is",
-        "20 steps: temperature and velocity are",
-    ]
+    assert said(examples.titin("model.ymmsl", folder=FOLDER, run="run")) == {
+        "arrays": ["velocity: 3 of 20 steps, 950 of 1900 numbers"],
+        "images": ["temperature: 20 of 20 steps"],
+        "ranks": [
+            "temperature: 20 of 20 steps, 1900 of 1900 numbers",
+            "velocity: 3 of 20 steps, 950 of 1900 numbers",
+        ],
+    }
+
+
+def test_no_program_knows_the_pattern(examples, built):
+    model = examples.root / FOLDER / "model.ymmsl"
+    other = model.read_text().replace("until: 20}", "until: 7}").replace("[[0, 0], [50, 19]]", "[[10, 0], [50, 38]]")
+    (examples.root / FOLDER / "other.ymmsl").write_text(other)
+    assert said(examples.titin("other.ymmsl", folder=FOLDER, run="other")) == {
+        "arrays": ["velocity: 3 of 20 steps, 1520 of 1900 numbers"],
+        "images": ["temperature: 7 of 20 steps"],
+        "ranks": [
+            "temperature: 7 of 20 steps, 1900 of 1900 numbers",
+            "velocity: 3 of 20 steps, 1520 of 1900 numbers",
+        ],
+    }
 
 
 def test_they_do_look(examples, built):
