@@ -5,7 +5,7 @@
 void titin_ga_c_ranks(titin_communicator *ranks);
 int titin_ga_c_field(titin_port *port, int g_a, titin_field **field);
 int titin_ga_c_send(titin_field *field, int g_a, double timestamp, double next_timestamp);
-int titin_ga_c_receive(titin_field *field, int g_a, double timeout, double *timestamp, double *next_timestamp);
+int titin_ga_c_receive(titin_field *field, int g_a, const double *at, double timeout, double *timestamp, double *next_timestamp);
 
 void titin_ga_c_ranks(titin_communicator *ranks) {
     static MPI_Comm comm; /* until the instance is open */
@@ -21,6 +21,6 @@ int titin_ga_c_send(titin_field *field, int g_a, double timestamp, double next_t
     return titin_ga_send_in(field, g_a, TITIN_ORDER_FORTRAN, timestamp, next_timestamp);
 }
 
-int titin_ga_c_receive(titin_field *field, int g_a, double timeout, double *timestamp, double *next_timestamp) {
-    return titin_ga_receive_in(field, g_a, TITIN_ORDER_FORTRAN, timeout, timestamp, next_timestamp);
+int titin_ga_c_receive(titin_field *field, int g_a, const double *at, double timeout, double *timestamp, double *next_timestamp) {
+    return titin_ga_receive_in(field, g_a, TITIN_ORDER_FORTRAN, at, timeout, timestamp, next_timestamp);
 }

@@ -13,8 +13,9 @@
 !> were built for: g_a may be of 4 or of 8 bytes.
 module titin_ga
    use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_null_ptr, c_ptr
+   use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
-   use titin_c, only: titin_communicator, titin_field_free, titin_port_find, titin_wait
+   use titin_c, only: titin_communicator, titin_field_free, titin_field_withdraw, titin_ok, titin_port_find, titin_wait
    use titin_common, only: c, finish, following
    use titin_instances, only: titin_instance
    implicit none
@@ -33,8 +34,10 @@ module titin_ga
       generic :: new => new_int32, new_int64
       !> send(timestamp=t, next_timestamp=next)
       procedure :: send
-      !> receive(timestamp=t, next_timestamp=next, timeout=s)
+      !> receive(timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l), as of titin_field.
       procedure :: receive
+      !> withdraw(): the sender says that no more follows, and gives up all versions.
+      procedure :: withdraw
       final :: free
    end type
 
@@ -58,12 +61,14 @@ module titin_ga
          real(c_double), value :: timestamp, next_timestamp
       end function
 
-      integer(c_int) function titin_ga_c_receive(field, g_a, timeout, timestamp, next_timestamp) bind(C)
+      integer(c_int) function titin_ga_c_receive(field, g_a, at, timeout, timestamp, next_timestamp) bind(C)
          import :: c_double, c_int, c_ptr
          type(c_ptr), value :: field
          integer(c_int), value :: g_a
+         real(c_double), intent(in), optional :: at
          real(c_double), value :: timeout
-         real(c_double), intent(out), optional :: timestamp, next_timestamp
+         real(c_double), intent(out) :: timestamp
+         real(c_double), intent(out), optional :: next_timestamp
       end function
    end interface
 
@@ -104,15 +109,28 @@ contains
       call finish(titin_ga_c_send(self%raw, self%g_a, timestamp, following(next_timestamp)), ierr, self%instance)
    end subroutine
 
-   subroutine receive(self, timestamp, next_timestamp, timeout, ierr)
+   subroutine receive(self, timestamp, next_timestamp, timeout, at, coupled, ierr)
       class(titin_ga_field), intent(in) :: self
       real(real64), intent(out), optional :: timestamp, next_timestamp
-      real(real64), intent(in), optional :: timeout
+      real(real64), intent(in), optional :: timeout, at
+      logical, intent(out), optional :: coupled
       integer, intent(out), optional :: ierr
-      real(c_double) :: patience
+      real(c_double) :: patience, stamp
+      integer(c_int) :: status
       patience = titin_wait
       if (present(timeout)) patience = timeout
-      call finish(titin_ga_c_receive(self%raw, self%g_a, patience, timestamp, next_timestamp), ierr, self%instance)
+      status = titin_ga_c_receive(self%raw, self%g_a, at, patience, stamp, next_timestamp)
+      if (status == titin_ok) then
+         if (present(timestamp)) timestamp = stamp
+         if (present(coupled)) coupled = .not. ieee_is_nan(stamp)
+      end if
+      call finish(status, ierr, self%instance)
+   end subroutine
+
+   subroutine withdraw(self, ierr)
+      class(titin_ga_field), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      call finish(titin_field_withdraw(self%raw), ierr, self%instance)
    end subroutine
 
    subroutine free(self)

@@ -28,6 +28,7 @@ COMPILERS = {
     ("images", "f90"): (["caf.{mpi}", "-std=f2018", "-Wall"], ["--fortran", "--fortran-coarray"]),
     ("refused", "c"): (["mpicc.{mpi}", "-std=c11", "-Werror", *WARN], ["--cflags"]),
 }
+COMPILERS |= {("versions", language): COMPILERS["arrays", language] for language in ("c", "cpp", "f90")}
 
 Build = Callable[[str, str, str], Path]
 

@@ -54,6 +54,32 @@ def test_arrays_of_every_kind_go_and_come_back(
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_a_global_array_takes_versions_and_follows_steps(build: Build, tmp_path: Path, language: str) -> None:
+    program = build("versions", language, "openmpi")
+    done = run(
+        tmp_path,
+        f"""ymmsl_version: v0.2
+models:
+  pgas:
+    components:
+      peer: {{description: sends, ports: {{o_i: [x, y], s: back}}, implementation: peer}}
+      takes: {{description: pulls, ports: {{o_i: back, s: [x, y]}}, implementation: takes}}
+    conduits: {{peer.x: takes.x, peer.y: takes.y, takes.back: peer.back}}
+programs:
+  peer: {{executable: {sys.executable}, args: [{HERE / "sends.py"}, versions]}}
+  takes: {{executable: {program}, execution_model: openmpi}}
+resources:
+  pgas.takes: {{mpi_processes: 3}}
+titin:
+  fields:
+    takes.x: {{mode: pull, versions: 6}}
+    takes.y: {{from: 2, until: 2}}
+""",
+    )
+    assert done.returncode == 0, done.stdout
+
+
 #: What cannot be coupled, and what is told of it.
 REFUSED = {
     "type": "global array 'particles': its elements are of type 1017 of Global Arrays, which titin has not",

@@ -37,19 +37,30 @@ public:
     void send(double timestamp, double next_timestamp = TITIN_NO_NEXT) {
         detail::check(titin_ga_send(raw_.get(), array_, timestamp, next_timestamp));
     }
-    Stamps receive() { return receive_within(TITIN_WAIT); }
+    /// Of one that is pulled, the latest version.
+    Stamps receive() { return receive_within(std::nullopt, TITIN_WAIT); }
     /// The same, at most so long; then throws Timeout.
     template <class Rep, class Period>
     Stamps receive(std::chrono::duration<Rep, Period> timeout) {
-        return receive_within(std::chrono::duration<double>(timeout).count());
+        return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count());
     }
+    /// Of one that is pulled, the version at or before a simulated time. Throws Evicted if that is not kept.
+    Stamps receive_at(double at) { return receive_within(at, TITIN_WAIT); }
+    /// The same, at most so long; then throws Timeout.
+    template <class Rep, class Period>
+    Stamps receive_at(double at, std::chrono::duration<Rep, Period> timeout) {
+        return receive_within(at, std::chrono::duration<double>(timeout).count());
+    }
+    /// The sender says that no more follows, and gives up all versions.
+    void withdraw() { detail::check(titin_field_withdraw(raw_.get())); }
 
     titin_field *raw() const { return raw_.get(); }
 
 private:
-    Stamps receive_within(double timeout) {
+    Stamps receive_within(std::optional<double> at, double timeout) {
         double timestamp, next;
-        detail::check(titin_ga_receive(raw_.get(), array_, timeout, &timestamp, &next));
+        detail::check(at ? titin_ga_receive_at(raw_.get(), array_, *at, timeout, &timestamp, &next)
+                         : titin_ga_receive(raw_.get(), array_, timeout, &timestamp, &next));
         return {timestamp, next == TITIN_NO_NEXT ? std::nullopt : std::optional<double>(next)};
     }
 

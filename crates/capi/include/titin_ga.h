@@ -12,8 +12,8 @@
  *     titin_ga_receive(field, g_a, TITIN_WAIT, &t, NULL);
  *
  * Each process declares what NGA_Distribution says that it owns, and its piece is sent from, and received into, where it lies.
- * All processes make these calls together. As GA's own collective calls do, titin_ga_send and titin_ga_receive begin and
- * end with GA_Sync: what others put before is sent, and what is received can be got from anywhere.
+ * All processes make these calls together. As GA's own collective calls do, those that send and receive begin and end with
+ * GA_Sync: what others put before is sent, and what is received can be got from anywhere.
  *
  * Any global array of up to 7 dimensions will do, with blocks of its own (NGA_Create_irreg), with ghosts (which are neither
  * sent nor written), restricted to some processes, or block-cyclic (GA_Set_block_cyclic); but none with a grid of
@@ -238,21 +238,29 @@ static inline int titin_ga_send(titin_field *field, int g_a, double timestamp, d
     return titin_ga_send_in(field, g_a, TITIN_ORDER_C, timestamp, next_timestamp);
 }
 
-/* As titin_field_receive, into a global array that is distributed so. */
-static inline int titin_ga_receive_in(titin_field *field, int g_a, int order, double timeout, double *timestamp,
-                                      double *next_timestamp) {
+/* As titin_field_receive, or with a time titin_field_receive_at, into a global array that is distributed so. */
+static inline int titin_ga_receive_in(titin_field *field, int g_a, int order, const double *at, double timeout,
+                                      double *timestamp, double *next_timestamp) {
     titin_ga_piece piece;
     GA_Sync();
     int failed = titin_ga_begin(field, g_a, order, &piece);
     void *data = piece.data;
-    if (!failed) failed = titin_field_receive(field, &data, timeout, timestamp, next_timestamp);
+    if (!failed)
+        failed = at ? titin_field_receive_at(field, &data, *at, timeout, timestamp, next_timestamp)
+                    : titin_field_receive(field, &data, timeout, timestamp, next_timestamp);
     titin_ga_end(g_a, &piece, 1);
     GA_Sync();
     return failed;
 }
 
 static inline int titin_ga_receive(titin_field *field, int g_a, double timeout, double *timestamp, double *next_timestamp) {
-    return titin_ga_receive_in(field, g_a, TITIN_ORDER_C, timeout, timestamp, next_timestamp);
+    return titin_ga_receive_in(field, g_a, TITIN_ORDER_C, NULL, timeout, timestamp, next_timestamp);
+}
+
+/* Of one that is pulled, the version at or before the simulated time `at`. */
+static inline int titin_ga_receive_at(titin_field *field, int g_a, double at, double timeout, double *timestamp,
+                                      double *next_timestamp) {
+    return titin_ga_receive_in(field, g_a, TITIN_ORDER_C, &at, timeout, timestamp, next_timestamp);
 }
 
 #ifdef __cplusplus
