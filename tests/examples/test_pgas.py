@@ -1,4 +1,4 @@
-"""Coarrays arrive in coarrays, in a global array and in ranks of MPI, at the steps that are coupled; each of them looks."""
+"""Coarrays arrive in coarrays, in a global array and in ranks of MPI, at the steps that are coupled; each looks."""
 
 import os
 import shutil
