@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""A shower drifts over the land, of which each rank has some rows. Who takes the rain, and when, is not known here."""
+
+import time
+
+import numpy as np
+import titin
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+with titin.Instance(o_i=["rain"], comm=comm) as instance:
+    ny, nx, steps = (instance.setting(name, int) for name in ("ny", "nx", "steps"))
+    dt, pace = instance.setting("dt", float), instance.setting("pace", float)
+    rain = instance.field("rain", (ny, nx), float, owned=titin.Grid((comm.size, 1)))
+    i, j = np.array_split(np.arange(ny), comm.size)[comm.rank][:, None], np.arange(nx)
+
+    while instance.reuse():
+        for step in range(steps):
+            # O_I
+            u = np.maximum(0.0, 20.0 - abs(i - 15 - step // 2) - abs(j - 2 * step))
+            rain.send(u, timestamp=step * dt, next_timestamp=(step + 1) * dt)
+
+            # S: a rest in place of a larger model.
+            with instance.region("work"):
+                time.sleep(pace)
