@@ -63,7 +63,10 @@ def wrong(run):
 
 
 def trace(run):
-    """When each had which version, in seconds from the first: of a run with --trace. The weather has its next one when its work begins."""
+    """When each had which version, in seconds from the first: of a run with --trace.
+
+    The weather works once it has sent a version.
+    """
     rows = sqlite3.connect(Path(run) / "performance.sqlite").execute(
         "SELECT instance, start_time / 1e9, message_timestamp FROM all_events"
         " WHERE type IN ('RECEIVE', 'region work') ORDER BY start_time"
@@ -83,8 +86,20 @@ def draw(had, out):
     end = max(points[-1][0] for points in had.values())
     looks = {
         "weather": {"color": "0.6", "linewidth": 1, "label": "weather: its newest version"},
-        "river": {"color": "#1f5f8b", "marker": "o", "markersize": 3, "linewidth": 1, "label": "river: the one at its own time"},
-        "radar": {"color": "#d1495b", "marker": "s", "markersize": 3, "linewidth": 1, "label": "radar: the latest, when it is ready"},
+        "river": {
+            "color": "#1f5f8b",
+            "marker": "o",
+            "markersize": 3,
+            "linewidth": 1,
+            "label": "river: the one at its own time",
+        },
+        "radar": {
+            "color": "#d1495b",
+            "marker": "s",
+            "markersize": 3,
+            "linewidth": 1,
+            "label": "radar: the latest, when it is ready",
+        },
     }
     for name, points in had.items():
         times, versions = zip(*points, (end, points[-1][1]), strict=True)
@@ -105,7 +120,8 @@ def main():
     for run in args.runs:
         why, seen = wrong(run)
         failed += why is not None
-        print(f"{run}: {why or f'the river as in every run; the radar has seen {len(seen)} of {STEPS} versions, whole'}")
+        fine = f"the river as in every run; the radar has seen {len(set(seen))} of {STEPS} versions, whole"
+        print(f"{run}: {why or fine}")
     draw(trace(args.runs[-1]), args.out)
     return 1 if failed else 0
 
