@@ -8,7 +8,7 @@ FOLDER = "weather"
 
 @pytest.fixture(scope="module")
 def built(examples, mpi):
-    examples.call("make", folder=FOLDER)
+    examples.call("make", "-j2", folder=FOLDER)
     with examples.module(FOLDER, "plot") as plot:
         yield plot
 
@@ -35,5 +35,5 @@ def test_what_is_wrong_is_seen(examples, built):
     for name, why in [("radar", "NEVER was"), ("river", "the river is WRONG")]:
         stdout = run / "instances" / name / "stdout.txt"
         first, rest = stdout.read_text().split("\n", 1)
-        stdout.write_text(f"{first}1\n{rest}")
+        stdout.write_text(f"1{first[1:]}\n{rest}")
         assert why in built.wrong(run)[0]
