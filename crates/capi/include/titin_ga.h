@@ -192,7 +192,7 @@ typedef struct titin_ga_piece {
     int64_t first[GA_MAX_DIM], last[GA_MAX_DIM];
 } titin_ga_piece;
 
-static inline int titin_ga_begin(titin_field *field, int g_a, int order, titin_ga_piece *piece) {
+static inline int titin_ga_hold(titin_field *field, int g_a, int order, titin_ga_piece *piece) {
     int64_t leading[GA_MAX_DIM] = {0}, extents[GA_MAX_DIM], strides[GA_MAX_DIM], length;
     const int dims = GA_Ndim(g_a), me = GA_Nodeid(), blocks = GA_Total_blocks(g_a), dtype = titin_ga_dtype(g_a);
     piece->data = NULL;
@@ -211,6 +211,14 @@ static inline int titin_ga_begin(titin_field *field, int g_a, int order, titin_g
         if (i > 0) stride *= leading[i - 1];
     }
     return titin_field_layout(field, 0, extents, strides);
+}
+
+/* By all processes: if one cannot, none goes on, since the others would wait for it. */
+static inline int titin_ga_begin(titin_field *field, int g_a, int order, titin_ga_piece *piece) {
+    const int failed = titin_ga_hold(field, g_a, order, piece);
+    int failures = failed != 0;
+    GA_Igop(&failures, 1, (char *)"+");
+    return failures && !failed ? titin_ga_refuse(g_a, "another process cannot take part, and says why") : failed;
 }
 
 static inline void titin_ga_end(int g_a, titin_ga_piece *piece, int written) {

@@ -221,13 +221,15 @@ impl Chooser {
 pub(crate) struct Keeper<P> {
     parts: VecDeque<(u64, P)>,
     produced: u64,
+    /// The first version that it is to keep: rank 0 may have given up some that this one has not even got to.
+    first: u64,
     orders: VecDeque<Order>,
     over: bool,
 }
 
 impl<P> Default for Keeper<P> {
     fn default() -> Self {
-        Keeper { parts: VecDeque::new(), produced: 0, orders: VecDeque::new(), over: false }
+        Keeper { parts: VecDeque::new(), produced: 0, first: 0, orders: VecDeque::new(), over: false }
     }
 }
 
@@ -235,7 +237,7 @@ impl<P> Keeper<P> {
     /// Its part of the next version is there.
     pub(crate) fn add(&mut self, part: P) {
         self.produced += 1;
-        if !self.over {
+        if !self.over && self.produced >= self.first {
             self.parts.push_back((self.produced, part));
         }
     }
@@ -251,6 +253,7 @@ impl<P> Keeper<P> {
             match order {
                 Order::Serve(version) if version > self.produced => return None,
                 Order::GiveUp(before) => {
+                    self.first = self.first.max(before);
                     while self.parts.front().is_some_and(|(number, _)| *number < before) {
                         self.parts.pop_front();
                     }
@@ -399,6 +402,22 @@ mod tests {
         assert_eq!(chooser.ask(latest(2)), [], "the end of the conduit tells");
         chooser.end();
         assert_eq!(chooser.end(), [], "once");
+    }
+
+    #[test]
+    fn a_rank_that_is_behind_keeps_nothing_that_was_given_up() {
+        let mut keeper = Keeper::default();
+        keeper.add("one");
+        keeper.obey(Order::GiveUp(4));
+        keeper.obey(Order::Serve(4));
+        assert_eq!(keeper.serve(), None);
+        for part in ["two", "three"] {
+            keeper.add(part);
+            assert_eq!(keeper.serve(), None);
+            assert_eq!(keeper.kept(), 0, "else it would have no room to get to the fourth");
+        }
+        keeper.add("four");
+        assert_eq!(keeper.serve().copied(), Some("four"));
     }
 
     #[test]
