@@ -21,6 +21,16 @@ def test_every_language_plays_each_part(examples, built, number):
     assert built.wrong(run)[0] is None, (built.said(run, "river"), built.said(run, "radar"))
 
 
+@pytest.mark.parametrize("slow", ["weather", "river", "radar"])
+def test_the_river_is_the_same_whoever_is_slow(examples, built, slow):
+    paces = {name: 0.02 if name == slow else 0.0 for name in ("weather", "river", "radar")}
+    lines = "".join(f"  {name}.pace: {pace}\n" for name, pace in paces.items())
+    (examples.root / FOLDER / f"{slow}.ymmsl").write_text(f"ymmsl_version: v0.2\nsettings:\n{lines}")
+    parts = "c/weather.ymmsl", "cpp/river.ymmsl", "c/radar.ymmsl", f"{slow}.ymmsl"
+    run = examples.titin("model.ymmsl", *parts, folder=FOLDER, run=f"slow-{slow}")
+    assert built.wrong(run)[0] is None
+
+
 def test_the_picture_compares_and_is_drawn(examples, built):
     parts = "model.ymmsl", "c/weather.ymmsl", "python/river.ymmsl", "fortran/radar.ymmsl"
     examples.call("titin", "run", "--trace", *parts, "--run-dir", "build/drawn", folder=FOLDER)
