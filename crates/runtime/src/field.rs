@@ -61,8 +61,8 @@ pub(crate) struct Coupled {
 /// How far a field has come.
 #[derive(Default)]
 struct State {
-    /// To or from each of the peers, once these have said how their arrays are spread.
-    lines: Option<Vec<Arc<Line>>>,
+    /// To or from each of the peers, once these have said how their arrays are spread; none to one that pulls and has left before.
+    lines: Option<Vec<Option<Arc<Line>>>>,
     /// The steps of the program that it has made: calls that were done.
     steps: u64,
     /// What a call was at that was interrupted: the message that says that the field follows, and how many pieces were done.
@@ -183,7 +183,7 @@ impl Instance {
             state.halfway = error.is_unfinished().then_some((None, done));
         })?;
         let ways = field.ways.iter().zip(&lines).filter(|(way, _)| goes(way));
-        let pieces = ways.flat_map(|(way, line)| {
+        let pieces = ways.filter_map(|(way, line)| Some((way, line.as_ref()?))).flat_map(|(way, line)| {
             let count = if way.cache().is_some() { 1 } else { line.schedule.partners().len() };
             (0..count).map(move |to| (way, line, to))
         });
@@ -278,11 +278,13 @@ impl Coupled {
 
 /// An end of a field, of which the description may couple another region than the program.
 pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, Unfit> {
-    let side = match &share.region {
-        None => side.clone(),
-        Some((lower, upper)) => side.clone().region(Region::new(lower, upper)?),
+    let (side, who) = match &share.region {
+        None => (side.clone(), "it"),
+        Some((lower, upper)) => {
+            (side.clone().region(Region::new(lower, upper)?), "the description (titin: fields)")
+        }
     };
-    side.check("it")?;
+    side.check(who)?;
     Ok(side)
 }
 
@@ -374,6 +376,13 @@ impl Inner {
         self.conduits_of(port).into_iter().map(way).collect()
     }
 
+    /// Whether a conduit carries a field, of which its sender has said that no more follows though it may go on itself.
+    pub(crate) fn is_withdrawn(&self, end: &End) -> bool {
+        let fields = self.fields.read().expect("never poisoned");
+        let mut ways = fields.iter().flat_map(|field| &field.ways);
+        ways.any(|way| way.conduit == end.conduit) && !self.process.finished(&end.peer)
+    }
+
     /// What the description says of fields on ports where the program has none.
     pub(crate) fn idle_patterns(&self) -> Vec<String> {
         let fields = self.fields.read().expect("never poisoned");
@@ -446,7 +455,7 @@ impl Inner {
         let mut done = done;
         let mut receive = |state: &mut State, done: &mut usize| -> Result<()> {
             let lines = self.lines(field, state)?;
-            let Some(line) = lines.first() else { return Ok(()) };
+            let Some(Some(line)) = lines.first() else { return Ok(()) };
             let mut port = line.port.enter()?;
             for from in *done..line.schedule.partners().len() {
                 let message = self.await_at(&line.port, from, &mut port.inlets[from])?;
@@ -474,32 +483,42 @@ impl Inner {
     }
 
     /// The lines to or from the peers; waits until these have declared the field.
-    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Vec<Arc<Line>>> {
+    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Vec<Option<Arc<Line>>>> {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
         let mut lines = Vec::new();
         for way in &field.ways {
-            let Found { away, schedule } = self.meet(field, way, None)?;
+            let Some(Found { away, schedule }) = self.meet(field, way, None)? else {
+                lines.push(None);
+                continue;
+            };
             field.match_types(&way.peer, &away.field.dtypes)?;
             let schedule = schedule.map_err(|failure| field.misfit(&way.peer, &failure))?;
-            lines.push(self.open_line(field, way, &away, schedule)?);
+            lines.push(Some(self.open_line(field, way, &away, schedule)?));
         }
         Ok(state.lines.insert(lines).clone())
     }
 
-    /// Waits until the other end has declared the field.
-    fn meet(&self, field: &Field, way: &Coupled, deadline: Option<Instant>) -> Result<Found> {
+    /// Waits until the other end has declared the field; `None` if that was to pull it, and has left.
+    fn meet(&self, field: &Field, way: &Coupled, deadline: Option<Instant>) -> Result<Option<Found>> {
         let (conduit, peer) = (way.conduit, &way.peer);
-        let known = || match self.process.schedule(&self.name, conduit)? {
-            None if self.process.finished(peer) && !self.process.is_declared(&self.name, conduit) => {
-                let text = format!(
-                    "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
-                    self.name, field.name
-                );
-                Err(Error::new(Kind::PortClosed, text))
+        let may_leave = field.role == Role::Sender && way.cache().is_some();
+        let known = || {
+            let has_left = self.process.finished(peer);
+            match self.process.schedule(&self.name, conduit) {
+                _ if has_left && may_leave => Ok(Some(None)),
+                // It may have left; then that will be told.
+                Err(error) if may_leave && error.kind == Kind::PeerLost => Ok(None),
+                Ok(None) if has_left && !self.process.is_declared(&self.name, conduit) => {
+                    let text = format!(
+                        "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
+                        self.name, field.name
+                    );
+                    Err(Error::new(Kind::PortClosed, text))
+                }
+                found => found.map(|found| found.map(Some)),
             }
-            found => Ok(found),
         };
         // Of rank 0, which has the conduit.
         let on = || {

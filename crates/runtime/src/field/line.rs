@@ -107,7 +107,9 @@ impl Inner {
 
     pub(super) fn end_line(&self, line: &Line) -> Result<()> {
         if !line.ended.load(Ordering::Relaxed) {
-            line.port.every_outlet().try_for_each(|outlet| self.end_stream(outlet))?;
+            // Who has left before it could pull has no link, and misses nothing.
+            let there = |outlet: &&Outlet| !line.pulled || outlet.end.carrier.get().is_some();
+            line.port.every_outlet().filter(there).try_for_each(|outlet| self.end_stream(outlet))?;
             line.ended.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -119,7 +121,8 @@ impl Inner {
             let is_over = || -> Result<Option<()>> {
                 let mut over = true;
                 for outlet in line.port.every_outlet() {
-                    over &= self.is_settled(outlet)?;
+                    let none = line.pulled && outlet.end.carrier.get().is_none();
+                    over &= none || self.is_settled(outlet)?;
                 }
                 // Who pulls takes what it wants, and need not wait for more.
                 for inlet in line.port.every_inlet().filter(|_| !line.pulled) {

@@ -17,6 +17,7 @@ use super::{Coupled, Field, FieldId, Line, Stamps, State, TEXT};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
+use crate::process::Meeting;
 use crate::{Error, Instance, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
@@ -128,6 +129,10 @@ impl Pull {
     pub(crate) fn hear(&mut self, word: Word) {
         match word {
             Word::Ask(question) => self.decide(|chooser| chooser.ask(question)),
+            Word::Took(question) => self.decide(|chooser| {
+                chooser.took(question);
+                Vec::new()
+            }),
             Word::Leave => self.end(),
             Word::Order(order) => self.obey(order),
         }
@@ -286,9 +291,20 @@ impl Inner {
     ) -> Result<()> {
         // The background thread sends them, and cannot wait for who is not there yet.
         let own = self.ports[field.port.0].every_outlet().filter(|outlet| outlet.end.conduit == way.conduit);
-        for outlet in own.chain(line.port.every_outlet()) {
-            self.carrier(outlet)?;
-        }
+        let outlets: Vec<&Outlet> = own.chain(line.port.every_outlet()).collect();
+        let is_over = || self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true);
+        let there = || {
+            for outlet in outlets.iter().filter(|outlet| outlet.end.carrier.get().is_none()) {
+                match self.reachable(&outlet.end) {
+                    _ if is_over() || self.process.finished(&outlet.end.peer) => {}
+                    // It may have left; then that will be told.
+                    Err(error) if error.kind != Kind::PeerLost => return Err(error),
+                    _ => return Ok(None),
+                }
+            }
+            Ok(Some(()))
+        };
+        self.wait(Some(way.conduit), None, None, Vec::new, there)?;
         let room = || Ok(self.process.pull(&self.name, way.conduit, Pull::has_room).filter(|room| *room));
         let on = || {
             let untaken = self.process.pull(&self.name, way.conduit, Pull::untaken);
@@ -302,7 +318,7 @@ impl Inner {
             self.outlet_of(way.conduit).map(on).into_iter().collect()
         };
         self.wait(Some(way.conduit), None, None, on, room)?;
-        if self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true) {
+        if is_over() {
             // Nobody takes it any more.
             return Ok(());
         }
@@ -375,6 +391,9 @@ impl Instance {
             inner.receive_pieces(field, state, (&header, piece), done, arrays)?;
             if !late {
                 state.asking.open = None;
+                if inner.leads() {
+                    inner.process.change(&inner.name, way.conduit, |meeting| meeting.say(Word::Took(number)));
+                }
                 return Ok(Stamps::of(&header));
             }
         }
@@ -393,8 +412,8 @@ impl Inner {
     /// Tells senders that no version is asked for any more, and takes none that is on its way.
     pub(crate) fn leave_versions(&self) {
         for conduit in self.pulled(Role::Receiver) {
-            if self.leads() && self.process.is_declared(&self.name, conduit) {
-                self.process.change(&self.name, conduit, |meeting| meeting.say(Word::Leave));
+            if self.leads() {
+                self.process.change(&self.name, conduit, Meeting::leave);
             }
         }
         let lines = self.all_lines();
@@ -477,6 +496,6 @@ impl Instance {
                 None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet))?,
             }
         }
-        state.lines.iter().flatten().try_for_each(|line| inner.end_line(line))
+        state.lines.iter().flatten().flatten().try_for_each(|line| inner.end_line(line))
     }
 }

@@ -15,6 +15,8 @@ use titin_model::{Cache, Full};
 pub(crate) enum Word {
     /// Rank 0 of the receiver asks for a version.
     Ask(Question),
+    /// It has what the question of this number was answered with.
+    Took(u64),
     /// It asks for no more.
     Leave,
     /// Rank 0 of the sender has the other ranks do this, behind what it told them before.
@@ -79,6 +81,10 @@ pub(crate) struct Chooser {
     /// How many there have been, and the last one that was taken; versions are counted from 1.
     produced: u64,
     taken: u64,
+    /// For which question that one was announced, and the last one whose answer the receiver has: it may have asked another one
+    /// before the answer came.
+    announced: u64,
+    had: u64,
     question: Option<Question>,
     /// The number of the last question.
     heard: u64,
@@ -95,6 +101,8 @@ impl Chooser {
             versions: VecDeque::new(),
             produced: 0,
             taken: 0,
+            announced: 0,
+            had: 0,
             question: None,
             heard: 0,
             complete: false,
@@ -145,7 +153,17 @@ impl Chooser {
 
     /// Whether the receiver has what it is to have: the last version.
     pub(crate) fn is_settled(&self) -> bool {
-        self.over || (self.complete && self.taken == self.produced)
+        self.over || (self.complete && (self.produced == 0 || self.has_last()))
+    }
+
+    /// The receiver has what this question was answered with.
+    pub(crate) fn took(&mut self, question: u64) {
+        self.had = self.had.max(question);
+    }
+
+    /// Whether the receiver has the last version that there is.
+    fn has_last(&self) -> bool {
+        self.taken == self.produced && self.had >= self.announced
     }
 
     /// Lets it keep more versions, where it waits for room while its receiver waits for it.
@@ -196,14 +214,16 @@ impl Chooser {
             }
         };
         let beyond = question.at.is_none_or(|at| at > latest.timestamp);
-        if self.complete && beyond && self.taken == latest.number {
+        if self.complete && beyond && self.has_last() {
             // It has the last one; it hears that no more follows as the conduit ends.
             return Vec::new();
         }
         self.question = None;
         match chosen {
             Ok(Stamped { number: version, .. }) => {
-                self.taken = self.taken.max(version);
+                if version >= self.taken {
+                    (self.taken, self.announced) = (version, question.number);
+                }
                 let announced = Decision::Announce { question: question.number, version };
                 vec![announced, Decision::Order(Order::Serve(version))]
             }
@@ -352,6 +372,7 @@ mod tests {
         assert_eq!(chooser.produce(0.5, Some(1.5)), serves(1, 2), "there is none");
         assert_eq!(chooser.ask(at(2, 1.5)), []);
         assert_eq!(chooser.produce(1.5, None), serves(2, 3));
+        chooser.took(2);
         assert_eq!(chooser.ask(at(3, 9.0)), []);
         assert_eq!(chooser.complete(), [], "it has the last one");
         assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
@@ -398,8 +419,11 @@ mod tests {
         chooser.complete();
         assert!(!chooser.is_settled());
         assert_eq!(chooser.ask(latest(1)), serves(1, 1));
+        assert!(!chooser.is_settled(), "it may have given up");
+        assert_eq!(chooser.ask(latest(2)), serves(2, 1));
+        chooser.took(2);
         assert!(chooser.is_settled());
-        assert_eq!(chooser.ask(latest(2)), [], "the end of the conduit tells");
+        assert_eq!(chooser.ask(latest(3)), [], "the end of the conduit tells");
         chooser.end();
         assert_eq!(chooser.end(), [], "once");
     }

@@ -642,6 +642,12 @@ impl Inner {
         }
         if inlet.inbox.exhausted() {
             let text = match is_between_ranks(&inlet.end.label) {
+                false if self.is_withdrawn(&inlet.end) => format!(
+                    "{}: port '{}' is closed: {} has withdrawn its field, or is about to finish, and sends no more",
+                    self.name,
+                    inlet.end.label,
+                    inlet.end.other()
+                ),
                 true => format!(
                     "{}: {} has closed the instance, and sends no more, where other ranks go on: all of them make the same \
                      calls, and close together",

@@ -55,6 +55,8 @@ pub(crate) struct Meeting {
     pull: Option<Pull>,
     /// What rank 0 of a receiver has to tell rank 0 of the sender.
     words: Vec<Word>,
+    /// Whether it takes no more, which is told once the sender has declared the field.
+    has_left: bool,
     /// The number of the last question among these.
     asked: u64,
     /// Whether the process has reached out for the partners of the schedule.
@@ -96,6 +98,9 @@ impl Meeting {
     /// The other end has declared it.
     pub(crate) fn hear(&mut self, away: Away) {
         self.away = Some(away);
+        if self.has_left {
+            self.words.push(Word::Leave);
+        }
         self.begin();
     }
 
@@ -130,6 +135,14 @@ impl Meeting {
         self.words.push(word);
     }
 
+    /// Rank 0 of a receiver takes no more.
+    pub(crate) fn leave(&mut self) {
+        self.has_left = true;
+        if self.away.is_some() {
+            self.words.push(Word::Leave);
+        }
+    }
+
     /// How many questions for versions were told here, or heard.
     fn questions(&self) -> u64 {
         self.pull.as_ref().map_or(self.asked, Pull::heard)
@@ -139,7 +152,9 @@ impl Meeting {
         if let (Letter::Word(word), Some(own)) = (&post.letter, &self.own) {
             let expected = match word {
                 Word::Order(_) => post.of_sender && parent(own.rank) == Some(post.rank),
-                Word::Ask(_) | Word::Leave => !post.of_sender && (own.rank, post.rank) == (0, 0),
+                Word::Ask(_) | Word::Took(_) | Word::Leave => {
+                    !post.of_sender && (own.rank, post.rank) == (0, 0)
+                }
             };
             match &mut self.pull {
                 Some(pull) if expected => pull.hear(*word),
