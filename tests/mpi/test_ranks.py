@@ -162,3 +162,42 @@ resources: {{late.a: {{mpi_processes: 3}}, late.b: {{mpi_processes: 2}}}}
 """
     done = run(tmp_path, model)
     assert done.returncode == 0, done.stdout
+
+
+AT_ONCE = """\
+import sys
+import titin
+
+comm = None
+if sys.argv[1] == "a":
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+with titin.Instance(**({"o_i": ["u"]} if comm else {"s": ["u"]}), comm=comm) as instance:
+    if comm and instance.rank == 0:
+        raise ValueError("the mesh is empty")
+    instance.reuse()
+    instance.reuse() if comm else instance.receive("u")
+"""
+
+
+def test_ranks_hear_of_a_failure_of_rank_0_that_comes_before_they_have_joined(tmp_path: Path) -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("there is no Open MPI here")
+    (tmp_path / "once.py").write_text(AT_ONCE)
+    model = f"""ymmsl_version: v0.2
+models:
+  once:
+    components:
+      a: {{description: fails at once, ports: {{o_i: u}}, implementation: a}}
+      b: {{description: receives, ports: {{s: u}}, implementation: b}}
+    conduits: {{a.u: b.u}}
+programs:
+  a: {{executable: {sys.executable}, args: [{tmp_path / "once.py"}, a], execution_model: openmpi}}
+  b: {{executable: {sys.executable}, args: [{tmp_path / "once.py"}, b]}}
+resources: {{once.a: {{mpi_processes: 3}}}}
+"""
+    done = run(tmp_path, model)
+    assert done.returncode == 1, done.stdout
+    assert "the mesh is empty" in done.stdout, done.stdout
+    assert "a        still runs after the failure" not in done.stdout, done.stdout

@@ -187,6 +187,7 @@ impl Inner {
         self.tell(&ToManager::Profile(self.profile()));
         let text = shortened(&self.as_rank(&error.text));
         self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
+        self.process.await_below();
         self.part();
         // Many on few cores learn of the failure at once: none should tear down its program before all know.
         std::thread::yield_now();

@@ -146,6 +146,7 @@ impl Opening {
 
     fn give_up(&mut self) {
         self.over = true;
+        self.process.await_below();
         self.process.ask_no_more(&self.name);
     }
 

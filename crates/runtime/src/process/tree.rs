@@ -249,6 +249,23 @@ impl Process {
         }
     }
 
+    /// For who fails: waits until the links to the ranks below are there, that these hear of it, if only by losing them. Who is still
+    /// to be dialled from here would wait for that.
+    pub(crate) fn await_below(&self) {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let start = Instant::now();
+        let is_missing = || {
+            let mut state = self.lock();
+            state
+                .branch
+                .as_mut()
+                .is_some_and(|branch| branch.below.iter().any(|below| !below.outbox.is_open()))
+        };
+        while is_missing() && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Whether it is the process of another rank than 0, which has no link to the manager.
     pub(super) fn is_below(&self) -> bool {
         self.lock().branch.as_ref().is_some_and(|branch| branch.above.is_some())
