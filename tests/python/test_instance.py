@@ -360,6 +360,20 @@ def test_an_instance_that_is_let_go_fails_the_run(stage):
     assert "without closing" in str(raised)
 
 
+def test_the_exception_that_lets_go_of_an_instance_is_not_lost(stage):
+    caught = []
+
+    def sender():
+        try:
+            titin.Instance(o_i="out spare").receive("out")
+        except Exception as error:
+            caught.append(error)
+            raise
+
+    stage.fails(sender, idle)
+    assert isinstance(caught[0], titin.UsageError), caught
+
+
 def test_a_function_that_never_opens_its_instance(stage):
     raised, _ = stage.fails(lambda: None, idle)
     assert "without opening its instance" in str(raised)

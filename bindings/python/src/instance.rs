@@ -557,8 +557,11 @@ impl Drop for Instance {
             return;
         }
         Python::attach(|py| {
+            // The exception that has let go of it, if one has, is not to be lost.
+            let raised = PyErr::take(py);
             let _ = self.fail(py, Words::new("the program let go of the instance without closing it"));
             let _ = self.session.close(py, true);
+            raised.into_iter().for_each(|raised| raised.restore(py));
         });
     }
 }
