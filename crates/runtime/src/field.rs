@@ -380,7 +380,9 @@ impl Inner {
     pub(crate) fn is_withdrawn(&self, end: &End) -> bool {
         let fields = self.fields.read().expect("never poisoned");
         let mut ways = fields.iter().flat_map(|field| &field.ways);
-        ways.any(|way| way.conduit == end.conduit) && !self.process.finished(&end.peer)
+        ways.any(|way| way.conduit == end.conduit)
+            && self.process.is_declared(&self.name, end.conduit)
+            && !self.process.finished(&end.peer)
     }
 
     /// What the description says of fields on ports where the program has none.
