@@ -376,13 +376,11 @@ impl Inner {
         self.conduits_of(port).into_iter().map(way).collect()
     }
 
-    /// Whether a conduit carries a field, of which its sender has said that no more follows though it may go on itself.
-    pub(crate) fn is_withdrawn(&self, end: &End) -> bool {
+    /// Whether a conduit carries a field, as both ends have declared.
+    pub(crate) fn carries_field(&self, end: &End) -> bool {
         let fields = self.fields.read().expect("never poisoned");
         let mut ways = fields.iter().flat_map(|field| &field.ways);
-        ways.any(|way| way.conduit == end.conduit)
-            && self.process.is_declared(&self.name, end.conduit)
-            && !self.process.finished(&end.peer)
+        ways.any(|way| way.conduit == end.conduit) && self.process.is_declared(&self.name, end.conduit)
     }
 
     /// What the description says of fields on ports where the program has none.

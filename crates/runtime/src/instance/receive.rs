@@ -642,8 +642,8 @@ impl Inner {
         }
         if inlet.inbox.exhausted() {
             let text = match is_between_ranks(&inlet.end.label) {
-                false if self.is_withdrawn(&inlet.end) => format!(
-                    "{}: port '{}' is closed: {} has withdrawn its field, or is about to finish, and sends no more",
+                false if self.carries_field(&inlet.end) => format!(
+                    "{}: port '{}' is closed: {} has finished, or has withdrawn its field, and sends no more",
                     self.name,
                     inlet.end.label,
                     inlet.end.other()
