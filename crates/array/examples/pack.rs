@@ -100,13 +100,13 @@ fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule
             timed(|| {
                 for (place, message) in sent.iter_mut().enumerate() {
                     let field = Source { memory: &sources, local: &here, size: SIZE };
-                    sending.pack(place, &[field], message).unwrap();
+                    sending.pack(place, &[field], 0, message).unwrap();
                 }
             }),
             timed(|| {
                 for (place, message) in received.iter().enumerate() {
                     let field = Target { memory: &mut targets, local: &there, size: SIZE };
-                    receiving.unpack(place, message, &mut [field]).unwrap();
+                    receiving.unpack(place, 0, message, &mut [field]).unwrap();
                 }
             }),
         ];

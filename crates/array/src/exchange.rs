@@ -269,7 +269,7 @@ pub(crate) fn by_rule(builder: &mut Builder, part: &Owned, other: &Side, mut par
         let elements = turn.iter().map(|at| places[*at].2).product();
         let rank = grid.rank(&place);
         partner(rank);
-        builder.piece(rank, Piece { block: part.block, axes }, elements);
+        builder.piece(rank, Piece { block: part.block, axes, before: 0 }, elements);
         let Some(dim) = (0..dims).rev().find(|dim| turn[*dim] + 1 < tables[*dim].1) else { return };
         turn[dim] += 1;
         for later in dim + 1..dims {
@@ -291,7 +291,7 @@ pub(crate) fn pair(builder: &mut Builder, part: &Owned, other: &Dims<Comb>, rank
         elements *= Axis::total(&axis);
         axes[dim] = builder.axis(axis);
     }
-    builder.piece(rank, Piece { block: part.block, axes }, elements);
+    builder.piece(rank, Piece { block: part.block, axes, before: 0 }, elements);
     elements
 }
 

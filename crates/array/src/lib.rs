@@ -21,7 +21,7 @@
 //! assert_eq!(sending.partners().iter().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1, 2]);
 //! let (memory, local) = ((12..24).collect::<Vec<u8>>(), Local::dense(&rows, 1, &Parts::Rule, None, Order::C)?);
 //! let mut message = vec![0; sending.bytes(0, [1]) as usize];
-//! sending.pack(0, &[Source { memory: &memory, local: &local, size: 1 }], &mut message)?;
+//! sending.pack(0, &[Source { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
 //! assert_eq!(message, [12, 13, 18, 19]);
 //!
 //! // There it becomes the lower half of a 4 × 2 array.
@@ -29,7 +29,7 @@
 //! let local = Local::dense(&columns, 0, &Parts::Rule, None, Order::C)?;
 //! let mut memory = vec![0; 8];
 //! let from = receiving.find(1).unwrap();
-//! receiving.unpack(from, &message, &mut [Target { memory: &mut memory, local: &local, size: 1 }])?;
+//! receiving.unpack(from, 0, &message, &mut [Target { memory: &mut memory, local: &local, size: 1 }])?;
 //! assert_eq!(memory, [0, 0, 0, 0, 12, 13, 18, 19]);
 //! # Ok::<(), titin_array::Error>(())
 //! ```

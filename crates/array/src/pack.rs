@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::comb::Axis;
 use crate::kernel::{At, Loop, Loops};
 use crate::plan::{End, Plan};
-use crate::schedule::{Parcel, Piece, Strip};
+use crate::schedule::{Parcel, Partner, Piece, Strip};
 use crate::{Dims, Error, Local, Order, Schedule};
 
 /// An array of a sender: its memory, how the elements lie there, and how many bytes each has.
@@ -30,11 +30,47 @@ pub struct Target<'a> {
     pub size: usize,
 }
 
+/// Some bytes of a message, in which each field has so many elements.
+#[derive(Clone)]
+struct Part {
+    begin: u64,
+    end: u64,
+    elements: u64,
+    /// Where the next field begins in the message.
+    before: u64,
+}
+
+impl Part {
+    /// Which of the next field's elements belong to it.
+    fn pass(&mut self, size: usize) -> Range<u64> {
+        let number = |byte: u64| {
+            let number = byte.saturating_sub(self.before).checked_div(size as u64);
+            number.unwrap_or(0).min(self.elements)
+        };
+        let range = number(self.begin)..number(self.end);
+        self.before = self.before.saturating_add(self.elements.saturating_mul(size as u64));
+        range
+    }
+}
+
 impl Schedule {
     /// How many bytes a message of a partner's has, for fields with elements of these sizes.
     pub fn bytes(&self, partner: usize, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let sum = sizes.into_iter().fold(0u64, |sum, size| sum.saturating_add(size as u64));
         self.partners()[partner].elements.saturating_mul(sum)
+    }
+
+    /// Where a part of the message may end: behind the last element of a field that ends at or before this byte.
+    pub fn end_of_element(&self, partner: usize, sizes: impl IntoIterator<Item = usize>, byte: u64) -> u64 {
+        let mut before = 0u64;
+        for size in sizes {
+            let after = before.saturating_add(self.bytes(partner, [size]));
+            if byte < after {
+                return byte - byte.saturating_sub(before) % size as u64;
+            }
+            before = after;
+        }
+        before
     }
 
     /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
@@ -56,7 +92,7 @@ impl Schedule {
             }
             Parcel::Strips([strip]) => {
                 let mut begin = None;
-                each_row(&[*strip], local, |at, stride, count| {
+                each_row(std::iter::once(*strip), local, |at, stride, count| {
                     let whole = count == strip.length && (stride == 1 || count == 1);
                     begin = whole.then_some(at as usize * size);
                 });
@@ -67,74 +103,117 @@ impl Schedule {
         begin.map(|begin| begin..begin + length)
     }
 
-    /// Writes the message for a partner: field after field. It must be [`Schedule::bytes`] long.
-    pub fn pack(&self, partner: usize, fields: &[Source], message: &mut [u8]) -> Result<(), Error> {
-        self.check(partner, fields.iter().map(|field| field.size), message.len())?;
-        let mut rest = message;
+    /// Writes the message for a partner, field after field: of its [`Schedule::bytes`] those from `begin` on, as many as there is
+    /// room for. So it can be made, and sent, one part after the other, each of whole elements.
+    pub fn pack(
+        &self,
+        partner: usize,
+        fields: &[Source],
+        begin: u64,
+        message: &mut [u8],
+    ) -> Result<(), Error> {
+        let sizes = fields.iter().map(|field| field.size);
+        let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
-            let (part, after) = rest.split_at_mut(self.bytes(partner, [field.size]) as usize);
+            let range = part.pass(field.size);
+            let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
             match self.parcel(partner) {
-                Parcel::Pieces(pieces) => self.pack_pieces(pieces, field, part),
-                Parcel::Strips(strips) => pack_strips(strips, field, part),
+                Parcel::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
+                Parcel::Strips(_) => pack_strips(self.cut(partner, range), field, bytes),
             }
             rest = after;
         }
         Ok(())
     }
 
-    /// Takes the message of a partner apart, field after field. Nothing but the elements in it is written.
-    pub fn unpack(&self, partner: usize, message: &[u8], fields: &mut [Target]) -> Result<(), Error> {
-        self.check(partner, fields.iter().map(|field| field.size), message.len())?;
-        let mut rest = message;
+    /// Takes the message of a partner apart, field after field, or the part of it that begins with this byte. Nothing but the
+    /// elements in it is written.
+    pub fn unpack(
+        &self,
+        partner: usize,
+        begin: u64,
+        message: &[u8],
+        fields: &mut [Target],
+    ) -> Result<(), Error> {
+        let sizes = fields.iter().map(|field| field.size);
+        let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
-            let (part, after) = rest.split_at(self.bytes(partner, [field.size]) as usize);
+            let range = part.pass(field.size);
+            let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
             match self.parcel(partner) {
-                Parcel::Pieces(pieces) => self.unpack_pieces(pieces, part, field),
-                Parcel::Strips(strips) => unpack_strips(strips, part, field),
+                Parcel::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
+                Parcel::Strips(_) => unpack_strips(self.cut(partner, range), bytes, field),
             }
             rest = after;
         }
         Ok(())
     }
 
-    fn pack_pieces(&self, pieces: &[Piece], field: &Source, message: &mut [u8]) {
-        let mut begin = 0;
-        for piece in pieces {
-            let block = &field.local.blocks[piece.block as usize];
-            let mut plan = Plan::new(self.axes(piece), field.size);
+    fn pack_pieces(&self, pieces: &[Piece], range: Range<u64>, field: &Source, message: &mut [u8]) {
+        self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
+            let block = &field.local.blocks[piece.block as usize];
             plan.run(&End::of(block), &dense, |copy, at| copy.copy(at, field.memory, message));
-            begin += plan.elements;
-        }
+        });
     }
 
-    fn unpack_pieces(&self, pieces: &[Piece], message: &[u8], field: &mut Target) {
-        let mut begin = 0;
-        for piece in pieces {
-            let block = &field.local.blocks[piece.block as usize];
-            let mut plan = Plan::new(self.axes(piece), field.size);
+    fn unpack_pieces(&self, pieces: &[Piece], range: Range<u64>, message: &[u8], field: &mut Target) {
+        self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
+            let block = &field.local.blocks[piece.block as usize];
             plan.turn();
             plan.run(&dense, &End::of(block), |copy, at| copy.copy(at, message, field.memory));
-            begin += plan.elements;
+        });
+    }
+
+    /// How the elements in this range of a field's message are copied, and where in that range each plan begins.
+    fn each_plan(
+        &self,
+        pieces: &[Piece],
+        range: Range<u64>,
+        size: usize,
+        mut plan: impl FnMut(&Piece, Plan, u64),
+    ) {
+        let first = pieces.partition_point(|piece| piece.before <= range.start).saturating_sub(1);
+        for piece in pieces[first..].iter().take_while(|piece| piece.before < range.end) {
+            let whole = Plan::new(self.axes(piece), size);
+            let after = piece.before + whole.elements;
+            let (begin, end) = (range.start.max(piece.before), range.end.min(after));
+            if (begin, end) == (piece.before, after) {
+                plan(piece, whole, begin - range.start);
+            } else {
+                let inside = begin - piece.before..end - piece.before;
+                whole
+                    .parts(self.order, inside, |part, at| plan(piece, part, piece.before + at - range.start));
+            }
         }
     }
 
-    fn check(&self, partner: usize, sizes: impl Iterator<Item = usize>, found: usize) -> Result<(), Error> {
+    /// The part of a partner's message that has so many bytes from `begin` on.
+    fn part(
+        &self,
+        partner: usize,
+        sizes: impl Iterator<Item = usize> + Clone,
+        begin: u64,
+        found: usize,
+    ) -> Result<Part, Error> {
         let count = self.partners().len();
-        if partner >= count {
+        let Some(Partner { rank, elements, .. }) = self.partners().get(partner) else {
             return Err(Error::Memory(format!("a message for partner {partner} of {count}")));
-        }
-        let (expected, rank) = (self.bytes(partner, sizes), self.partners()[partner].rank);
-        if expected != found as u64 {
+        };
+        let end = begin.saturating_add(found as u64);
+        let part = Part { begin, end, elements: *elements, before: 0 };
+        let (mut rest, whole) = (part.clone(), self.bytes(partner, sizes.clone()));
+        let covered = |size: usize| rest.pass(size).count() as u64 * size as u64;
+        if end > whole || sizes.map(covered).sum::<u64>() != found as u64 {
             return Err(Error::Memory(format!(
-                "the message between this rank and rank {rank} has {found} bytes, not {expected}; give the same fields, with \
-                 elements of the same size, on both sides"
+                "bytes {begin} to {end} of the message between this rank and rank {rank}, which has {whole}, all of whole \
+                 elements; give the same fields, with elements of the same size, on both sides"
             )));
         }
-        Ok(())
+        Ok(part)
     }
 
     fn layout(&self, local: &Local, found: usize, size: usize) -> Result<(), Error> {
@@ -168,22 +247,23 @@ pub fn copy(
     from: usize,
     target: &mut Target,
 ) -> Result<(), Error> {
-    let bytes = receiving.partners().get(from).map_or(0, |partner| partner.elements);
-    let bytes = (bytes as usize).saturating_mul(target.size);
-    sending.check(to, std::iter::once(source.size), bytes)?;
+    let elements = receiving.partners().get(from).map_or(0, |partner| partner.elements);
+    let bytes = (elements as usize).saturating_mul(target.size);
+    let fits = sending.part(to, std::iter::once(source.size), 0, bytes)?.elements == elements;
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
     let (Parcel::Pieces(ours), Parcel::Pieces(theirs)) = (sending.parcel(to), receiving.parcel(from)) else {
         // Single elements: a message between costs little beside looking for them.
         let mut message = vec![0; bytes];
-        sending.pack(to, &[*source], &mut message)?;
+        sending.pack(to, &[*source], 0, &mut message)?;
         let target = Target { memory: &mut *target.memory, local: target.local, size: target.size };
-        return receiving.unpack(from, &message, &mut [target]);
+        return receiving.unpack(from, 0, &message, &mut [target]);
     };
     let totals =
         |schedule: &Schedule, piece: &Piece| -> Vec<u64> { schedule.axes(piece).map(Axis::total).collect() };
     let pairs = || ours.iter().zip(theirs);
-    if ours.len() != theirs.len()
+    if !fits
+        || ours.len() != theirs.len()
         || source.size != target.size
         || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
     {
@@ -200,7 +280,7 @@ pub fn copy(
     Ok(())
 }
 
-fn pack_strips(strips: &[Strip], field: &Source, message: &mut [u8]) {
+fn pack_strips(strips: impl Iterator<Item = Strip>, field: &Source, message: &mut [u8]) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
         return gather::<8>(strips, begin, field.memory, message);
     }
@@ -216,7 +296,7 @@ fn pack_strips(strips: &[Strip], field: &Source, message: &mut [u8]) {
     });
 }
 
-fn unpack_strips(strips: &[Strip], message: &[u8], field: &mut Target) {
+fn unpack_strips(strips: impl Iterator<Item = Strip>, message: &[u8], field: &mut Target) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
         return scatter::<8>(strips, begin, message, field.memory);
     }
@@ -241,25 +321,35 @@ fn list(local: &Local) -> Option<u64> {
 }
 
 /// Takes strips from a list of elements of a size that the compiler knows.
-fn gather<const SIZE: usize>(strips: &[Strip], begin: u64, list: &[u8], message: &mut [u8]) {
+fn gather<const SIZE: usize>(
+    strips: impl Iterator<Item = Strip>,
+    begin: u64,
+    list: &[u8],
+    message: &mut [u8],
+) {
     let (list, mut message) = (list.as_chunks::<SIZE>().0, message.as_chunks_mut::<SIZE>().0.iter_mut());
-    for strip in strips {
+    strips.for_each(|strip| {
         let (at, length) = ((begin + strip.at) as usize, strip.length as usize);
         list[at..at + length].iter().zip(message.by_ref()).for_each(|(from, to)| *to = *from);
-    }
+    });
 }
 
 /// Puts them there.
-fn scatter<const SIZE: usize>(strips: &[Strip], begin: u64, message: &[u8], list: &mut [u8]) {
+fn scatter<const SIZE: usize>(
+    strips: impl Iterator<Item = Strip>,
+    begin: u64,
+    message: &[u8],
+    list: &mut [u8],
+) {
     let (list, mut message) = (list.as_chunks_mut::<SIZE>().0, message.as_chunks::<SIZE>().0.iter());
-    for strip in strips {
+    strips.for_each(|strip| {
         let (at, length) = ((begin + strip.at) as usize, strip.length as usize);
         list[at..at + length].iter_mut().zip(message.by_ref()).for_each(|(to, from)| *to = *from);
-    }
+    });
 }
 
 /// Strips in memory, cut where rows end: where each begins, how far neighbours are apart, and how many there are.
-fn each_row(strips: &[Strip], local: &Local, mut row: impl FnMut(i64, i64, u64)) {
+fn each_row(strips: impl Iterator<Item = Strip>, local: &Local, mut row: impl FnMut(i64, i64, u64)) {
     for strip in strips {
         let (mut at, end) = (strip.at, strip.at + strip.length);
         while at < end {
@@ -310,7 +400,7 @@ mod tests {
             Source { memory: &memory, local: &local, size: 4 },
             Source { memory: &other, local: &local, size: 1 },
         ];
-        schedule.pack(0, &fields, &mut message).unwrap();
+        schedule.pack(0, &fields, 0, &mut message).unwrap();
         assert_eq!(message[..24], bytes([0, 3, 1, 4, 2, 5]));
         assert_eq!(message[24..], [10, 13, 11, 14, 12, 15]);
     }
@@ -375,15 +465,16 @@ mod tests {
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();
         let pack = |memory: &[u8], local: &Local, message: usize| {
             let fields = [Source { memory, local, size: 4 }];
-            schedule.pack(0, &fields, &mut vec![0; message]).map_err(|error| error.to_string())
+            schedule.pack(0, &fields, 0, &mut vec![0; message]).map_err(|error| error.to_string())
         };
         let short = pack(&[0; 20], &local, 24).unwrap_err();
         assert_eq!(short, "an array has 20 bytes of memory; its layout needs 24");
-        let message = pack(&[0; 24], &local, 20).unwrap_err();
-        assert!(
-            message.starts_with("the message between this rank and rank 0 has 20 bytes, not 24;"),
-            "{message}"
-        );
+        for length in [22, 28] {
+            let message = pack(&[0; 24], &local, length).unwrap_err();
+            let wanted =
+                format!("bytes 0 to {length} of the message between this rank and rank 0, which has 24,");
+            assert!(message.starts_with(&wanted), "{message}");
+        }
         let other = Local::strided(&[3, 2], 0, &[2, 1]).unwrap();
         let layout = pack(&[0; 24], &other, 24).unwrap_err();
         assert_eq!(layout, "an array of 3 × 2 where the rank owns 2 × 3, the halo not counted");
@@ -412,9 +503,9 @@ mod tests {
         let mut target = Target { memory: &mut one, local: &to, size: 1 };
         copy(&sending, our, &source, &receiving, their, &mut target).unwrap();
         let mut message = vec![0; sending.bytes(our, [1]) as usize];
-        sending.pack(our, &[source], &mut message).unwrap();
+        sending.pack(our, &[source], 0, &mut message).unwrap();
         let target = Target { memory: &mut other, local: &to, size: 1 };
-        receiving.unpack(their, &message, &mut [target]).unwrap();
+        receiving.unpack(their, 0, &message, &mut [target]).unwrap();
         assert!(one == other);
     }
 }

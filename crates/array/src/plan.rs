@@ -1,6 +1,7 @@
 //! How a piece is copied: which loops go through its elements at both ends, between two arrays or an array and a message.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use crate::comb::{Axis, Span};
 use crate::kernel::{At, Loop, Loops};
@@ -63,9 +64,48 @@ impl Plan {
 
     /// The piece in a message, from its element `begin` on.
     pub fn dense(&self, order: Order, begin: u64) -> End {
-        let total = |lane: &Vec<Stretch>| lane.iter().map(|stretch| stretch.length * stretch.count).sum();
-        let strides = order.strides(&Dims::from_fn(self.dims, |dim| total(&self.lanes[dim])));
+        let strides = order.strides(&self.extents());
         End { offset: begin as i64, strides: Dims::from_fn(self.dims, |dim| strides[dim] as i64) }
+    }
+
+    /// Parts of the piece that together have the elements of a message in this range, each with where it begins there: of boxes
+    /// whose elements follow each other in the message, the largest ones.
+    pub fn parts(&self, order: Order, range: Range<u64>, mut part: impl FnMut(Plan, u64)) {
+        let extents = self.extents();
+        let (strides, mut at) = (order.strides(&extents), range.start);
+        while at < range.end {
+            let point = order.point(at, &extents);
+            let mut bounds = Dims::from_fn(self.dims, |dim| (point[dim], point[dim] + 1));
+            let mut count = 1;
+            for dim in order.fastest_first(self.dims) {
+                let rows = ((range.end - at) / strides[dim]).min(extents[dim] - point[dim]);
+                if rows == 0 {
+                    break;
+                }
+                (bounds[dim].1, count) = (point[dim] + rows, rows * strides[dim]);
+                if rows < extents[dim] {
+                    break;
+                }
+            }
+            part(self.within(&bounds), at);
+            at += count;
+        }
+    }
+
+    /// What lies in a box of the message.
+    fn within(&self, bounds: &[(u64, u64)]) -> Plan {
+        let mut part = Plan { lanes: Default::default(), dims: self.dims, elements: 1, size: self.size };
+        for (dim, (lower, upper)) in bounds.iter().enumerate() {
+            self.lanes[dim].iter().for_each(|stretch| stretch.within(*lower, *upper, &mut part.lanes[dim]));
+            part.elements *= upper - lower;
+        }
+        part
+    }
+
+    /// How many indices there are along each dimension.
+    fn extents(&self) -> Dims {
+        let total = |lane: &Vec<Stretch>| lane.iter().map(|stretch| stretch.length * stretch.count).sum();
+        Dims::from_fn(self.dims, |dim| total(&self.lanes[dim]))
     }
 
     /// The other way round.
@@ -199,6 +239,30 @@ impl Stretch {
                 Stretch { from: self.from + begin, to: self.to + begin, length: some, ..self }
             }
         })
+    }
+
+    /// Adds what of it lies between two indices of the message, which count from the lower one then.
+    fn within(&self, lower: u64, upper: u64, lane: &mut Vec<Stretch>) {
+        let one = |turn: u64| {
+            let (from, to) = (self.from + turn * self.from_step, self.to + turn * self.to_step);
+            let (begin, end) = (lower.max(to), upper.min(to + self.length));
+            Stretch { from: from + (begin - to), to: begin - lower, length: end - begin, count: 1, ..*self }
+        };
+        let step = self.to_step.max(1);
+        let mut first = (lower + 1).saturating_sub(self.to + self.length).div_ceil(step);
+        let mut past = upper.saturating_sub(self.to).div_ceil(step).min(self.count);
+        // Those that are cut, at either end.
+        if first < past && self.to + first * self.to_step < lower {
+            lane.push(one(first));
+            first += 1;
+        }
+        let last = past.saturating_sub(1);
+        let tail = (first < past && self.to + last * self.to_step + self.length > upper).then(|| one(last));
+        past -= u64::from(tail.is_some());
+        if first < past {
+            lane.push(Stretch { count: past - first, length: self.length, ..one(first) });
+        }
+        lane.extend(tail);
     }
 
     /// Takes one more in, if it is as long and as far on as those before.

@@ -1,5 +1,7 @@
 //! What one rank sends to whom, or receives from whom.
 
+use std::ops::Range;
+
 use crate::comb::Axis;
 use crate::{Dims, Local, Order};
 
@@ -19,8 +21,13 @@ pub struct Schedule {
     pub(crate) axes: Vec<Axis>,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) strips: Vec<Strip>,
+    /// How many elements all strips before every so many-th one have.
+    marks: Vec<u64>,
     partners: Vec<Partner>,
 }
+
+/// So many strips are between two marks.
+const APART: usize = 256;
 
 /// Somebody to whom a message goes, or from whom one comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +53,8 @@ pub(crate) struct Piece {
     pub block: u32,
     /// Which of the schedule's axes, for each dimension.
     pub axes: Dims<u32>,
+    /// How many elements of the message come before it.
+    pub before: u64,
 }
 
 /// Elements one after the other, by their numbers among the rank's own.
@@ -89,6 +98,7 @@ impl Schedule {
             + patterns.sum::<usize>()
             + size_of_val(&self.pieces[..])
             + size_of_val(&self.strips[..])
+            + size_of_val(&self.marks[..])
             + size_of_val(&self.partners[..])
     }
 
@@ -103,6 +113,39 @@ impl Schedule {
             Content::Pieces(from, to) => Parcel::Pieces(&self.pieces[from..to]),
             Content::Strips(from, to) => Parcel::Strips(&self.strips[from..to]),
         }
+    }
+
+    /// The strips of a partner, as far as their elements are in this range of the message's.
+    pub(crate) fn cut(&self, partner: usize, range: Range<u64>) -> impl Iterator<Item = Strip> {
+        let Content::Strips(from, _) = self.partners[partner].content else {
+            unreachable!("a partner whose message has strips")
+        };
+        let mark = from / APART;
+        let before: u64 = self.strips[mark * APART..from].iter().map(|strip| strip.length).sum();
+        let (begin, end) = (self.marks[mark] + before + range.start, self.marks[mark] + before + range.end);
+        let (first, begins) = self.find_strip(begin);
+        let (last, ends) = self.find_strip(end.saturating_sub(1).max(begin));
+        let at = self.strips[first].at + (begin - begins);
+        let (head, middle, tail) = match last - first {
+            0 => (Strip { at, length: end - begin }, 0..0, None),
+            _ => {
+                let length = self.strips[first].length - (begin - begins);
+                let tail = Strip { at: self.strips[last].at, length: end - ends };
+                (Strip { at, length }, first + 1..last, Some(tail))
+            }
+        };
+        std::iter::once(head).chain(self.strips[middle].iter().copied()).chain(tail)
+    }
+
+    /// Which strip has an element, counted through all strips, and how many elements are in those before it.
+    fn find_strip(&self, element: u64) -> (usize, u64) {
+        let mark = self.marks.partition_point(|mark| *mark <= element) - 1;
+        let (mut place, mut before) = (mark * APART, self.marks[mark]);
+        while before + self.strips[place].length <= element && place + 1 < self.strips.len() {
+            before += self.strips[place].length;
+            place += 1;
+        }
+        (place, before)
     }
 
     /// The axes of a piece.
@@ -146,8 +189,12 @@ impl Builder {
             self.pieces.sort_by_key(|(rank, ..)| *rank);
         }
         let mut at = 0;
-        for group in self.pieces.chunk_by(|one, other| one.0 == other.0) {
-            let elements = group.iter().map(|(_, _, elements)| elements).sum();
+        for group in self.pieces.chunk_by_mut(|one, other| one.0 == other.0) {
+            let mut elements = 0;
+            for (_, piece, count) in group.iter_mut() {
+                piece.before = elements;
+                elements += *count;
+            }
             partners.push(Partner {
                 rank: group[0].0,
                 elements,
@@ -157,15 +204,22 @@ impl Builder {
         }
         self.strips.sort_by_key(|(rank, _)| *rank);
         let mut strips: Vec<Strip> = Vec::with_capacity(self.strips.len());
+        let (mut marks, mut total) = (Vec::new(), 0);
         for group in self.strips.chunk_by(|one, other| one.0 == other.0) {
             let (from, mut elements) = (strips.len(), 0);
             for (_, strip) in group {
-                elements += strip.length;
                 match strips[from..].last_mut() {
                     Some(last) if last.at + last.length == strip.at => last.length += strip.length,
-                    _ => strips.push(*strip),
+                    _ => {
+                        if strips.len().is_multiple_of(APART) {
+                            marks.push(total + elements);
+                        }
+                        strips.push(*strip);
+                    }
                 }
+                elements += strip.length;
             }
+            total += elements;
             partners.push(Partner {
                 rank: group[0].0,
                 elements,
@@ -173,6 +227,6 @@ impl Builder {
             });
         }
         let pieces = self.pieces.into_iter().map(|(_, piece, _)| piece).collect();
-        Schedule { order, shapes, axes: self.axes, pieces, strips, partners }
+        Schedule { order, shapes, axes: self.axes, pieces, strips, marks, partners }
     }
 }

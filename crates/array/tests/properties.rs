@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use common::{End, pairs, pairs_of, schedules};
 use proptest::prelude::*;
@@ -50,8 +51,23 @@ fn expected(from: &End, to: &End, sizes: &[usize]) -> Vec<Vec<Vec<u8>>> {
     memories
 }
 
-/// Every message, from every sender; then every one must be taken.
+/// All elements of a message at once.
+const WHOLE: (u64, u64) = (1 << 40, 1 << 40);
+
+/// A message cut into so many elements at once, in bytes.
+fn parts(sizes: &[usize], elements: u64, at_once: u64) -> impl Iterator<Item = Range<usize>> {
+    let total = elements * sizes.len() as u64;
+    let byte = move |number: u64| {
+        let (field, inside) = ((number / elements) as usize, (number % elements) as usize);
+        let before: usize = sizes[..field].iter().sum();
+        before * elements as usize + inside * sizes.get(field).unwrap_or(&0)
+    };
+    (0..total).step_by(at_once as usize).map(move |from| byte(from)..byte(total.min(from + at_once)))
+}
+
+/// Every message, from every sender, so many elements at once; then every one must be taken, so many at once.
 fn play(
+    at_once: (u64, u64),
     from: &End,
     to: &End,
     sizes: &[usize],
@@ -67,7 +83,9 @@ fn play(
             fields.map(|(memory, size)| Source { memory, local: &local, size: *size }).collect();
         for (place, partner) in schedule.partners().iter().enumerate() {
             let mut message = vec![0; schedule.bytes(place, sizes.iter().copied()) as usize];
-            schedule.pack(place, &fields, &mut message).unwrap();
+            for part in parts(sizes, partner.elements, at_once.0) {
+                schedule.pack(place, &fields, part.start as u64, &mut message[part]).unwrap();
+            }
             mail.insert((rank as u32, partner.rank), message);
         }
     }
@@ -78,7 +96,9 @@ fn play(
             fields.map(|(memory, size)| Target { memory, local: &local, size: *size }).collect();
         for (place, partner) in schedule.partners().iter().enumerate() {
             let message = mail.remove(&(partner.rank, rank as u32)).expect("a message");
-            schedule.unpack(place, &message, &mut fields).unwrap();
+            for part in parts(sizes, partner.elements, at_once.1) {
+                schedule.unpack(place, part.start as u64, &message[part], &mut fields).unwrap();
+            }
         }
     }
     assert!(mail.is_empty(), "nobody took {:?}", mail.keys());
@@ -110,9 +130,11 @@ fn play_copies(
 
 fn check((from, to, directory): (End, End, u32), sizes: &[usize]) {
     let (sending, receiving) = schedules(&from, &to, directory).unwrap();
-    let got = play(&from, &to, sizes, &sending, &receiving);
     let expected = expected(&from, &to, sizes);
-    assert!(got == expected, "what arrived is not what a gather and a scatter give");
+    for at_once in [WHOLE, (5, 3)] {
+        let got = play(at_once, &from, &to, sizes, &sending, &receiving);
+        assert!(got == expected, "what arrived is not what a gather and a scatter give");
+    }
     let copied = play_copies(&from, &to, sizes[0], &sending, &receiving);
     assert!(
         copied.iter().zip(&expected).all(|(got, fields)| *got == fields[0]),
@@ -152,7 +174,7 @@ proptest! {
     #[test]
     fn there_and_back_is_what_it_was((from, to, directory) in pairs(3, 7, 8)) {
         let (sending, receiving) = schedules(&from, &to, directory).unwrap();
-        let there = play(&from, &to, &[4], &sending, &receiving);
+        let there = play(WHOLE, &from, &to, &[4], &sending, &receiving);
         let (back, home) = schedules(&to, &from, directory).unwrap();
         // As `play`, from what has arrived.
         let mut again: Vec<_> = memories(&from, &[4], false).into_iter().map(|mut fields| fields.remove(0)).collect();

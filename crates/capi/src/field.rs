@@ -22,7 +22,7 @@ pub struct Field {
     /// How an array lies where nothing else is said: one element after the other.
     dense: Layout,
     /// Where the elements of each array lie.
-    layouts: Mutex<Vec<Layout>>,
+    layouts: Mutex<Arc<Vec<Layout>>>,
 }
 
 /// Where the elements of an array lie, seen from the pointer that the program gives.
@@ -31,6 +31,8 @@ struct Layout {
     local: Local,
     /// How many bytes before the pointer the memory begins.
     before: usize,
+    /// The extents and strides that the program gave, if it gave any: Fortran gives them with each call.
+    given: Option<(Dims<i64>, Dims<i64>)>,
 }
 
 impl Layout {
@@ -84,8 +86,13 @@ impl Field {
         .collect()
     }
 
-    fn layouts(&self) -> Vec<Layout> {
+    fn layouts(&self) -> Arc<Vec<Layout>> {
         self.layouts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_layout(&self, array: usize, layout: Layout) {
+        let mut layouts = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut layouts)[array] = layout;
     }
 }
 
@@ -141,8 +148,8 @@ unsafe extern "C" fn titin_field_new(
             let local = spec.local(&side, instance.rank())?;
             let owned = spec.owned(&side, instance.rank());
             let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
-            let dense = Layout { local, before: 0 };
-            let layouts = Mutex::new(vec![dense.clone(); dtypes.len()]);
+            let dense = Layout { local, before: 0, given: None };
+            let layouts = Mutex::new(Arc::new(vec![dense.clone(); dtypes.len()]));
             let (shared, spec) = (port.shared.clone(), spec.clone());
             let made = Field { shared, id, spec, dtypes, owned, dense, layouts };
             field.write(Box::into_raw(Box::new(made)));
@@ -184,18 +191,19 @@ unsafe extern "C" fn titin_field_layout(
 ) -> c_int {
     let lay = |field: &Field| {
         let number = field.number(array)?;
-        let keep = |layout| {
-            field.layouts.lock().unwrap_or_else(PoisonError::into_inner)[number] = layout;
-            Ok(())
-        };
         if extents.is_null() && strides.is_null() {
-            return keep(field.dense.clone());
+            field.set_layout(number, field.dense.clone());
+            return Ok(());
         }
         let size = field.dtypes[number].size() as i64;
         let dims = field.spec.dims() as c_int;
         // SAFETY: as the caller promises.
         let (extents, strides) =
             unsafe { (input::list(extents, dims, "extents")?, input::list(strides, dims, "strides")?) };
+        let given = Some((Dims::new(extents).map_err(wrong)?, Dims::new(strides).map_err(wrong)?));
+        if field.layouts()[number].given == given {
+            return Ok(());
+        }
         if let Some(odd) = strides.iter().find(|stride| **stride % size != 0) {
             let text = format!("a stride of {odd} bytes, where an element has {size}: give a multiple");
             return Err(usage(text));
@@ -213,7 +221,8 @@ unsafe extern "C" fn titin_field_layout(
             _ => 0,
         });
         let before = below.fold(0u64, u64::saturating_add) as usize;
-        keep(Layout { local, before })
+        field.set_layout(number, Layout { local, before, given });
+        Ok(())
     };
     // SAFETY: as the caller promises.
     unsafe { on_field(field, lay) }

@@ -230,6 +230,13 @@ pub struct Conduit {
     pub link: Option<Box<LinkSettings>>,
 }
 
+impl Conduit {
+    /// Whether the receiver pulls the field that goes by it.
+    pub fn is_pulled(&self) -> bool {
+        self.pattern.as_ref().is_some_and(|pattern| pattern.cache().is_some())
+    }
+}
+
 /// One end of a conduit.
 #[derive(Debug, Clone)]
 pub struct End {

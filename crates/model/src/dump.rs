@@ -10,7 +10,7 @@ use crate::filter::{Filter, Side};
 use crate::merge::SETTINGS_IN;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::pattern::{Full, Mode, Pattern, Share, Steps};
+use crate::pattern::{Full, Pattern, Share, Steps};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Settings, Value};
 
@@ -394,7 +394,7 @@ fn extras(extras: &Extras) -> Map {
 
 fn field(pattern: &Pattern) -> Map {
     let mut map = Map::default();
-    if let Mode::Pull(cache) = pattern.mode {
+    if let Some(cache) = pattern.cache() {
         map.text("mode", "pull");
         map.raw("versions", Some(cache.versions));
         map.text("full", if cache.full == Full::Wait { "wait" } else { "evict" });

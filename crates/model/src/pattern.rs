@@ -68,6 +68,14 @@ impl Pattern {
     pub fn keeps_step(&self) -> bool {
         self.mode == Mode::Push && self.sender.steps == self.receiver.steps
     }
+
+    /// The versions that the sender keeps, if the receiver pulls.
+    pub fn cache(&self) -> Option<Cache> {
+        match self.mode {
+            Mode::Push => None,
+            Mode::Pull(cache) => Some(cache),
+        }
+    }
 }
 
 impl Default for Steps {

@@ -2,8 +2,8 @@
 //!
 //! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, which says that the field follows, at
 //! which time: so the order of calls, `reuse`, closing and the search for deadlocks are as for any message. The pieces go from
-//! rank to rank along conduits of their own, which each rank opens to those that it exchanges something with (`line`); a message
-//! of these has the same number as the one that rank 0 has sent. A serial program is the case of one rank.
+//! rank to rank along conduits of their own, which each rank opens to those that it exchanges something with (`line`); their
+//! messages are tagged with the number of the one that rank 0 has sent. A serial program is the case of one rank.
 //!
 //! Who sends what to whom is the business of `titin-array`.
 
@@ -12,11 +12,13 @@ mod pull;
 pub(crate) mod setup;
 mod versions;
 
+use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
 use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source as Piece, Target};
-use titin_model::{Cache, Mode, Pattern, Share};
+use titin_model::{Cache, Pattern, Share};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
 use titin_wire::meta::{Content, Dtype, Layout, Order, Shape};
@@ -27,7 +29,7 @@ use pull::{Answer, Asking};
 pub(crate) use pull::{Pull, Step};
 pub(crate) use versions::Word;
 
-use crate::instance::{Inner, Patience, Sending};
+use crate::instance::{Inner, Part, Patience, Sending};
 use crate::message::Lent;
 use crate::port::End;
 use crate::process::{Found, Own};
@@ -62,14 +64,25 @@ pub(crate) struct Coupled {
 #[derive(Default)]
 struct State {
     /// To or from each of the peers, once these have said how their arrays are spread; none to one that pulls and has left before.
-    lines: Option<Vec<Option<Arc<Line>>>>,
+    lines: Option<Lines>,
     /// The steps of the program that it has made: calls that were done.
     steps: u64,
-    /// What a call was at that was interrupted: the message that says that the field follows, and how many pieces were done.
-    halfway: Option<(Option<Message>, usize)>,
+    /// What a call was at that was interrupted: the message that says that the field follows, and how far it had come.
+    halfway: Option<(Option<Message>, Done)>,
     asking: Asking,
     /// Whether the sender has said that no more follows.
     withdrawn: bool,
+}
+
+/// One to each of the peers.
+type Lines = Arc<[Option<Arc<Line>>]>;
+
+/// How far a call has come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    pieces: usize,
+    /// Of the next piece.
+    bytes: u64,
 }
 
 /// When a field that was received was valid, in simulated time.
@@ -170,32 +183,37 @@ impl Instance {
         let (step, stamps) = (state.steps + 1, (timestamp, next_timestamp));
         let goes = |way: &Coupled| way.share(Role::Sender).steps.contain(step);
         // It goes before the search for the other end, which may have no field there: so that hears of it.
-        let done = match state.halfway.take() {
+        let mut done = match state.halfway.take() {
             Some((_, done)) => done,
             None => {
                 let apart = field.ways.iter().filter(|way| !goes(way) || way.cache().is_some());
                 let header = Payload::encoded(&HEADER);
                 self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
-                0
+                Done::default()
             }
         };
         let lines = inner.lines(&field, &mut state).inspect_err(|error| {
             state.halfway = error.is_unfinished().then_some((None, done));
         })?;
-        let ways = field.ways.iter().zip(&lines).filter(|(way, _)| goes(way));
-        let pieces = ways.filter_map(|(way, line)| Some((way, line.as_ref()?))).flat_map(|(way, line)| {
+        let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
+        let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
+        let pieces = ways.clone().flat_map(|(way, line)| {
             let count = if way.cache().is_some() { 1 } else { line.schedule.partners().len() };
-            (0..count).map(move |to| (way, line, to))
+            (0..count).map(move |turn| (way, line, line.partner(turn)))
         });
-        for (number, (way, line, to)) in pieces.enumerate().skip(done) {
+        for (way, line, to) in pieces.skip(done.pieces) {
             let sent = match way.cache() {
                 Some(_) => inner.keep_version(&field, way, line, arrays, stamps),
-                None => inner.send_piece(&field, line, to, arrays, stamps),
+                None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes),
             };
             if let Err(error) = sent {
-                state.halfway = error.is_unfinished().then_some((None, number));
+                state.halfway = error.is_unfinished().then_some((None, done));
                 return Err(error);
             }
+            done = Done { pieces: done.pieces + 1, bytes: 0 };
+        }
+        for (_, line) in ways.filter(|(way, _)| way.cache().is_none()) {
+            line.exchanges.fetch_add(1, Ordering::Relaxed);
         }
         state.steps = step;
         Ok(())
@@ -241,7 +259,7 @@ impl Instance {
                     Some((Some(header), done)) => (header, done),
                     _ => {
                         let fits = |message: &Message| field.is_header(message);
-                        (self.receive_that(field.port, None, || Ok(patience), fits)?, 0)
+                        (self.receive_that(field.port, None, || Ok(patience), fits)?, Done::default())
                     }
                 };
                 let number = header.number;
@@ -251,11 +269,6 @@ impl Instance {
         };
         state.steps = step;
         Ok(Some(stamps))
-    }
-
-    /// The element types of a field's arrays.
-    pub fn field_dtypes(&self, field: FieldId) -> Vec<Dtype> {
-        self.inner.field(field).dtypes.clone()
     }
 }
 
@@ -269,10 +282,7 @@ impl Coupled {
 
     /// The versions that the sender keeps, if the receiver pulls.
     pub(crate) fn cache(&self) -> Option<Cache> {
-        match self.pattern.mode {
-            Mode::Push => None,
-            Mode::Pull(cache) => Some(cache),
-        }
+        self.pattern.cache()
     }
 }
 
@@ -405,6 +415,8 @@ impl Inner {
         self.fields.read().expect("never poisoned")[id.0].clone()
     }
 
+    /// Sends what a partner is to get, from byte `done` on: a large piece in parts, so that the partner unpacks one, which is still
+    /// in the cache that both share, while the next one is packed.
     fn send_piece(
         &self,
         field: &Field,
@@ -412,32 +424,53 @@ impl Inner {
         to: usize,
         arrays: &[Piece<'_>],
         stamps: (f64, Option<f64>),
+        done: &mut u64,
     ) -> Result<()> {
+        let sizes = || arrays.iter().map(|array| array.size);
+        let whole = line.schedule.bytes(to, sizes());
         let in_place = match arrays {
             [one] => line.schedule.in_place(to, one.local, one.size).and_then(|range| one.memory.get(range)),
             _ => None,
         };
-        let (layout, packed);
-        let payload = match in_place {
-            Some(bytes) => {
-                layout = flat(bytes.len() as u64);
-                Payload::array(&layout, bytes)
-            }
-            None => {
-                packed = self.pack(field, line, to, arrays)?;
-                Payload::lent(&packed)
-            }
-        };
         let mut port = line.port.enter()?;
-        let mut sending = Sending::of(&payload, stamps);
-        self.send_along_all(&line.port, &line.port.outlets[to], &mut port, &payload, &mut sending)
+        let exchange = line.exchanges.load(Ordering::Relaxed);
+        while *done < whole {
+            let end = match *done + AT_ONCE {
+                // No part is much smaller than the others.
+                end if end + AT_ONCE / 2 < whole => line.schedule.end_of_element(to, sizes(), end),
+                _ => whole,
+            };
+            let (layout, packed);
+            let payload = match in_place {
+                Some(bytes) => {
+                    layout = flat(end - *done);
+                    Payload::array(&layout, &bytes[*done as usize..end as usize])
+                }
+                None => {
+                    packed = self.pack(field, line, to, arrays, *done..end)?;
+                    Payload::lent(&packed)
+                }
+            };
+            let part = Part { exchange, room: (*done == 0).then_some(whole) };
+            let mut sending = Sending::of(&payload, stamps).part(part);
+            self.send_along_all(&line.port, &line.port.outlets[to], &mut port, &payload, &mut sending)?;
+            *done = end;
+        }
+        Ok(())
     }
 
-    /// What a partner is to get, one element after the other, where peers can read it.
-    fn pack(&self, field: &Field, line: &Line, to: usize, arrays: &[Piece<'_>]) -> Result<Lent> {
-        let length = line.schedule.bytes(to, arrays.iter().map(|array| array.size));
+    /// These bytes of what a partner is to get, one element after the other, where peers can read them.
+    fn pack(
+        &self,
+        field: &Field,
+        line: &Line,
+        to: usize,
+        arrays: &[Piece<'_>],
+        bytes: Range<u64>,
+    ) -> Result<Lent> {
+        let length = bytes.end - bytes.start;
         let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
-        let packing = line.schedule.pack(to, arrays, memory.rest());
+        let packing = line.schedule.pack(to, arrays, bytes.start, memory.rest());
         packing.map_err(|error| refused(self, &field.name, &error))?;
         Ok(Lent::new(flat(length), memory.finish()))
     }
@@ -449,29 +482,32 @@ impl Inner {
         field: &Field,
         state: &mut State,
         (header, number): (&Message, u64),
-        done: usize,
+        mut done: Done,
         mut arrays: Option<&mut [Target<'_>]>,
     ) -> Result<()> {
-        let mut done = done;
-        let mut receive = |state: &mut State, done: &mut usize| -> Result<()> {
+        let mut receive = |state: &mut State, done: &mut Done| -> Result<()> {
             let lines = self.lines(field, state)?;
             let Some(Some(line)) = lines.first() else { return Ok(()) };
             let mut port = line.port.enter()?;
-            for from in *done..line.schedule.partners().len() {
+            while done.pieces < line.schedule.partners().len() {
+                let from = line.partner(done.pieces);
                 let message = self.await_at(&line.port, from, &mut port.inlets[from])?;
-                if message.number != number {
+                if message.tag != number as u32 {
                     let text = format!(
                         "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
                          port, too? Give the field a port of its own",
-                        field.name, message.number
+                        field.name, message.tag
                     );
                     return Err(Error::new(Kind::Usage, text));
                 }
                 if let Some(arrays) = arrays.as_deref_mut() {
-                    let unpacked = line.schedule.unpack(from, message.bytes(), arrays);
+                    let unpacked = line.schedule.unpack(from, done.bytes, message.bytes(), arrays);
                     unpacked.map_err(|error| refused(self, &field.name, &error))?;
                 }
-                *done = from + 1;
+                done.bytes += message.bytes().len() as u64;
+                if done.bytes >= line.schedule.bytes(from, field.dtypes.iter().map(|dtype| dtype.size())) {
+                    *done = Done { pieces: done.pieces + 1, bytes: 0 };
+                }
             }
             Ok(())
         };
@@ -483,7 +519,7 @@ impl Inner {
     }
 
     /// The lines to or from the peers; waits until these have declared the field.
-    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Vec<Option<Arc<Line>>>> {
+    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Lines> {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
@@ -497,7 +533,7 @@ impl Inner {
             let schedule = schedule.map_err(|failure| field.misfit(&way.peer, &failure))?;
             lines.push(Some(self.open_line(field, way, &away, schedule)?));
         }
-        Ok(state.lines.insert(lines).clone())
+        Ok(state.lines.insert(lines.into()).clone())
     }
 
     /// Waits until the other end has declared the field; `None` if that was to pull it, and has left.
@@ -534,14 +570,16 @@ impl Inner {
     }
 }
 
+/// So many bytes of a piece go at once: far less than a cache holds, and enough that what a message costs is nothing beside it.
+const AT_ONCE: u64 = 512 << 10;
+
 /// What says in a message that a field follows, or why none does.
 const TEXT: &str = "a field follows, from rank to rank";
 
 /// What a message has that says that a field follows.
 static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text: Value<&[u8]> = Value::Text(TEXT.into());
-    let encoded = structure::encode(&text).expect("a short text");
-    encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect()
+    structure::encode(&text).expect("a short text").to_bytes()
 });
 
 /// Whether a message says that a field follows, or is the answer to who asks for one.

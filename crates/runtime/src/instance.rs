@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
-use titin_model::{Habits, InstanceName, Mode, Pattern, Settings};
+use titin_model::{Habits, InstanceName, Pattern, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
 use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
@@ -35,7 +35,7 @@ pub use any::Choice;
 pub use open::Opening;
 pub use receive::Patience;
 pub(crate) use report::event;
-pub(crate) use send::{Sending, head};
+pub(crate) use send::{Part, Sending, head};
 
 /// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
 const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
@@ -487,7 +487,7 @@ impl Inner {
     /// Whether a field goes by this conduit when its receiver asks for it.
     #[inline(always)]
     pub(crate) fn is_pulled(&self, conduit: ConduitId) -> bool {
-        !self.patterns.is_empty() && self.pattern_of(conduit).mode != Mode::Push
+        !self.patterns.is_empty() && self.pattern_of(conduit).cache().is_some()
     }
 
     /// By which pattern a field goes by a conduit.
@@ -497,6 +497,11 @@ impl Inner {
 
     fn outlets(&self) -> impl Iterator<Item = &Outlet> {
         self.ports.iter().flat_map(Port::every_outlet)
+    }
+
+    /// The sending end of a conduit, if this instance and rank has it.
+    pub(crate) fn outlet_of(&self, conduit: ConduitId) -> Option<&Outlet> {
+        self.outlets().find(|outlet| outlet.end.conduit == conduit)
     }
 
     fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {

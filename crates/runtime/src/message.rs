@@ -179,6 +179,8 @@ pub struct Message {
     pub settings: Option<Arc<Overlay>>,
     /// Its number on its conduit.
     pub(crate) number: u64,
+    /// Of a piece of a field, the exchange that it belongs to.
+    pub(crate) tag: u32,
     /// The number of slots of its sender's port, where that is counted at run time.
     pub(crate) slots: Option<u32>,
     /// In which step it was sent.
@@ -191,7 +193,8 @@ impl Message {
     pub(crate) fn nil(timestamp: f64) -> Self {
         let (meta, body) = (Arc::default(), Arc::default());
         let (settings, iteration) = (None, Iteration::default());
-        Message { timestamp, next_timestamp: None, meta, settings, number: 0, slots: None, iteration, body }
+        let (next_timestamp, number, tag, slots) = (None, 0, 0, None);
+        Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body }
     }
 
     /// What the data are.

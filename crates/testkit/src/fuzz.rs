@@ -71,7 +71,7 @@ pub fn structure(bytes: &[u8]) -> Outcome {
     let value = structure::decode(bytes).map_err(text)?;
     let value = within(&value, bytes);
     let encoded = structure::encode(&value).expect("what was decoded can be encoded");
-    let again = encoded.parts.iter().flat_map(|part| part.as_ref().iter().copied()).collect::<Vec<u8>>();
+    let again = encoded.to_bytes();
     assert_eq!(again.len() as u64, encoded.length);
     let decoded = structure::decode(&again).expect("what was encoded can be decoded");
     // Not compared as values: a number may be none.

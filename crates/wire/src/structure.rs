@@ -56,6 +56,13 @@ pub struct Encoded<'a> {
     pub length: u64,
 }
 
+impl Encoded<'_> {
+    /// A copy in one piece.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.parts.iter().flat_map(|part| part.as_ref().iter().copied()).collect()
+    }
+}
+
 /// A piece of an encoded structure.
 #[derive(Debug)]
 pub enum Part<'a> {
@@ -295,7 +302,7 @@ mod tests {
 
     fn payload(value: &Value<Vec<u8>>) -> Vec<u8> {
         let encoded = encode(value).unwrap();
-        let bytes: Vec<u8> = encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect();
+        let bytes = encoded.to_bytes();
         assert_eq!(bytes.len() as u64, encoded.length);
         bytes
     }

@@ -6,7 +6,7 @@ mod frame;
 mod table;
 
 use super::coupling::shorten;
-use titin_model::{Mode, Pattern, Steps};
+use titin_model::{Pattern, Steps};
 
 use super::svg::{Anchor, BOLD, Ink, Style, Svg, text_width};
 use crate::schedule::{Coupling, End, Schedule};
@@ -174,7 +174,7 @@ fn pattern(pattern: &Pattern) -> Option<String> {
             words.push(format!("at {} of the {who}", steps(&end.steps)));
         }
     }
-    if let Mode::Pull(cache) = pattern.mode {
+    if let Some(cache) = pattern.cache() {
         words.push(format!(
             "pulled by the receiver from {} that the sender keeps",
             count(cache.versions.into(), "version")

@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use titin_model::Mode;
 use titin_wire::control::{ToProgram, WaitOn};
 
 use super::{Cause, Manager};
@@ -145,7 +144,7 @@ impl Manager {
             true => (&planned.from, &planned.to),
             false => (&planned.to, &planned.from),
         };
-        let pulled = planned.pattern.as_ref().is_some_and(|pattern| pattern.mode != Mode::Push);
+        let pulled = planned.is_pulled();
         (here.instance == id).then_some(Awaited { peer: there.instance, told, pulled })
     }
 
@@ -291,8 +290,7 @@ impl Manager {
         }
         let Raised { messages, bytes, .. } = *raised;
         let instance = self.name(id).to_owned();
-        let pulled = planned.pattern.as_ref().is_some_and(|pattern| pattern.mode != Mode::Push);
-        let text = match pulled {
+        let text = match planned.is_pulled() {
             true => format!(
                 "waits for room for a version of the field on {} while {}.{} waits for it: it keeps twice as many (their number can \
                  be set: `versions` under `titin: fields`)",

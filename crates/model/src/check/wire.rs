@@ -7,7 +7,7 @@ use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::pattern::{Mode, Share, Steps};
+use crate::pattern::{Share, Steps};
 use crate::problem::{Code, Problems};
 
 pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
@@ -161,7 +161,7 @@ fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     if port.is_none_or(|port| port.operator != Operator::FInit) {
         return;
     }
-    if pattern.mode != Mode::Push {
+    if pattern.cache().is_some() {
         let why =
             "it arrives on an F_INIT port, where reuse() counts what has come: the sender has to push it";
         told(why, "write mode: push, or receive it on a port of operator S");

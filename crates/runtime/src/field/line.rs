@@ -1,7 +1,7 @@
 //! The conduits of a field between one rank and those of a peer that it exchanges something with.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use titin_array::{Role, Schedule};
 use titin_transport::Window;
@@ -15,7 +15,8 @@ use crate::port::{End, Inlet, Outlet, Port};
 use crate::process::Away;
 use crate::ranks::{between_ranks, rank_name, wire_between};
 
-/// How far a rank may be ahead of one that it sends to. Messages are counted along the conduit between the instances.
+/// How far a rank may be ahead of one that it sends to. What counts is bytes: exchanges are counted along the conduit between the
+/// instances, and a large piece goes in many messages.
 const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 
 /// From one rank to the ranks of a peer, or the reverse.
@@ -23,8 +24,12 @@ pub(crate) struct Line {
     /// The instance at the other end.
     pub(crate) peer: Arc<str>,
     pub(crate) schedule: Schedule,
+    /// Of this end.
+    rank: u32,
     /// A port of its own, with a place for each partner in the schedule.
     pub(crate) port: Port,
+    /// How many exchanges there were, as far as this rank has sent its pieces.
+    pub(super) exchanges: AtomicU32,
     /// Whether its receiver pulls.
     pub(super) pulled: bool,
     /// Whether the receivers were told that no more follows.
@@ -32,6 +37,16 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// The place of the partner that has this turn. Each rank begins elsewhere, so that not all send to one at a time; and receivers
+    /// take first what is first sent to them, where each side's ranks exchange with all of the other.
+    pub(super) fn partner(&self, turn: usize) -> usize {
+        let count = self.schedule.partners().len().max(1);
+        match self.port.operator.sends() {
+            true => (self.rank as usize + turn) % count,
+            false => (self.rank as usize + count - turn % count) % count,
+        }
+    }
+
     /// Its sending ends to this rank.
     pub(crate) fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
         self.port.every_outlet().filter(move |outlet| *outlet.end.peer == *peer)
@@ -85,7 +100,8 @@ impl Inner {
             }
         }
         let (peer, pulled) = (peer.clone(), way.cache().is_some());
-        let line = Arc::new(Line { peer, schedule, port: line, pulled, ended: AtomicBool::new(false) });
+        let (exchanges, ended) = (AtomicU32::new(0), AtomicBool::new(false));
+        let line = Arc::new(Line { peer, schedule, rank, port: line, exchanges, pulled, ended });
         self.lines.write().expect("never poisoned").push(line.clone());
         self.process.join_ranks(self, &peers);
         // Its word may have come before this line was there to hear it.

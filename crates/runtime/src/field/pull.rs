@@ -3,17 +3,19 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use titin_array::{Role, Source as Piece, Target};
 use titin_model::Cache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
 use titin_wire::control::WaitOn;
+use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
-use super::{Coupled, Field, FieldId, Line, Stamps, State, TEXT};
+use super::{Coupled, Done, Field, FieldId, Line, Stamps, State, TEXT};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
@@ -189,8 +191,7 @@ impl Answer {
         let mut said: Vec<Value<&[u8]>> = vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
         said.extend(self.refusal.iter().map(|why| Value::Text(why.clone())));
         let said = Value::List(said);
-        let encoded = structure::encode(&said).expect("a short list");
-        encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect()
+        structure::encode(&said).expect("a short list").to_bytes()
     }
 
     /// The answer that a message is, if it is one.
@@ -239,13 +240,10 @@ impl Inner {
                 self.answer(conduit, Answer { question, refusal: Some(refusal(why)) }, (at, None));
             }
             Step::Serve(version) => {
+                let exchange = version.line.exchanges.fetch_add(1, Ordering::Relaxed);
                 for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
-                    self.post(
-                        outlet,
-                        Content::Array(piece.layout().clone()),
-                        piece.memory().clone(),
-                        version.stamps,
-                    );
+                    let content = Content::Array(piece.layout().clone());
+                    self.post(outlet, exchange, content, piece.memory().clone(), version.stamps);
                 }
             }
             Step::PassOn(_) => {}
@@ -255,18 +253,25 @@ impl Inner {
     fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
         let Some(outlet) = self.outlet_of(conduit) else { return };
         match Buffer::gather(&[IoSlice::new(&answer.encode())]) {
-            Ok(body) => self.post(outlet, Content::Structure, Arc::new(body), stamps),
+            Ok(body) => self.post(outlet, 0, Content::Structure, Arc::new(body), stamps),
             Err(why) => self.fail(&crate::filter::no_memory(why)),
         }
     }
 
     /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
-    fn post(&self, outlet: &Outlet, content: Content, body: Arc<Buffer>, stamps: (f64, Option<f64>)) {
+    fn post(
+        &self,
+        outlet: &Outlet,
+        tag: u32,
+        content: Content,
+        body: Arc<Buffer>,
+        stamps: (f64, Option<f64>),
+    ) {
         let Some(carrier) = outlet.end.carrier.get() else { return };
         let Some(sequence) = outlet.window.claim_place() else { return };
         let meta = Arc::new(Meta { content, ..Meta::default() });
         let parts = [IoSlice::new(&body)];
-        let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, &parts);
+        let outgoing = Outgoing::new(Head { tag, ..head(outlet, sequence, stamps) }, &meta, &parts);
         outgoing.share(body.clone());
         match carrier.post(&outgoing) {
             Ok(sent) => outlet.end.meter.count(outgoing.length(), sent.copied),
@@ -323,7 +328,9 @@ impl Inner {
             return Ok(());
         }
         let partners = 0..line.schedule.partners().len();
-        let pieces = partners.map(|to| self.pack(field, line, to, arrays)).collect::<Result<_>>()?;
+        let sizes = || arrays.iter().map(|array| array.size);
+        let whole = |to| self.pack(field, line, to, arrays, 0..line.schedule.bytes(to, sizes()));
+        let pieces = partners.map(whole).collect::<Result<_>>()?;
         let version = Version { line: line.clone(), pieces, stamps };
         self.process.change(&self.name, way.conduit, |meeting| meeting.pull(|pull| pull.produce(version)));
         Ok(())
@@ -369,7 +376,7 @@ impl Instance {
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
-                    (self.receive_that(field.port, None, ask, fits)?, 0)
+                    (self.receive_that(field.port, None, ask, fits)?, Done::default())
                 }
             };
             let answer = Answer::of(&header).expect("`is_answer` has seen it");
@@ -462,10 +469,6 @@ impl Inner {
         self.process.change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
         self.end_stream(outlet)
     }
-
-    fn outlet_of(&self, conduit: ConduitId) -> Option<&Outlet> {
-        self.ports.iter().flat_map(|port| port.every_outlet()).find(|outlet| outlet.end.conduit == conduit)
-    }
 }
 
 impl Instance {
@@ -496,6 +499,6 @@ impl Instance {
                 None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet))?,
             }
         }
-        state.lines.iter().flatten().flatten().try_for_each(|line| inner.end_line(line))
+        state.lines.iter().flat_map(|lines| lines.iter().flatten()).try_for_each(|line| inner.end_line(line))
     }
 }

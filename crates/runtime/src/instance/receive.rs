@@ -696,8 +696,8 @@ impl Inner {
             meta = Arc::new(Meta { content: mapped.content, ..Meta::default() });
             (body, timestamp, next_timestamp) = (mapped.body, mapped.timestamp, mapped.next_timestamp);
         }
-        let number = head.sequence;
-        Ok(Message { timestamp, next_timestamp, meta, settings, number, slots: None, iteration, body })
+        let (number, tag, slots) = (head.sequence, head.tag, None);
+        Ok(Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body })
     }
 }
 

@@ -16,10 +16,7 @@ impl Inner {
     /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
     pub(crate) fn counts(&self, conduits: &[ConduitId]) -> (Option<u64>, Vec<(ConduitId, u64)>) {
         let count = |conduit: &ConduitId| {
-            let sent = self
-                .outlets()
-                .find(|outlet| outlet.end.conduit == *conduit)
-                .map(|outlet| outlet.window.sent());
+            let sent = self.outlet_of(*conduit).map(|outlet| outlet.window.sent());
             let taken = || {
                 let found = self.inlets().find(|(_, inlet)| inlet.end.conduit == *conduit);
                 found.map(|(_, inlet)| inlet.seen())

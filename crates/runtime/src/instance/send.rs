@@ -191,6 +191,17 @@ pub(crate) struct Sending {
     mapped: Option<Box<(Arc<Buffer>, Meta, Stamps)>>,
     /// The link of that conduit is gone, and the reason is not known yet.
     lost: bool,
+    /// What a part of a piece of a field is.
+    part: Option<Part>,
+}
+
+/// A part of what one rank sends to another in one exchange of a field.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// Which exchange, counted from 0.
+    pub(crate) exchange: u32,
+    /// The bytes of all parts, for which the first one claims room, so that none waits where the first did not.
+    pub(crate) room: Option<u64>,
 }
 
 /// The timestamp and the next one.
@@ -211,7 +222,12 @@ impl Sending {
             done: 0,
             mapped: None,
             lost: false,
+            part: None,
         }
+    }
+
+    pub(crate) fn part(self, part: Part) -> Self {
+        Sending { part: Some(part), ..self }
     }
 }
 
@@ -334,8 +350,14 @@ impl Inner {
         if !bare || !outlet.end.chain.is_empty() {
             return self.send_dressed(port, outlet, state, carrier, payload, message);
         }
-        let Some(sequence) = self.claim(outlet, payload.length())? else { return self.refuse(outlet) };
-        let head = head(outlet, sequence, (message.timestamp, message.next_timestamp));
+        let claimed = match message.part {
+            None => self.claim(outlet, payload.length())?,
+            Some(Part { room: Some(bytes), .. }) => self.claim(outlet, bytes)?,
+            Some(_) => outlet.window.claim_place(),
+        };
+        let Some(sequence) = claimed else { return self.refuse(outlet) };
+        let mut head = head(outlet, sequence, (message.timestamp, message.next_timestamp));
+        head.tag = message.part.map_or(0, |part| part.exchange);
         let outgoing = Outgoing::new(head, state.plain(payload), &payload.parts);
         message.copy.iter().for_each(|copy| outgoing.share(copy.clone()));
         let sent = self.hand_over(outlet, carrier, &outgoing, message)?;

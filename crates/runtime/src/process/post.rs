@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use titin_array::{Bytes as _, Error as Unfit, Exchange, Parts, Role, Schedule, Side};
-use titin_model::{Mode, Pattern};
+use titin_model::Pattern;
 use titin_transport::{Link, LinkId, Lost};
 use titin_wire::control::{self, Greeting};
 use titin_wire::handshake::Purpose;
@@ -86,7 +86,7 @@ pub(crate) struct Own {
 impl Meeting {
     /// This rank declares the field.
     pub(crate) fn declare(&mut self, own: Own) {
-        if let (Role::Sender, Mode::Pull(cache)) = (own.role, own.pattern.mode) {
+        if let (Role::Sender, Some(cache)) = (own.role, own.pattern.cache()) {
             self.pull = Some(Pull::new(cache, own.rank));
         }
         self.own = Some(own);

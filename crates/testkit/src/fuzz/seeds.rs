@@ -125,10 +125,7 @@ fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn structure_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let bytes = |value: &Value<Vec<u8>>| {
-        let encoded = structure::encode(value).expect("a good one");
-        encoded.parts.iter().flat_map(|part| part.as_ref().to_vec()).collect::<Vec<u8>>()
-    };
+    let bytes = |value: &Value<Vec<u8>>| structure::encode(value).expect("a good one").to_bytes();
     let array = Value::Array(Layout::new(Dtype::Int16, Order::C, [2, 3]), pattern(1, 12));
     let leaves = vec![
         Value::Nil,

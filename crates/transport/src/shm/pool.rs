@@ -42,6 +42,9 @@ const LARGEST: usize = 64 << 20;
 /// Blocks that are looked at for one that has come back, before another is made.
 const LOOKS: usize = 8;
 
+/// From so many bytes on it pays to look at some for one whose memory is warm.
+const WARM: usize = 64 << 10;
+
 /// A block may be this many times larger than it has to be, before segments are withdrawn for one that fits.
 const ROOMY: usize = 4;
 
@@ -197,7 +200,7 @@ impl Pool {
             state.searches += 1;
             let State { sizes, searches, .. } = &mut *state;
             let sizes = sizes.entry(size).or_default();
-            if let Some(block) = sizes.take(*searches) {
+            if let Some(block) = sizes.take(size, *searches) {
                 return Ok(block);
             }
             if !sizes.growing {
@@ -248,7 +251,7 @@ impl State {
     /// A block of more bytes than are needed, up to so many times.
     fn take_larger(&mut self, size: usize, times: usize) -> Option<Block> {
         let larger = size + 1..=size.saturating_mul(times);
-        self.sizes.range_mut(larger).find_map(|(_, blocks)| blocks.take(self.searches))
+        self.sizes.range_mut(larger).find_map(|(size, blocks)| blocks.take(*size, self.searches))
     }
 
     /// A block of this size that has come back, wherever it stands among those that peers hold.
@@ -372,10 +375,13 @@ impl State {
 }
 
 impl Size {
-    /// A block that nobody has: the one used last, whose memory is warm, or of those that were out for longest.
-    fn take(&mut self, search: u64) -> Option<Block> {
-        if self.out.back().is_some_and(|block| block.is_free(search)) {
-            return self.out.pop_back();
+    /// A block that nobody has: one used lately, whose memory is warm, or of those that were out for longest.
+    fn take(&mut self, size: usize, search: u64) -> Option<Block> {
+        // What one peer reads of several under way comes back in their order.
+        let looks = if size < WARM { 1 } else { LOOKS };
+        let late = self.out.len().saturating_sub(looks)..self.out.len();
+        if let Some(place) = late.rev().find(|place| self.out[*place].is_free(search)) {
+            return self.out.remove(place);
         }
         if let Some(block) = self.free.pop() {
             return Some(block);

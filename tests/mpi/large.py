@@ -1,0 +1,47 @@
+"""One of two programs whose ranks exchange pieces so large that they travel in parts: `sender` or `receiver`.
+
+The sender has rows of three arrays of different elements, and runs ahead; the receiver has columns in blocks that go round, the
+other way round in memory.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import titin
+from mpi4py import MPI
+
+SHAPE, STEPS = (1500, 1100), 3
+DTYPES = ["f8", "i2", "f4"]
+
+comm, (_, role) = MPI.COMM_WORLD, sys.argv
+index = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
+sends = role == "sender"
+
+with titin.Instance(**{"o_i" if sends else "s": ["port"]}, comm=comm) as instance:
+    instance.reuse()
+    count = comm.size
+    if sends:
+        owned = titin.Grid((count, 1), ["even", "even"])
+        field = instance.field("port", shape=SHAPE, dtype=DTYPES, owned=owned)
+        low, high = (SHAPE[0] * rank // count for rank in (comm.rank, comm.rank + 1))
+        mine = index[low:high]
+    else:
+        owned = titin.Grid((1, count), ["even", ("cyclic", 7)])
+        field = instance.field("port", shape=SHAPE, dtype=DTYPES, owned=owned, order="F")
+        mine = index[:, np.arange(SHAPE[1]) // 7 % count == comm.rank]
+    for step in range(STEPS):
+        expected = [(mine * (number + 3) + step).astype(dtype) for number, dtype in enumerate(DTYPES)]
+        if sends:
+            # Every other row of twice as many.
+            arrays = [np.repeat(array, 2, axis=0)[::2] for array in expected]
+            field.send(*arrays, timestamp=float(step))
+            continue
+        if step == 0:
+            time.sleep(0.5)
+        arrays = [np.empty(mine.shape, dtype, order="F") for dtype in DTYPES]
+        assert field.receive(*arrays).timestamp == step
+        for array, wanted in zip(arrays, expected, strict=True):
+            assert np.array_equal(array, wanted), (step, array.dtype)
