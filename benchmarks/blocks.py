@@ -6,12 +6,10 @@ rank that sends, however many there are; and two arrays at once, one each way, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import MIB, Record, compare, run, scratch, sweep
+from benchmarks.harness import MIB, Record, compare, sweep
 
 WEAK = "16 MiB from each rank of one program to those of another, one way"
 STRONG = "Two arrays between two programs, one each way at the same time"
@@ -55,10 +53,10 @@ class Task:
         """As it is listed."""
         return f"{self.ranks[0]} and {self.ranks[1]} ranks, {self.bytes // MIB} MiB"
 
-    def words(self, result: Path) -> list[str]:
+    @property
+    def words(self) -> list[object]:
         """What the programs are told."""
-        grids = [count for grid in self.grids for count in grid]
-        return [*map(str, [*self.extents, *grids, TRIPS, self.ways]), str(result)]
+        return [*self.extents, *self.grids[0], *self.grids[1], TRIPS, self.ways, native.RESULT]
 
 
 def tasks() -> list[Task]:
@@ -79,46 +77,14 @@ def main(quick: bool) -> list[Record]:
     return records
 
 
-def titin(task: Task) -> Callable[[], dict[int, float]]:
+def titin(task: Task) -> native.Times:
     """Two instances."""
-    program = native.parallel("blocks_titin")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            native.titin_run(model(program, task, folder / "times"), folder)
-            return native.times(folder / "times")
-
-    return once
+    program, ports = native.parallel("blocks_titin"), ("o_i: out, s: in", "o_i: out, s: in")
+    conduits = ["one.out: other.in", "other.out: one.in"]
+    return native.coupled(native.parallel_pair(program, task.words, task.ranks, ports, conduits))
 
 
-def by_hand(task: Task) -> Callable[[], dict[int, float]]:
+def by_hand(task: Task) -> native.Times:
     """One MPI job with as many ranks."""
     program = native.rival("blocks_mpi", "openmpi")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            run([*native.OPEN_MPI_YIELD, "-np", sum(task.ranks), program, *task.words(folder / "times")], folder)
-            return native.times(folder / "times")
-
-    return once
-
-
-def model(program: Path, task: Task, result: Path) -> str:
-    """Both programs; ranks that wait in MPI are told to yield, since there are more of them than cores."""
-    common = f"executable: {program}, execution_model: openmpi, env: {{OMPI_MCA_mpi_yield_when_idle: '1'}}"
-    args = ", ".join(f"'{word}'" for word in task.words(result))
-    return f"""ymmsl_version: v0.2
-description: For timing.
-models:
-  blocks:
-    components:
-      one: {{description: the larger program, ports: {{o_i: out, s: in}}, implementation: one}}
-      other: {{description: the smaller program, ports: {{o_i: out, s: in}}, implementation: other}}
-    conduits: {{one.out: other.in, other.out: one.in}}
-programs:
-  one: {{{common}, args: ['0', {args}]}}
-  other: {{{common}, args: ['1', {args}]}}
-resources: {{blocks.one: {{mpi_processes: {task.ranks[0]}}}, blocks.other: {{mpi_processes: {task.ranks[1]}}}}}
-"""
+    return native.alone(*native.open_mpi(sum(task.ranks)), program, *task.words)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import Record, compare, run, scratch, stepping, sweep
+from benchmarks.harness import Record, compare, stepping, sweep
 
 QUESTION = "One empty message where many conduits are open, taken by receive_any, one way"
 COUNTS = [1, 10, 100, 1000]
@@ -17,36 +16,21 @@ def main(quick: bool) -> list[Record]:
     rounds, trips = (2, 1000) if quick else (15, 5000)
     program = native.build("conduits_titin")
 
-    def titin() -> dict[int, float]:
-        found: dict[int, float] = {}
-        for count in COUNTS:
-            with scratch() as name:
-                folder = Path(name)
-                arguments = [count, trips, folder / "times"]
-                conduits = [*(f"c0.out{i}: c1.in{i}" for i in range(count)), "c1.back: c0.back"]
-                model = stepping([(program, [0, *arguments]), (program, [1, *arguments])], conduits)
-                native.titin_run(model, folder)
-                found |= native.times(folder / "times")
-        return found
-
-    def other(command: Callable[[int, Path], list[object]]) -> Callable[[], dict[int, float]]:
-        def once() -> dict[int, float]:
-            found: dict[int, float] = {}
-            for count in COUNTS:
-                with scratch() as name:
-                    folder = Path(name)
-                    run([*command(count, folder), trips, folder / "times"], folder)
-                    found |= native.times(folder / "times")
-            return found
-
-        return once
+    def titin(count: int) -> native.Times:
+        words = [count, trips, native.RESULT]
+        conduits = [*(f"c0.out{i}: c1.in{i}" for i in range(count)), "c1.back: c0.back"]
+        return native.coupled(stepping([(program, [0, *words]), (program, [1, *words])], conduits))
 
     mpi, zmq = native.rival("conduits_mpi", "openmpi"), native.rival("conduits_zmq", "zmq")
-    rivals = {
-        "Open MPI, tags": other(lambda count, _: [*native.OPEN_MPI, "-np", 2, mpi, count]),
-        "ZeroMQ ipc, sockets": other(lambda count, folder: [zmq, count, f"ipc://{folder}/s"]),
-    }
-    figures = sweep(rounds, {"titin": titin, **rivals})
+
+    def tags(count: int) -> native.Times:
+        return native.alone(*native.OPEN_MPI, "-np", 2, mpi, count, trips, native.RESULT)
+
+    def sockets(count: int) -> native.Times:
+        return native.alone(zmq, count, "ipc://{folder}/s", trips, native.RESULT)
+
+    rivals = {"Open MPI, tags": every(tags), "ZeroMQ ipc, sockets": every(sockets)}
+    figures = sweep(rounds, {"titin": every(titin), **rivals})
     found = []
     for count in COUNTS:
         for rival in rivals:
@@ -54,3 +38,9 @@ def main(quick: bool) -> list[Record]:
             case = f"{count} conduit{'s' if count > 1 else ''}"
             found.append(compare(QUESTION, case, pairs, rival=rival, unit="µs"))
     return found
+
+
+def every(contender: Callable[[int], native.Times]) -> native.Times:
+    """All numbers of conduits, one after the other."""
+    runs = [contender(count) for count in COUNTS]
+    return lambda: {count: time for run in runs for count, time in run().items()}

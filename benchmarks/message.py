@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import native
 from benchmarks.harness import KIB, MIB, RESULTS, Figures, Record, compare, named, scratch, sweep
-from benchmarks.pairs import Task, Times, mpis, other, raw_socket, titin, window, zeromq
+from benchmarks.pairs import Task, mpis, other, raw_socket, titin, window, zeromq
 from benchmarks.picture import curves
 
 SIZES = [0] + [KIB << power for power in range(17)]
@@ -79,7 +79,7 @@ def growth(lent: dict[int, list[float]]) -> Record:
     return compare(UNREAD, case, pairs, rival=rival, unit="µs", limit=2.0)
 
 
-def file_copy(share: int) -> Times:
+def file_copy(share: int) -> native.Times:
     """The same with files on the disk, which the system caches: a round trip is a copy of a file, and a copy back."""
 
     def copy(source: Path, target: Path) -> None:

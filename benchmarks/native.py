@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.harness import PROGRAMS, ROOT, run
+from benchmarks.harness import PROGRAMS, ROOT, run, scratch
 
 TITIN = Path(sys.executable).parent / "titin"
 FOLDER = ROOT / "build" / "benchmarks"
@@ -30,27 +31,30 @@ OPEN_MPI = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe"]
 OPEN_MPI_YIELD = [*OPEN_MPI, "--mca", "mpi_yield_when_idle", "1"]
 MPICH = ["mpiexec.mpich", "-bind-to", "none"]
 
+#: Where programs write, in a model or a command; the folder is that of the run.
+RESULT = "{folder}/times"
+
+#: Runs once; microseconds, by what stands before them in the lines of a program.
+Times = Callable[[], dict[int, float]]
+
 
 @functools.cache
 def build(name: str) -> Path:
     """Compiles ``programs/NAME.c`` against titin; the executable."""
-    flags = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
-    return compiled(name, name, "cc", shlex.split(flags.stdout))
+    return compiled(name, name, "cc", titin_flags())
 
 
 @functools.cache
 def parallel(name: str) -> Path:
     """Compiles ``programs/NAME.c`` against titin and Open MPI; the executable."""
     packages()
-    flags = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
-    return compiled(name, name, "mpicc.openmpi", shlex.split(flags.stdout))
+    return compiled(name, name, "mpicc.openmpi", titin_flags())
 
 
 @functools.cache
 def library(name: str) -> Path:
     """Compiles ``programs/NAME.c`` to a shared library of titin's."""
-    flags = subprocess.run([TITIN, "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
-    return compiled(name, f"{name}.so", "cc", ["-shared", "-fPIC", *shlex.split(flags.stdout)])
+    return compiled(name, f"{name}.so", "cc", ["-shared", "-fPIC", *titin_flags()])
 
 
 @functools.cache
@@ -75,6 +79,11 @@ def packages() -> None:
         os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
+def titin_flags() -> list[str]:
+    """What a program is compiled and linked with."""
+    return shlex.split(run([TITIN, "config", "--cflags", "--libs"], ROOT))
+
+
 def compiled(source: str, name: str, compiler: str, libraries: Sequence[str]) -> Path:
     """Compiles a program as all of them are: optimized, for any processor of its kind."""
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -94,6 +103,28 @@ def compiled(source: str, name: str, compiler: str, libraries: Sequence[str]) ->
     return executable
 
 
+def coupled(model: str, *flags: str, cores: int | None = None) -> Times:
+    """Runs a model of this text, whose programs write to `RESULT`."""
+    return timed(lambda folder: titin_run(model.replace("{folder}", str(folder)), folder, *flags, cores=cores))
+
+
+def alone(*command: object, cores: int | None = None) -> Times:
+    """Runs a command that starts both sides itself, which write to `RESULT`."""
+    words = [str(word) for word in command]
+    return timed(lambda folder: run([*on_cores(cores), *(word.format(folder=folder) for word in words)], folder))
+
+
+def timed(start: Callable[[Path], object]) -> Times:
+    """Starts something in a folder for one run, and reads what its programs have written."""
+
+    def once() -> dict[int, float]:
+        with scratch() as name:
+            start(Path(name))
+            return times(Path(name) / "times")
+
+    return once
+
+
 def times(path: Path) -> dict[int, float]:
     """What the programs write, "BYTES SECONDS" a line, in microseconds."""
     lines = [line.split() for line in path.read_text().splitlines()]
@@ -104,6 +135,38 @@ def titin_run(model: str, folder: Path, *flags: str, cores: int | None = None) -
     """Runs a model of this text with everything in the folder, on so many cores if that is said."""
     (folder / "model.ymmsl").write_text(model)
     run([*on_cores(cores), TITIN, "run", "model.ymmsl", "--run-dir", folder / "run", *flags], folder)
+
+
+def open_mpi(ranks: int) -> list[object]:
+    """What goes before a program of so many ranks."""
+    return [*(OPEN_MPI_YIELD if crowded(ranks) else OPEN_MPI), "-np", ranks]
+
+
+def parallel_pair(
+    program: Path, words: Sequence[object], ranks: tuple[int, int], ports: tuple[str, str], conduits: Sequence[str]
+) -> str:
+    """The model of two sides with so many ranks that are one program, told which it is, 0 or 1, and these words."""
+    arguments = [json.dumps([str(word) for word in (side, *words)]) for side in (0, 1)]
+    env = "{OMPI_MCA_mpi_yield_when_idle: '1'}" if crowded(sum(ranks)) else "{}"
+    common = f"executable: {program}, execution_model: openmpi, env: {env}"
+    return f"""ymmsl_version: v0.2
+description: For timing.
+models:
+  pair:
+    components:
+      one: {{description: the first side, ports: {{{ports[0]}}}, implementation: one}}
+      other: {{description: the second side, ports: {{{ports[1]}}}, implementation: other}}
+    conduits: {{{", ".join(conduits)}}}
+programs:
+  one: {{{common}, args: {arguments[0]}}}
+  other: {{{common}, args: {arguments[1]}}}
+resources: {{pair.one: {{mpi_processes: {ranks[0]}}}, pair.other: {{mpi_processes: {ranks[1]}}}}}
+"""
+
+
+def crowded(ranks: int) -> bool:
+    """Whether there are more ranks than cores, so that those that wait in MPI are told to yield."""
+    return ranks > len(os.sched_getaffinity(0))
 
 
 def on_cores(count: int | None) -> list[str]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import HOSTED, MIB, run, scratch, stepping
-
-#: Runs once; microseconds for a message, by bytes.
-Times = Callable[[], dict[int, float]]
+from benchmarks.harness import HOSTED, MIB, stepping
 
 
 @dataclass
@@ -24,46 +20,32 @@ class Task:
     share: int = 1
     largest: int = 64 * MIB
 
-    def words(self, folder: Path) -> list[object]:
-        """The arguments; times go to a file in the folder."""
-        return [self.kind, int(self.reads), self.share, self.largest, folder / "times"]
+    @property
+    def words(self) -> list[object]:
+        """The arguments."""
+        return [self.kind, int(self.reads), self.share, self.largest, native.RESULT]
 
 
 def titin(
     task: Task, way: str = "view", *, medium: str | None = None, flags: Sequence[str] = (), settings: str = ""
-) -> Times:
+) -> native.Times:
     """With titin; ``way`` as in ``programs/pair_titin.c``, ``flags`` for ``titin run``, ``settings`` of the model."""
     program = native.build("pair_titin")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            words = [way, *task.words(folder)]
-            if medium == "inproc":
-                text = stepping([(program, ["both", *words]), HOSTED])
-            else:
-                text = stepping([(program, [0, *words]), (program, [1, *words])])
-            if medium == "tcp":
-                text += f"titin:\n  medium: {{c0.in: {medium}, c1.in: {medium}}}\n"
-            if settings:
-                text += f"settings: {{{settings}}}\n"
-            native.titin_run(text, folder, *flags)
-            return native.times(folder / "times")
-
-    return once
+    words = [way, *task.words]
+    if medium == "inproc":
+        text = stepping([(program, ["both", *words]), HOSTED])
+    else:
+        text = stepping([(program, [0, *words]), (program, [1, *words])])
+    if medium == "tcp":
+        text += f"titin:\n  medium: {{c0.in: {medium}, c1.in: {medium}}}\n"
+    if settings:
+        text += f"settings: {{{settings}}}\n"
+    return native.coupled(text, *flags)
 
 
-def other(task: Task, command: Sequence[object]) -> Times:
-    """With a rival that starts both sides itself; ``{folder}`` in a word stands for the folder of the run."""
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            words = [str(word).format(folder=folder) for word in command]
-            run([*words, *task.words(folder)], folder)
-            return native.times(folder / "times")
-
-    return once
+def other(task: Task, command: Sequence[object]) -> native.Times:
+    """With a rival that starts both sides itself."""
+    return native.alone(*command, *task.words)
 
 
 def mpis() -> dict[str, Sequence[object]]:

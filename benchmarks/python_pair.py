@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import native
@@ -18,7 +17,6 @@ from benchmarks.harness import (
     pair,
     rival_python,
     run,
-    scratch,
     sweep,
 )
 from benchmarks.picture import curves
@@ -28,26 +26,18 @@ QUESTION = "One message between two Python programs, one way"
 RIVAL = "MUSCLE3 0.11"
 
 
-def model(library: str, python: Path, share: int, largest: int, result: Path) -> str:
+def model(library: str, python: Path, share: int, largest: int, result: str | Path) -> str:
     """The pair in Python, by this library, or "titin-loan"; the times go to ``result``."""
     macro = [PROGRAMS / "macro.py", library, share, largest, result]
     return pair(python, macro, [PROGRAMS / "micro.py", library])
 
 
-def once(library: str, share: int) -> Callable[[], dict[int, float]]:
+def once(library: str, share: int) -> native.Times:
     """A sweep over all sizes; microseconds per message, one way."""
-
-    def run_it() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            result = folder / "times"
-            if library == "muscle3":
-                muscle3_run(model(library, rival_python(), share, LARGEST, result), folder)
-            else:
-                native.titin_run(model(library, Path(sys.executable), share, LARGEST, result), folder)
-            return native.times(result)
-
-    return run_it
+    if library == "muscle3":
+        python = rival_python()
+        return native.timed(lambda at: muscle3_run(model(library, python, share, LARGEST, at / "times"), at))
+    return native.coupled(model(library, Path(sys.executable), share, LARGEST, native.RESULT))
 
 
 def muscle3_run(text: str, folder: Path) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from pathlib import Path
-
 from benchmarks import native
-from benchmarks.harness import Record, compare, run, scratch, sweep
+from benchmarks.harness import Record, compare, sweep
 
 QUESTION = "A square array of doubles between two parallel programs, one way"
 
@@ -48,62 +44,16 @@ def main(quick: bool) -> list[Record]:
     return found
 
 
-def titin(senders: int, receivers: int) -> Callable[[], dict[int, float]]:
-    """Two instances of so many ranks."""
-    program = native.parallel("redistribution_titin")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            native.titin_run(model(program, senders, receivers, folder / "times"), folder)
-            return native.times(folder / "times")
-
-    return once
+def titin(senders: int, receivers: int) -> native.Times:
+    """Two instances of so many ranks, with a pair of conduits for each case."""
+    program, numbers = native.parallel("redistribution_titin"), range(len(CASES))
+    ports = f"o_i: [{', '.join(f'out{n}' for n in numbers)}], s: [{', '.join(f'in{n}' for n in numbers)}]"
+    conduits = [f"one.out{n}: other.in{n}, other.out{n}: one.in{n}" for n in numbers]
+    ranks = senders, receivers
+    return native.coupled(native.parallel_pair(program, [native.RESULT], ranks, (ports, ports), conduits))
 
 
-def crowded(ranks: int) -> bool:
-    """Whether there are more ranks than cores, so that those that wait in MPI are told to yield."""
-    return ranks > len(os.sched_getaffinity(0))
-
-
-def by_hand(senders: int, receivers: int) -> Callable[[], dict[int, float]]:
+def by_hand(senders: int, receivers: int) -> native.Times:
     """One MPI job of as many ranks."""
     program = native.rival("redistribution_mpi", "openmpi")
-    start = native.OPEN_MPI_YIELD if crowded(senders + receivers) else native.OPEN_MPI
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            run([*start, "-np", senders + receivers, program, senders, folder / "times"], folder)
-            return native.times(folder / "times")
-
-    return once
-
-
-def model(program: Path, senders: int, receivers: int, result: Path) -> str:
-    """Both programs, with a pair of conduits for each case."""
-    numbers = range(len(CASES))
-    ports = f"{{o_i: [{', '.join(f'out{n}' for n in numbers)}], s: [{', '.join(f'in{n}' for n in numbers)}]}}"
-    conduits = ", ".join(f"one.out{n}: other.in{n}, other.out{n}: one.in{n}" for n in numbers)
-    env = "{OMPI_MCA_mpi_yield_when_idle: '1'}" if crowded(senders + receivers) else "{}"
-    programs = [
-        f"  {name}: {{executable: {program}, args: ['{side}', {result}], execution_model: openmpi, env: {env}}}"
-        for side, name in enumerate(("one", "other"))
-    ]
-    return "\n".join(
-        [
-            "ymmsl_version: v0.2",
-            "description: For timing.",
-            "models:",
-            "  redistribution:",
-            "    components:",
-            f"      one: {{description: has rows, ports: {ports}, implementation: one}}",
-            f"      other: {{description: has parts, ports: {ports}, implementation: other}}",
-            f"    conduits: {{{conduits}}}",
-            "programs:",
-            *programs,
-            f"resources: {{redistribution.one: {{mpi_processes: {senders}}}, "
-            f"redistribution.other: {{mpi_processes: {receivers}}}}}",
-            "",
-        ]
-    )
+    return native.alone(*native.open_mpi(senders + receivers), program, senders, native.RESULT)

@@ -8,12 +8,10 @@ counted. With twelve and twelve: a real run.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import native
-from benchmarks.harness import ROOT, Record, compare, progress, run, scratch, sweep
+from benchmarks.harness import ROOT, Record, compare, progress, run, sweep
 
 TIME = "The schedule of a field, processor time of a rank, mean of the side that works longer"
 SLOWEST = "The same, the slowest rank"
@@ -170,46 +168,16 @@ def real(rounds: int) -> list[Record]:
     return records
 
 
-def titin(senders: int, receivers: int) -> Callable[[], dict[int, float]]:
+def titin(senders: int, receivers: int) -> native.Times:
     """Two instances of so many ranks."""
     program = native.parallel("schedule_titin")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            native.titin_run(model(program, senders, receivers, folder / "times"), folder)
-            return native.times(folder / "times")
-
-    return once
+    ports = "o_i: [out0, out1], s: ready", "o_i: ready, s: [in0, in1]"
+    conduits = ["other.ready: one.ready", "one.out0: other.in0", "one.out1: other.in1"]
+    ranks = senders, receivers
+    return native.coupled(native.parallel_pair(program, [native.RESULT], ranks, ports, conduits))
 
 
-def by_hand(senders: int, receivers: int) -> Callable[[], dict[int, float]]:
+def by_hand(senders: int, receivers: int) -> native.Times:
     """One MPI job of as many ranks."""
     program = native.rival("schedule_mpi", "openmpi")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            run([*native.OPEN_MPI_YIELD, "-np", senders + receivers, program, senders, folder / "times"], folder)
-            return native.times(folder / "times")
-
-    return once
-
-
-def model(program: Path, senders: int, receivers: int, result: Path) -> str:
-    """Both sides; those that wait in MPI are told to yield, since there are more of them than cores."""
-    env = "{OMPI_MCA_mpi_yield_when_idle: '1'}"
-    common = f"executable: {program}, execution_model: openmpi, env: {env}"
-    return f"""ymmsl_version: v0.2
-description: For timing.
-models:
-  schedule:
-    components:
-      one: {{description: has rows, ports: {{o_i: [out0, out1], s: ready}}, implementation: one}}
-      other: {{description: has columns, ports: {{o_i: ready, s: [in0, in1]}}, implementation: other}}
-    conduits: {{other.ready: one.ready, one.out0: other.in0, one.out1: other.in1}}
-programs:
-  one: {{{common}, args: ['0', {result}]}}
-  other: {{{common}, args: ['1', {result}]}}
-resources: {{schedule.one: {{mpi_processes: {senders}}}, schedule.other: {{mpi_processes: {receivers}}}}}
-"""
+    return native.alone(*native.open_mpi(senders + receivers), program, senders, native.RESULT)

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from benchmarks import native
-from benchmarks.harness import Record, compare, run, scratch, stepping, sweep
+from benchmarks.harness import Record, compare, stepping, sweep
 
 QUESTION = "Messages exchanged both ways at once over several TCP streams on the loopback interface"
 STREAMS = [1, 2, 4, 8, 16, 32, 64, 128]
 MEGABYTES = [8, 64, 512]
+SIZES = [megabytes * 10**6 for megabytes in MEGABYTES]
 EXCHANGES = 2
 
 
-def titin(streams: int, exchanges: int) -> Callable[[], dict[int, float]]:
+def titin(streams: int, exchanges: int) -> native.Times:
     """All sizes with so many streams; microseconds for an exchange."""
-    program = native.build("exchange_titin")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            words = [exchanges, folder / "times", *(megabytes * 10**6 for megabytes in MEGABYTES)]
-            text = stepping([(program, [0, *words]), (program, [1, *words])])
-            text += f"titin:\n  medium: {{c0.in: tcp, c1.in: tcp}}\n  links: {{default: {{streams: {streams}}}}}\n"
-            native.titin_run(text, folder)
-            return native.times(folder / "times")
-
-    return once
+    program, words = native.build("exchange_titin"), [exchanges, native.RESULT, *SIZES]
+    text = stepping([(program, [0, *words]), (program, [1, *words])])
+    text += f"titin:\n  medium: {{c0.in: tcp, c1.in: tcp}}\n  links: {{default: {{streams: {streams}}}}}\n"
+    return native.coupled(text)
 
 
-def sockets(count: int, exchanges: int) -> Callable[[], dict[int, float]]:
+def sockets(count: int, exchanges: int) -> native.Times:
     """The same over so many sockets, a thread each."""
-    program = native.rival("exchange_tcp", "threads")
-
-    def once() -> dict[int, float]:
-        with scratch() as name:
-            folder = Path(name)
-            sizes = [megabytes * 10**6 for megabytes in MEGABYTES]
-            run([program, count, exchanges, folder / "times", *sizes], folder)
-            return native.times(folder / "times")
-
-    return once
+    return native.alone(native.rival("exchange_tcp", "threads"), count, exchanges, native.RESULT, *SIZES)
 
 
 def main(quick: bool) -> list[Record]:
@@ -53,9 +34,8 @@ def main(quick: bool) -> list[Record]:
         contenders[f"{count} sockets"] = sockets(count, exchanges)
     figures = sweep(rounds, contenders)
     found = []
-    for megabytes in MEGABYTES:
+    for megabytes, size in zip(MEGABYTES, SIZES):
         for count in STREAMS:
-            size = megabytes * 10**6
             pairs = list(zip(figures[f"{count} streams"][size], figures[f"{count} sockets"][size]))
             pairs = [(ours / 1000, theirs / 1000) for ours, theirs in pairs]
             name, rival = case(megabytes, count), many(count, "socket")

@@ -11,7 +11,6 @@ from typing import Any
 
 from benchmarks import native
 from benchmarks.harness import ROOT, Figures, Record, compare, run, scratch, sweep
-from benchmarks.redistribution import crowded
 
 FOLDER = ROOT / "miniapps" / "toysmp"
 
@@ -108,12 +107,12 @@ def build() -> None:
 def by_hand(ranks: int, extent: int, how: str) -> Callable[[], dict[Any, float]]:
     """The same in one MPI job."""
     program = native.rival("toysmp_mpi", "openmpi")
-    start = native.OPEN_MPI_YIELD if crowded(3 * ranks) else native.OPEN_MPI
+    start = native.open_mpi(3 * ranks)
 
     def once(way: str) -> dict[Any, float]:
         with scratch() as name:
             folder = Path(name)
-            run([*start, "-np", 3 * ranks, program, ranks, ranks, extent, extent, STEPS[extent], way, how], folder)
+            run([*start, program, ranks, ranks, extent, extent, STEPS[extent], way, how], folder)
             return medians(way, [folder / f"{end}.csv" for end in "abc"])
 
     return lambda: once(WAYS[0]) | once(WAYS[1])

@@ -9,11 +9,8 @@
 #define BENCH_H
 
 #include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "common.h"
 
 #define KIB ((size_t)1024)
 #define LARGEST (64 * KIB * KIB)
@@ -38,21 +35,10 @@ struct task {
     const char *result;
 };
 
-static inline void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
 static inline struct task task_of(char **arguments) {
     struct task task = {strcmp(arguments[0], "stream") == 0, strcmp(arguments[0], "singly") == 0, atoi(arguments[1]),
                         atoi(arguments[2]), (size_t)atoll(arguments[3]), arguments[4]};
     return task;
-}
-
-static inline double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Keeps to the side-th of the cores that this process may use. */
@@ -68,14 +54,6 @@ static inline void pin(int side) {
             return;
         }
     }
-}
-
-/* Memory for the largest message, written once so that no page is missing later. */
-static inline void *memory(size_t bytes) {
-    void *found = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
-    if (!found) fail("memory");
-    memset(found, 1, bytes);
-    return found;
 }
 
 /* Reads every byte. */
@@ -175,8 +153,7 @@ static inline void stream(const struct medium *m, const struct task *task, size_
 
 /* One side of the task; the first one, 0, writes the times. */
 static inline void play(const struct medium *m, const struct task *task, int side) {
-    FILE *out = side == 0 ? fopen(task->result, "w") : NULL;
-    if (side == 0 && !out) fail(task->result);
+    FILE *out = side == 0 ? create(task->result) : NULL;
     if (task->stream) {
         for (size_t bytes = 0; bytes <= task->largest; bytes = bytes ? bytes * 4 : 64) stream(m, task, bytes, side == 0, out);
     } else {
@@ -185,7 +162,7 @@ static inline void play(const struct medium *m, const struct task *task, int sid
             else pong(m, task, bytes);
         }
     }
-    if (out && fclose(out) != 0) fail(task->result);
+    finish(out, task->result);
 }
 
 #endif

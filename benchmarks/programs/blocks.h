@@ -4,12 +4,7 @@
 #ifndef BLOCKS_H
 #define BLOCKS_H
 
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "arrays.h"
 
 /* From the command line: extents, processes of both sides along each dimension, exchanges, how many ways (1 or 2), the file. */
 struct task {
@@ -28,7 +23,7 @@ static inline struct task task_of(char **words) {
     return task;
 }
 
-/* What a rank has: lower and upper row, lower and upper column. Blocks are of the same size but for the last, as with BLOCK of HPF. */
+/* Blocks are of the same size but for the last, as with BLOCK of HPF. */
 static inline void box_of(const struct task *task, int second, int rank, int64_t box[4]) {
     const int *grid = task->grids[second], place[2] = {rank / grid[1], rank % grid[1]};
     for (int dim = 0; dim < 2; dim++) {
@@ -36,40 +31,6 @@ static inline void box_of(const struct task *task, int second, int rank, int64_t
         box[2 * dim] = at < n ? at : n;
         box[2 * dim + 1] = at + size < n ? at + size : n;
     }
-}
-
-static inline int64_t count_of(const int64_t box[4]) { return (box[1] - box[0]) * (box[3] - box[2]); }
-
-static inline double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static inline double *memory(int64_t count) {
-    double *found = aligned_alloc(4096, ((size_t)count * sizeof(double) + 4096) / 4096 * 4096);
-    if (!found) exit(1);
-    memset(found, 0, (size_t)count * sizeof(double));
-    return found;
-}
-
-/* Each element is its own number; or is looked at whether it is. */
-static inline void each(const struct task *task, double *u, const int64_t box[4], int fill) {
-    for (int64_t i = box[0]; i < box[1]; i++) {
-        for (int64_t j = box[2]; j < box[3]; j++, u++) {
-            const double wanted = (double)(i * task->extents[1] + j);
-            if (fill) *u = wanted;
-            else if (*u != wanted) {
-                fprintf(stderr, "element %ld, %ld is %g\n", (long)i, (long)j, *u);
-                exit(1);
-            }
-        }
-    }
-}
-
-static inline void report(const struct task *task, double seconds) {
-    FILE *out = fopen(task->file, "w");
-    if (!out || fprintf(out, "0 %.9e\n", seconds / task->trips) < 0 || fclose(out) != 0) perror(task->file);
 }
 
 #endif

@@ -2,10 +2,7 @@
 #include <titin_mpi.h>
 
 #include "blocks.h"
-
-static void must(int status) {
-    if (status) exit(titin_explain(stderr));
-}
+#include "over_titin.h"
 
 static titin_field *declare(const struct task *task, titin_instance *instance, const char *port, int second) {
     titin_decomposition *blocks = titin_decomposition_new(2, task->extents);
@@ -28,8 +25,8 @@ int main(int argc, char **argv) {
     must(titin_reuse(instance, &again));
     int64_t box[4];
     box_of(&task, second, titin_rank(instance), box);
-    double *own = memory(count_of(box)), *other = memory(count_of(box));
-    each(&task, own, box, 1);
+    double *own = doubles(count_of(box)), *other = doubles(count_of(box));
+    each_of(own, box, task.extents[1], 1);
     titin_port *in = titin_port_find(instance, "in"), *out = titin_port_find(instance, "out");
     /* One way, the second side says that it is ready, so that no array waits while the one before is on its way. */
     titin_field *sent = task.ways == 2 || !second ? declare(&task, instance, "out", second) : NULL;
@@ -37,7 +34,7 @@ int main(int argc, char **argv) {
     double begin = 0;
     for (int trip = -WARM; trip < task.trips; trip++) {
         if (trip == 0) {
-            if (second) each(&task, other, box, 0);
+            if (second) each_of(other, box, task.extents[1], 0);
             MPI_Barrier(MPI_COMM_WORLD);
             begin = now();
         }
@@ -52,8 +49,8 @@ int main(int argc, char **argv) {
         MPI_Barrier(MPI_COMM_WORLD);
     }
     const double seconds = now() - begin;
-    if (received) each(&task, other, box, 0);
-    if (second && titin_rank(instance) == 0) report(&task, seconds);
+    if (received) each_of(other, box, task.extents[1], 0);
+    if (second && titin_rank(instance) == 0) write_time(task.file, 0, seconds / task.trips);
     titin_field_free(sent);
     titin_field_free(received);
     must(titin_close(instance));

@@ -3,11 +3,7 @@
  *
  * Arguments: side (0 or 1), number of conduits, trips, file for the time. */
 #include "bench.h"
-#include "titin.h"
-
-static void must(int status) {
-    if (status != 0) exit(titin_explain(stderr));
-}
+#include "over_titin.h"
 
 int main(int argc, char **argv) {
     if (argc != 5) return fprintf(stderr, "%s: four arguments are needed\n", argv[0]), 2;
@@ -40,12 +36,7 @@ int main(int argc, char **argv) {
             must(titin_send_nil(back, TITIN_NO_SLOT, moment, TITIN_NO_NEXT, NULL));
         }
     }
-    if (side == 0) {
-        FILE *times = fopen(argv[4], "w");
-        if (!times) fail(argv[4]);
-        fprintf(times, "%d %.9e\n", count, (now() - begin) / (double)trips / 2);
-        if (fclose(times) != 0) fail(argv[4]);
-    }
+    if (side == 0) write_time(argv[4], count, (now() - begin) / (double)trips / 2);
     must(titin_close(instance));
     return 0;
 }

@@ -5,16 +5,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include "bench.h"
-
-static void must(int status, const char *what) {
-    if (status < 0) {
-        fprintf(stderr, "%s: %s\n", what, zmq_strerror(zmq_errno()));
-        exit(1);
-    }
-}
+#include "over_zmq.h"
 
 int main(int argc, char **argv) {
     if (argc != 5) return fprintf(stderr, "%s: four arguments are needed\n", argv[0]), 2;
@@ -55,12 +48,7 @@ int main(int argc, char **argv) {
             must(zmq_send(back, NULL, 0, 0), "zmq_send");
         }
     }
-    if (side == 0) {
-        FILE *times = fopen(argv[4], "w");
-        if (!times) fail(argv[4]);
-        fprintf(times, "%d %.9e\n", count, (now() - begin) / (double)trips / 2);
-        if (fclose(times) != 0) fail(argv[4]);
-    }
+    if (side == 0) write_time(argv[4], count, (now() - begin) / (double)trips / 2);
     for (int i = 0; i <= count; i++) zmq_close(items[i].socket);
     zmq_ctx_term(context);
     if (side == 0) wait(NULL);

@@ -68,8 +68,7 @@ int main(int argc, char **argv) {
         if (wires[i] < 0) fail("accept");
         setsockopt(wires[i], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     }
-    FILE *times = side == 0 ? fopen(argv[3], "w") : NULL;
-    if (side == 0 && !times) fail(argv[3]);
+    FILE *times = side == 0 ? create(argv[3]) : NULL;
     for (int i = 4; i < argc; i++) {
         const size_t bytes = (size_t)atoll(argv[i]);
         char *data = memory(bytes), *other = memory(bytes);
@@ -93,7 +92,7 @@ int main(int argc, char **argv) {
         free(data);
         free(other);
     }
-    if (times && fclose(times) != 0) fail(argv[3]);
+    finish(times, argv[3]);
     int status = 0;
     if (side == 0) waitpid(child, &status, 0);
     return status != 0;

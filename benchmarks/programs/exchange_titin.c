@@ -2,11 +2,7 @@
  *
  * Arguments: side (0 or 1), exchanges, file for the times, and sizes in bytes. */
 #include "bench.h"
-#include "titin.h"
-
-static void must(int status) {
-    if (status != 0) exit(titin_explain(stderr));
-}
+#include "over_titin.h"
 
 int main(int argc, char **argv) {
     if (argc < 5) return fprintf(stderr, "%s: four arguments or more are needed\n", argv[0]), 2;
@@ -18,8 +14,7 @@ int main(int argc, char **argv) {
     must(titin_open("o_i: out; s: in", NULL, &instance));
     titin_port *in = titin_port_find(instance, "in"), *out = titin_port_find(instance, "out");
     must(titin_reuse(instance, &again));
-    FILE *times = side == 0 ? fopen(argv[3], "w") : NULL;
-    if (side == 0 && !times) fail(argv[3]);
+    FILE *times = side == 0 ? create(argv[3]) : NULL;
     double moment = 0;
     for (int i = 4; i < argc; i++) {
         const size_t bytes = (size_t)atoll(argv[i]);
@@ -38,7 +33,7 @@ int main(int argc, char **argv) {
         if (side == 0) fprintf(times, "%zu %.9e\n", bytes, (now() - begin) / (double)count);
         free(data);
     }
-    if (times && fclose(times) != 0) fail(argv[3]);
+    finish(times, argv[3]);
     must(titin_close(instance));
     return 0;
 }

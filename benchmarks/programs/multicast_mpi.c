@@ -14,8 +14,7 @@ int main(int argc, char **argv) {
     const int share = atoi(argv[1]);
     const size_t largest = (size_t)atoll(argv[2]);
     char *data = memory(largest);
-    FILE *times = rank == 0 ? fopen(argv[3], "w") : NULL;
-    if (rank == 0 && !times) fail(argv[3]);
+    FILE *times = rank == 0 ? create(argv[3]) : NULL;
     for (size_t bytes = 0; bytes <= largest; bytes = bytes ? bytes * 4 : KIB) {
         const long trips = multicasts(bytes, share), warm = trips / 10 + 1;
         double seconds = 0;
@@ -34,7 +33,7 @@ int main(int argc, char **argv) {
         }
         if (rank == 0) fprintf(times, "%zu %.9e\n", bytes, seconds / (double)trips);
     }
-    if (times && fclose(times) != 0) fail(argv[3]);
+    finish(times, argv[3]);
     MPI_Finalize();
     return 0;
 }

@@ -2,11 +2,7 @@
  *
  * Arguments: number of receivers, who this is (0: the sender, c0), share of the trips, largest size, file for the times. */
 #include "bench.h"
-#include "titin.h"
-
-static void must(int status) {
-    if (status != 0) exit(titin_explain(stderr));
-}
+#include "over_titin.h"
 
 int main(int argc, char **argv) {
     if (argc != 6) return fprintf(stderr, "%s: five arguments are needed\n", argv[0]), 2;
@@ -23,8 +19,7 @@ int main(int argc, char **argv) {
         in[i] = titin_port_find(instance, rank == 0 ? name : "in");
     }
     must(titin_reuse(instance, &again));
-    FILE *times = rank == 0 ? fopen(argv[5], "w") : NULL;
-    if (rank == 0 && !times) fail(argv[5]);
+    FILE *times = rank == 0 ? create(argv[5]) : NULL;
     double moment = 0;
     for (size_t bytes = 0; bytes <= largest; bytes = bytes ? bytes * 4 : KIB) {
         const int64_t extent = (int64_t)(bytes / sizeof(double));
@@ -49,7 +44,7 @@ int main(int argc, char **argv) {
         }
         if (rank == 0) fprintf(times, "%zu %.9e\n", bytes, seconds / (double)trips);
     }
-    if (times && fclose(times) != 0) fail(argv[5]);
+    finish(times, argv[5]);
     must(titin_close(instance));
     return 0;
 }

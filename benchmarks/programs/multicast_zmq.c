@@ -5,16 +5,9 @@
  * times. */
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include "bench.h"
-
-static void must(int status, const char *what) {
-    if (status < 0) {
-        fprintf(stderr, "%s: %s\n", what, zmq_strerror(zmq_errno()));
-        exit(1);
-    }
-}
+#include "over_zmq.h"
 
 int main(int argc, char **argv) {
     if (argc != 6) return fprintf(stderr, "%s: five arguments are needed\n", argv[0]), 2;
@@ -35,8 +28,7 @@ int main(int argc, char **argv) {
         if (rank == 0) must(zmq_bind(sockets[i], address), "zmq_bind");
         else must(zmq_connect(sockets[i], address), "zmq_connect");
     }
-    FILE *times = rank == 0 ? fopen(argv[5], "w") : NULL;
-    if (rank == 0 && !times) fail(argv[5]);
+    FILE *times = rank == 0 ? create(argv[5]) : NULL;
     for (size_t bytes = 0; bytes <= largest; bytes = bytes ? bytes * 4 : KIB) {
         const long trips = multicasts(bytes, share), warm = trips / 10 + 1;
         double seconds = 0;
@@ -64,7 +56,7 @@ int main(int argc, char **argv) {
         }
         if (rank == 0) fprintf(times, "%zu %.9e\n", bytes, seconds / (double)trips);
     }
-    if (times && fclose(times) != 0) fail(argv[5]);
+    finish(times, argv[5]);
     for (int i = 0; i < (rank == 0 ? receivers : 1) && i < 16; i++) zmq_close(sockets[i]);
     zmq_ctx_term(context);
     if (rank == 0) while (wait(NULL) > 0) {}

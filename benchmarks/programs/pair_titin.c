@@ -3,7 +3,7 @@
  * Arguments: side (0, 1, or "both" in one process), way ("view": send and a view of what comes; "into": send and receive_into; "loan": lent
  * memory and a view), and the task. */
 #include "bench.h"
-#include "titin.h"
+#include "over_titin.h"
 
 /* Of this side; in one process each has a thread. */
 static _Thread_local titin_port *in, *out;
@@ -13,10 +13,6 @@ static _Thread_local titin_loan *loan;
 static _Thread_local double moment;
 
 static char **arguments;
-
-static void must(int status) {
-    if (status != 0) exit(titin_explain(stderr));
-}
 
 static void *reused(size_t bytes) {
     (void)bytes;

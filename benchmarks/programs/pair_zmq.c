@@ -3,19 +3,12 @@
  * Arguments: where the first side listens ("ipc:///path", "tcp://127.0.0.1:*"), and the task. */
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include "bench.h"
+#include "over_zmq.h"
 
 static void *zsocket, *outgoing;
 static zmq_msg_t message;
-
-static void must(int status, const char *what) {
-    if (status < 0) {
-        fprintf(stderr, "%s: %s\n", what, zmq_strerror(zmq_errno()));
-        exit(1);
-    }
-}
 
 static void *reused(size_t bytes) {
     (void)bytes;

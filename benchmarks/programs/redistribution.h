@@ -5,12 +5,7 @@
 #ifndef REDISTRIBUTION_H
 #define REDISTRIBUTION_H
 
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "arrays.h"
 
 enum pattern { ROWS_TO_ROWS, ROWS_TO_COLUMNS, CYCLIC_TO_ROWS };
 
@@ -29,11 +24,8 @@ static const struct { int extent; enum pattern pattern; int fields, trips; } CAS
 static inline int has_rows(enum pattern pattern, int second) { return !(second && pattern == ROWS_TO_COLUMNS); }
 static inline int is_cyclic(enum pattern pattern, int second) { return !second && pattern == CYCLIC_TO_ROWS; }
 
-/* Begin of the k-th of p parts of n, whose sizes differ by one at most. */
-static inline int64_t begin_of(int64_t n, int p, int k) { return n / p * k + (k < n % p ? k : n % p); }
-
 /* How many indices a rank has of the dimension that is divided. */
-static inline int64_t count_of(int64_t n, int p, int k, int cyclic) {
+static inline int64_t extent_of(int64_t n, int p, int k, int cyclic) {
     if (!cyclic) return begin_of(n, p, k + 1) - begin_of(n, p, k);
     int64_t count = 0;
     for (int64_t at = (int64_t)k * BLOCK; at < n; at += (int64_t)p * BLOCK) count += n - at < BLOCK ? n - at : BLOCK;
@@ -45,52 +37,22 @@ static inline int64_t index_of(int64_t n, int p, int k, int cyclic, int64_t i) {
     return cyclic ? (i / BLOCK * p + k) * BLOCK + i % BLOCK : begin_of(n, p, k) + i;
 }
 
-static inline double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static inline void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
-static inline double *memory(int64_t count) {
-    double *found = aligned_alloc(4096, ((size_t)count * sizeof(double) + 4096) / 4096 * 4096);
-    if (!found) fail("memory");
-    memset(found, 0, (size_t)count * sizeof(double));
-    return found;
-}
-
 /* Each element is its own number in the array, and that of the field; or is looked at whether it is. */
 static inline void each(double *u, int number, int field, int second, int rank, int ranks, int fill) {
     const int64_t n = CASES[number].extent;
     const int rows = has_rows(CASES[number].pattern, second), cyclic = is_cyclic(CASES[number].pattern, second);
-    const int64_t own = count_of(n, ranks, rank, cyclic), height = rows ? own : n, width = rows ? n : own;
+    const int64_t own = extent_of(n, ranks, rank, cyclic), height = rows ? own : n, width = rows ? n : own;
     for (int64_t i = 0; i < height; i++) {
         for (int64_t j = 0; j < width; j++) {
             const int64_t row = rows ? index_of(n, ranks, rank, cyclic, i) : i;
             const int64_t column = rows ? j : index_of(n, ranks, rank, cyclic, j);
-            const double wanted = (double)(row * n + column) + 0.1 * field;
-            if (fill) u[i * width + j] = wanted;
-            else if (u[i * width + j] != wanted) {
-                fprintf(stderr, "case %d: element %ld, %ld is %g\n", number, (long)row, (long)column, u[i * width + j]);
-                exit(1);
-            }
+            element(u + i * width + j, (double)(row * n + column) + 0.1 * field, row, column, fill);
         }
     }
 }
 
-static inline int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static inline void report(FILE *out, int number, double *seconds) {
-    const int trips = CASES[number].trips;
-    qsort(seconds, (size_t)trips, sizeof *seconds, by_size);
-    fprintf(out, "%d %.9e\n", number, seconds[trips / 2] / 2);
+    fprintf(out, "%d %.9e\n", number, median(seconds, CASES[number].trips) / 2);
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* The redistribution as one writes it by hand in one MPI job: both sides pack into a buffer and unpack from one, and
  * MPI_Alltoallv moves that. Who owns what is known beforehand, as runs of elements, and not timed.
  * redistribution_mpi SENDERS FILE */
+#include <mpi.h>
+
 #include "redistribution.h"
 
 /* Elements of the local array that go to one partner, one run after the other. */
@@ -12,9 +14,9 @@ struct runs {
 static struct runs shared(int64_t n, enum pattern pattern, int second, int rank, int ranks, int partner, int partners) {
     const int rows = has_rows(pattern, second), cyclic = is_cyclic(pattern, second);
     const int their_rows = has_rows(pattern, !second), their_cyclic = is_cyclic(pattern, !second);
-    const int64_t own = count_of(n, ranks, rank, cyclic), height = rows ? own : n, width = rows ? n : own;
+    const int64_t own = extent_of(n, ranks, rank, cyclic), height = rows ? own : n, width = rows ? n : own;
     char *theirs = calloc((size_t)n, 1);
-    for (int64_t i = 0; i < count_of(n, partners, partner, their_cyclic); i++) {
+    for (int64_t i = 0; i < extent_of(n, partners, partner, their_cyclic); i++) {
         theirs[index_of(n, partners, partner, their_cyclic, i)] = 1;
     }
     struct runs found = {0, malloc((size_t)(2 * n + height * (n / BLOCK + 2)) * sizeof(int64_t)), NULL};
@@ -47,7 +49,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &all);
     const int senders = atoi(argv[1]), second = place >= senders, rank = second ? place - senders : place;
     const int ranks = second ? all - senders : senders, partners = all - ranks, first = second ? 0 : senders;
-    FILE *out = place == 0 ? fopen(argv[2], "w") : NULL;
+    FILE *out = place == 0 ? create(argv[2]) : NULL;
     MPI_Comm side;
     MPI_Comm_split(MPI_COMM_WORLD, second, place, &side);
     for (int number = 0; number < COUNT; number++) {
@@ -63,9 +65,9 @@ int main(int argc, char **argv) {
             places[first + k] = (int)total;
             total += counts[first + k];
         }
-        double *arrays[MOST_FIELDS], *buffer = memory(total), seconds[64];
+        double *arrays[MOST_FIELDS], *buffer = doubles(total), seconds[64];
         for (int field = 0; field < fields; field++) {
-            arrays[field] = memory(total / fields);
+            arrays[field] = doubles(total / fields);
             if (!second) each(arrays[field], number, field, second, rank, ranks, 1);
         }
         for (int trip = -WARM; trip < CASES[number].trips; trip++) {
@@ -110,7 +112,7 @@ int main(int argc, char **argv) {
         free(runs), free(counts), free(places), free(none), free(buffer);
         if (out) report(out, number, seconds);
     }
-    if (out && fclose(out) != 0) fail(argv[2]);
+    finish(out, argv[2]);
     MPI_Finalize();
     return 0;
 }

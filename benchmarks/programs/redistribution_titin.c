@@ -1,11 +1,8 @@
 /* One side of the redistribution, as an instance of many ranks: redistribution_titin 0|1 FILE. */
 #include <titin_mpi.h>
 
+#include "over_titin.h"
 #include "redistribution.h"
-
-static void must(int status) {
-    if (status) exit(titin_explain(stderr));
-}
 
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
@@ -20,7 +17,7 @@ int main(int argc, char **argv) {
     titin_instance *instance;
     must(titin_mpi_open(ports, NULL, MPI_COMM_WORLD, &instance));
     const int rank = titin_rank(instance), ranks = titin_ranks(instance);
-    FILE *out = !second && rank == 0 ? fopen(argv[2], "w") : NULL;
+    FILE *out = !second && rank == 0 ? create(argv[2]) : NULL;
     int again;
     must(titin_reuse(instance, &again));
     titin_field *fields[COUNT][2];
@@ -44,7 +41,7 @@ int main(int argc, char **argv) {
         const int count = CASES[number].fields;
         double *arrays[MOST_FIELDS], seconds[64];
         for (int field = 0; field < count; field++) {
-            arrays[field] = memory(titin_field_bytes(fields[number][0], 0) / (int64_t)sizeof(double));
+            arrays[field] = memory((size_t)titin_field_bytes(fields[number][0], 0));
             if (!second) each(arrays[field], number, field, second, rank, ranks, 1);
         }
         for (int trip = -WARM; trip < CASES[number].trips; trip++) {
@@ -67,7 +64,7 @@ int main(int argc, char **argv) {
         }
         if (out) report(out, number, seconds);
     }
-    if (out && fclose(out) != 0) fail(argv[2]);
+    finish(out, argv[2]);
     for (int number = 0; number < COUNT; number++) {
         titin_field_free(fields[number][0]);
         titin_field_free(fields[number][1]);

@@ -4,7 +4,7 @@
 #ifndef RING_H
 #define RING_H
 
-#include "bench.h"
+#include "common.h"
 
 struct ring {
     int cell;
@@ -13,11 +13,7 @@ struct ring {
     const char *stem;
 };
 
-static inline double processor(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static inline double processor(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 static inline void go_round(const struct ring *ring, void (*send)(void), void (*receive)(void)) {
     const long warm = ring->turns / 20 + 1;
@@ -42,11 +38,10 @@ static inline void go_round(const struct ring *ring, void (*send)(void), void (*
     if (!first) send();
     char path[1024];
     snprintf(path, sizeof path, "%s.%d", ring->stem, ring->cell);
-    FILE *out = fopen(path, "w");
-    if (!out) fail(path);
+    FILE *out = create(path);
     if (first) fprintf(out, "0 %.9e\n", (end - begin) / (double)ring->turns);
     fprintf(out, "%.9e %.9e\n", idle_used, idle_passed);
-    if (fclose(out) != 0) fail(path);
+    finish(out, path);
 }
 
 #endif

@@ -1,13 +1,9 @@
 /* A cell of a ring over titin. Arguments: which cell, turns, seconds to be idle, stem of the files. */
+#include "over_titin.h"
 #include "ring.h"
-#include "titin.h"
 
 static titin_port *in, *out;
 static double moment;
-
-static void must(int status) {
-    if (status != 0) exit(titin_explain(stderr));
-}
 
 static void send_it(void) { must(titin_send_nil(out, TITIN_NO_SLOT, moment++, TITIN_NO_NEXT, NULL)); }
 

@@ -2,11 +2,8 @@
  * of the second each rank knows only its own box. */
 #include <titin_mpi.h>
 
+#include "over_titin.h"
 #include "schedule.h"
-
-static void must(int status) {
-    if (status) exit(titin_explain(stderr));
-}
 
 static titin_field *declare(titin_instance *instance, const char *port, int second, int with_boxes) {
     const int rank = titin_rank(instance), ranks = titin_ranks(instance);
@@ -34,11 +31,11 @@ int main(int argc, char **argv) {
     titin_port *ready = titin_port_find(instance, "ready");
     int again;
     must(titin_reuse(instance, &again));
-    FILE *out = second && titin_rank(instance) == 0 ? fopen(argv[2], "w") : NULL;
+    FILE *out = second && titin_rank(instance) == 0 ? create(argv[2]) : NULL;
     int64_t box[4];
     box_of(second, titin_rank(instance), titin_ranks(instance), box);
-    double *u = calloc((size_t)((box[1] - box[0]) * (box[3] - box[2]) + 1), sizeof *u);
-    if (!second) each(u, box, 1);
+    double *u = calloc((size_t)count_of(box) + 1, sizeof *u);
+    if (!second) each_of(u, box, EXTENT, 1);
     for (int number = 0; number < 2; number++) {
         char port[16];
         snprintf(port, sizeof port, "%s%d", second ? "in" : "out", number);
@@ -59,12 +56,12 @@ int main(int argc, char **argv) {
             else must(titin_field_send(field, (const void *[]){u}, stamp, TITIN_NO_NEXT));
             MPI_Barrier(MPI_COMM_WORLD);
             seconds[trip] = now() - begin;
-            if (second) each(u, box, 0);
+            if (second) each_of(u, box, EXTENT, 0);
         }
         if (out) report(out, number, seconds);
         titin_field_free(field);
     }
-    if (out && fclose(out) != 0) perror(argv[2]);
+    finish(out, argv[2]);
     free(u);
     must(titin_close(instance));
     MPI_Finalize();

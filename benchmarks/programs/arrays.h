@@ -1,0 +1,31 @@
+/* What the parallel benchmarks share: arrays of doubles in rows and columns, of which each rank has a box: lower and upper row,
+ * lower and upper column. */
+#ifndef ARRAYS_H
+#define ARRAYS_H
+
+#include "common.h"
+
+static inline double *doubles(int64_t count) { return memory((size_t)count * sizeof(double)); }
+
+/* Begin of the k-th of p parts of n, whose sizes differ by one at most. */
+static inline int64_t begin_of(int64_t n, int p, int k) { return n / p * k + (k < n % p ? k : n % p); }
+
+static inline int64_t count_of(const int64_t box[4]) { return (box[1] - box[0]) * (box[3] - box[2]); }
+
+/* An element gets its number; or is looked at whether it has it. */
+static inline void element(double *u, double wanted, int64_t row, int64_t column, int fill) {
+    if (fill) *u = wanted;
+    else if (*u != wanted) {
+        fprintf(stderr, "element %ld, %ld is %g, not %g\n", (long)row, (long)column, *u, wanted);
+        exit(1);
+    }
+}
+
+/* The same for all of a box of an array with so many columns. */
+static inline void each_of(double *u, const int64_t box[4], int64_t columns, int fill) {
+    for (int64_t i = box[0]; i < box[1]; i++) {
+        for (int64_t j = box[2]; j < box[3]; j++, u++) element(u, (double)(i * columns + j), i, j, fill);
+    }
+}
+
+#endif

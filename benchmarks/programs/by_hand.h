@@ -1,0 +1,62 @@
+/* What those share that exchange boxes of an array by hand in one MPI job: packing, MPI_Alltoallv, unpacking. */
+#ifndef BY_HAND_H
+#define BY_HAND_H
+
+#include <mpi.h>
+
+#include "arrays.h"
+
+/* The boxes of all ranks, what this one shares with each of the others, and where that is in a buffer. */
+struct shares {
+    int all;
+    int64_t (*boxes)[4], (*shared)[4];
+    int *counts, *places, *none;
+};
+
+static inline struct shares shares_new(int all) {
+    const size_t n = (size_t)all, box = 4 * sizeof(int64_t);
+    const struct shares shares = {all, calloc(n, box), calloc(n, box), calloc(n, sizeof(int)), calloc(n, sizeof(int)),
+                                  calloc(n, sizeof(int))};
+    return shares;
+}
+
+static inline void shares_free(struct shares *s) {
+    free(s->boxes), free(s->shared), free(s->counts), free(s->places), free(s->none);
+}
+
+/* What a box has in common with the boxes of these ranks. */
+static inline void share(struct shares *s, const int64_t own[4], int begin, int end) {
+    for (int k = begin, total = 0; k < end; k++) {
+        int64_t *box = s->shared[k];
+        for (int bound = 0; bound < 4; bound++) {
+            const int64_t a = own[bound], b = s->boxes[k][bound];
+            box[bound] = (bound % 2 ? a < b : a > b) ? a : b;
+        }
+        if (box[0] >= box[1] || box[2] >= box[3]) memset(box, 0, sizeof *s->shared);
+        s->counts[k] = (int)count_of(box);
+        s->places[k] = total;
+        total += s->counts[k];
+    }
+}
+
+/* Both ways between a buffer and the array of a rank: what it shares with each of the others, one box after the other. */
+static inline void copy(const struct shares *s, double *u, const int64_t own[4], double *buffer, int packs) {
+    for (int k = 0; k < s->all; k++) {
+        const int64_t *box = s->shared[k], width = box[3] - box[2];
+        for (int64_t i = box[0]; i < box[1]; i++, buffer += width) {
+            double *row = u + (i - own[0]) * (own[3] - own[2]) + box[2] - own[2];
+            if (packs) memcpy(buffer, row, (size_t)width * sizeof *row);
+            else memcpy(row, buffer, (size_t)width * sizeof *row);
+        }
+    }
+}
+
+/* Sends one array and receives into another; who does not send has NULL for the one, who does not receive for the other. */
+static inline void exchange(const struct shares *s, const int64_t own[4], double *out, double *packed, double *in, double *arrived) {
+    if (out) copy(s, out, own, packed, 1);
+    MPI_Alltoallv(packed, out ? s->counts : s->none, s->places, MPI_DOUBLE, arrived, in ? s->counts : s->none, s->places, MPI_DOUBLE,
+                  MPI_COMM_WORLD);
+    if (in) copy(s, in, own, arrived, 0);
+}
+
+#endif

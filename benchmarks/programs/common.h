@@ -1,0 +1,61 @@
+/* What the programs of all benchmarks share: a clock, memory, the file for the times, and what to do if something fails. */
+#ifndef COMMON_H
+#define COMMON_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static inline void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static inline double seconds_of(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline double now(void) { return seconds_of(CLOCK_MONOTONIC); }
+
+/* Whole pages, written once so that none is missing later. */
+static inline void *memory(size_t bytes) {
+    void *found = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
+    if (!found) fail("memory");
+    memset(found, 1, bytes);
+    return found;
+}
+
+static inline FILE *create(const char *path) {
+    FILE *file = fopen(path, "w");
+    if (!file) fail(path);
+    return file;
+}
+
+/* Of no file there is nothing to end. */
+static inline void finish(FILE *file, const char *path) {
+    if (file && fclose(file) != 0) fail(path);
+}
+
+/* A file with one line. */
+static inline void write_time(const char *path, int number, double seconds) {
+    FILE *file = create(path);
+    fprintf(file, "%d %.9e\n", number, seconds);
+    finish(file, path);
+}
+
+static inline int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of an even number of them, the lower of the two in the middle. */
+static inline double median(double *seconds, int count) {
+    qsort(seconds, (size_t)count, sizeof *seconds, by_size);
+    return seconds[(count - 1) / 2];
+}
+
+#endif
