@@ -1,25 +1,30 @@
-"""What the tests share: where the command is, what it prints for builds, and managers for programs started by hand."""
+"""What the tests share: what must be there, copies of folders to work in, and managers for programs started by hand."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = Path(sys.executable).parent
 TITIN = TOOLS / "titin"
+WATCHDOG = 300  # seconds; only a hang reaches it
 
 # As in an activated virtual environment: `titin` and `python3` are those beside the running Python.
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+
+# Open MPI wants root, which tests are in a container, to say that it means it.
+os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 # Whoever is started in the background by a script is deaf to Ctrl-C, and so would be the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -30,6 +35,43 @@ def config(*wanted: str) -> list[str]:
     """What ``titin config`` prints."""
     done = subprocess.run([TITIN, "config", *wanted], capture_output=True, text=True, check=True)
     return shlex.split(done.stdout)
+
+
+def needs(*programs: str | Path) -> None:
+    """Leaves a test out where a program is missing; not where all tests count."""
+    for program in programs:
+        if shutil.which(program) is None:
+            assert "CI" not in os.environ, f"there is no {program}; make test-packages installs one"
+            pytest.skip(f"there is no {program} here")
+
+
+class Copy:
+    """A copy of a folder of the tree, so that this stays clean, and the commands a reader types in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def of(cls, name: str, factory: pytest.TempPathFactory) -> Self:
+        """The folder of this name, without what was built in it."""
+        folder = factory.mktemp("copy") / Path(name).name
+        return cls(shutil.copytree(ROOT / name, folder, ignore=shutil.ignore_patterns("build", "__pycache__")))
+
+    def call(self, *command: object, folder: str = "", status: int = 0, **environment: str) -> str:
+        """What a command says; if it ends with another status, all of that is shown."""
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.folder / folder,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=WATCHDOG,
+        )
+        assert done.returncode == status, f"{' '.join(map(str, command))} gave {done.returncode}:\n{done.stdout}"
+        return done.stdout
 
 
 class Manager:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from benchmarks import canal, harness, native, pairs, papers
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 
-from ..conftest import ROOT, TITIN
+from ..conftest import ROOT, TITIN, needs
 
 
 def test_the_interval_leaves_out_what_is_rare():
@@ -67,8 +66,7 @@ def test_the_canal_has_the_points_of_the_paper():
 
 @pytest.mark.parametrize("way", ["loan", "into"])
 def test_a_window_of_mpi_moves_what_it_should(way, tmp_path, monkeypatch):
-    if not shutil.which("mpicc.openmpi"):
-        pytest.skip("there is no Open MPI to build against")
+    needs("mpicc.openmpi")
     monkeypatch.setattr(native, "FOLDER", tmp_path)
     native.rival.cache_clear()
     found = pairs.other(pairs.Task(reads=True, share=500, largest=16 * KIB), pairs.window(way))()

@@ -19,4 +19,4 @@ def test_the_demo_agrees_with_itself_and_with_the_reference(examples):
     assert said.count("the same to the bit") == 2, said
     errors = [float(error) for error in re.findall(r"within ([\d.]+) of Ghia", said)]
     assert len(errors) == 2 and max(errors) < 0.02, said
-    assert (examples.root / "cavity/build/cavity.svg").read_text().startswith("<?xml")
+    assert (examples.folder / "cavity/build/cavity.svg").read_text().startswith("<?xml")

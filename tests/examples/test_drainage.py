@@ -21,6 +21,6 @@ def test_the_split_run_agrees_with_the_whole_one(said):
 
 def test_water_stands_back_across_the_cut(examples, said):
     """The stage that comes back up matters: before the storm the river holds the basin above its floor."""
-    run = examples.root / "drainage/build/split/instances"
+    run = examples.folder / "drainage/build/split/instances"
     flow = np.load(run / "cut_flow/workdir/cut_flow.npy")[:, 1]
     assert flow.min() < 0 < flow.max()

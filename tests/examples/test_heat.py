@@ -28,4 +28,4 @@ def test_the_picture_compares_and_is_drawn(examples, built):
     said = examples.call("python3", "plot.py", "build/drawn", "-o", "build/out.svg", folder=FOLDER)
     assert "degrees of the exact solution" in said
     assert "the same to the bit" in said
-    assert (examples.root / FOLDER / "build/out.svg").read_text().count("<path") > 10
+    assert (examples.folder / FOLDER / "build/out.svg").read_text().count("<path") > 10

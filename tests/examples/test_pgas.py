@@ -1,19 +1,15 @@
 """Coarrays arrive in coarrays, in a global array and in ranks of MPI, at the steps that are coupled; each looks."""
 
-import os
-import shutil
-
 import pytest
+
+from ..conftest import needs
 
 FOLDER = "pgas"
 
 
 @pytest.fixture(scope="module")
 def built(examples, mpi):
-    missing = [command for command in ("caf", "ga-config") if shutil.which(command) is None]
-    if missing:
-        assert "CI" not in os.environ, f"there is no {missing[0]}; make test-python installs one"
-        pytest.skip(f"there is no {missing[0]} here")
+    needs("caf", "ga-config")
     examples.call("make", folder=FOLDER)
 
 
@@ -35,9 +31,9 @@ def test_all_consumers_find_the_right_numbers(examples, built):
 
 
 def test_no_program_knows_the_pattern(examples, built):
-    model = examples.root / FOLDER / "model.ymmsl"
+    model = examples.folder / FOLDER / "model.ymmsl"
     other = model.read_text().replace("until: 20}", "until: 7}").replace("[[0, 0], [50, 19]]", "[[10, 0], [50, 38]]")
-    (examples.root / FOLDER / "other.ymmsl").write_text(other)
+    (examples.folder / FOLDER / "other.ymmsl").write_text(other)
     assert said(examples.titin("other.ymmsl", folder=FOLDER, run="other")) == {
         "arrays": ["velocity: 3 of 20 steps, 1520 of 1900 numbers"],
         "images": ["temperature: 7 of 20 steps"],
@@ -49,7 +45,7 @@ def test_no_program_knows_the_pattern(examples, built):
 
 
 def test_they_do_look(examples, built):
-    ranks = examples.root / FOLDER / "ranks.py"
+    ranks = examples.folder / FOLDER / "ranks.py"
     ranks.write_text(ranks.read_text().replace("t + x * y", "t + x * y + (x == 50)"))
     with pytest.raises(AssertionError, match="a number of rank 1 is wrong"):
         examples.titin("model.ymmsl", folder=FOLDER, run="wrong")

@@ -1,7 +1,6 @@
 """Macro and micro model each in four languages: all pairs give the solution computed directly, to the bit."""
 
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -13,12 +12,8 @@ FOLDER = "reaction-diffusion"
 @pytest.fixture(scope="module")
 def built(examples):
     examples.call("make", folder=FOLDER)
-    sys.path.insert(0, str(examples.root / FOLDER))
-    import plot
-
-    yield plot
-    sys.path.pop(0)
-    del sys.modules["plot"]
+    with examples.module(FOLDER, "plot") as plot:
+        yield plot
 
 
 @pytest.mark.parametrize(("macro", "micro"), list(itertools.product(LANGUAGES, LANGUAGES)))
@@ -40,4 +35,4 @@ def test_the_picture_compares_and_is_drawn(examples, built):
     examples.titin("model.ymmsl", "python/macro.ymmsl", "fortran/micro.ymmsl", folder=FOLDER, run="drawn")
     said = examples.call("python3", "plot.py", "build/drawn", "-o", "build/out.svg", folder=FOLDER)
     assert "the same to the bit" in said
-    assert (examples.root / FOLDER / "build/out.svg").read_text().count("<path") > 10
+    assert (examples.folder / FOLDER / "build/out.svg").read_text().count("<path") > 10

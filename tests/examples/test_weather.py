@@ -25,7 +25,7 @@ def test_every_language_plays_each_part(examples, built, number):
 def test_the_river_is_the_same_whoever_is_slow(examples, built, slow):
     paces = {name: 0.02 if name == slow else 0.0 for name in ("weather", "river", "radar")}
     lines = "".join(f"  {name}.pace: {pace}\n" for name, pace in paces.items())
-    (examples.root / FOLDER / f"{slow}.ymmsl").write_text(f"ymmsl_version: v0.2\nsettings:\n{lines}")
+    (examples.folder / FOLDER / f"{slow}.ymmsl").write_text(f"ymmsl_version: v0.2\nsettings:\n{lines}")
     parts = "c/weather.ymmsl", "cpp/river.ymmsl", "c/radar.ymmsl", f"{slow}.ymmsl"
     run = examples.titin("model.ymmsl", *parts, folder=FOLDER, run=f"slow-{slow}")
     assert built.wrong(run)[0] is None
@@ -36,7 +36,7 @@ def test_the_picture_compares_and_is_drawn(examples, built):
     examples.call("titin", "run", "--trace", *parts, "--run-dir", "build/drawn", folder=FOLDER)
     said = examples.call("python3", "plot.py", "build/drawn", "-o", "build/out.svg", folder=FOLDER)
     assert "the river as in every run" in said
-    assert (examples.root / FOLDER / "build/out.svg").read_text().count("<path") > 10
+    assert (examples.folder / FOLDER / "build/out.svg").read_text().count("<path") > 10
 
 
 def test_what_is_wrong_is_seen(examples, built):

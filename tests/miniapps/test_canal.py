@@ -1,18 +1,12 @@
 """The canal: whole or divided the same to the bit, on any ranks of either MPI, and right by the exact steady flow."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 
-from ..conftest import ROOT
-
-#: Open MPI wants root, which tests are in a container, to say that it means it.
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+from ..conftest import ROOT, Copy, needs
 
 #: A lid that moves obliquely, so that no two places are alike.
 SMALL = """ymmsl_version: v0.2
@@ -20,31 +14,16 @@ settings: {length: 12.0, width: 6.0, depth: 4.0, lid_y: 0.03, steps: 40, warmup:
 """
 
 
-class Canal:
-    """A copy of the folder, and the commands a reader types in it."""
+class Canal(Copy):
+    """The mini-app, with a small canal."""
 
     def __init__(self, folder):
-        self.folder = folder
+        super().__init__(folder)
         (folder / "small.ymmsl").write_text(SMALL)
-
-    def call(self, *command, status=0, **environment):
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=self.folder,
-            env=os.environ | AS_ROOT | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert done.returncode == status, f"{' '.join(map(str, command))} gave {done.returncode}:\n{done.stdout}"
-        return done.stdout
 
     def make(self, *mpis):
         for mpi in mpis:
-            if shutil.which(f"mpicxx.{mpi}") is None:
-                assert "CI" not in os.environ, f"there is no mpicxx.{mpi}; make test-python installs one"
-                pytest.skip(f"there is no mpicxx.{mpi} here")
+            needs(f"mpicxx.{mpi}")
             self.call("make", f"MPI={mpi}", "CXXFLAGS=-O1 -Werror")
 
     def run(self, name, *files, more="", status=0):
@@ -65,9 +44,7 @@ class Canal:
 
 @pytest.fixture(scope="session")
 def canal(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("canal") / "canal"
-    shutil.copytree(ROOT / "miniapps" / "canal", folder, ignore=shutil.ignore_patterns("build"))
-    return Canal(folder)
+    return Canal.of("miniapps/canal", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

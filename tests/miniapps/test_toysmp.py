@@ -1,17 +1,12 @@
 """ToySMP: every number that its components exchange, by several ranks of either MPI, and what is told of the time."""
 
-import os
 import shutil
-import subprocess
 
 import pytest
 
 from benchmarks import native
 
-from ..conftest import ROOT
-
-#: Open MPI wants root, which tests are in a container, to say that it means it.
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+from ..conftest import Copy, needs
 
 SMALL = """ymmsl_version: v0.2
 settings: {{nx: 7, ny: 5, steps: 8, check: true}}
@@ -19,30 +14,11 @@ resources: {{toysmp.a: {{mpi_processes: {}}}, toysmp.b: {{mpi_processes: {}}}, t
 """
 
 
-class Toy:
-    """A copy of the folder, and the commands a reader types in it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def call(self, *command, status=0, **environment):
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=self.folder,
-            env=os.environ | AS_ROOT | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert done.returncode == status, f"{' '.join(map(str, command))} gave {done.returncode}:\n{done.stdout}"
-        return done.stdout
+class Toy(Copy):
+    """The mini-app, with small fields."""
 
     def make(self, mpi, *flags):
-        for compiler in (f"mpifort.{mpi}", f"mpicc.{mpi}"):
-            if shutil.which(compiler) is None:
-                assert "CI" not in os.environ, f"there is no {compiler}; make test-python installs one"
-                pytest.skip(f"there is no {compiler} here")
+        needs(f"mpifort.{mpi}", f"mpicc.{mpi}")
         self.call("make", f"MPI={mpi}", "FFLAGS=-O1", *flags)
 
     def run(self, way, programs, ranks, name, status=0):
@@ -53,9 +29,7 @@ class Toy:
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("toysmp") / "toysmp"
-    shutil.copytree(ROOT / "miniapps" / "toysmp", folder, ignore=shutil.ignore_patterns("build"))
-    return Toy(folder)
+    return Toy.of("miniapps/toysmp", tmp_path_factory)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +70,7 @@ def test_a_wrong_number_is_told(toy):
     [((2, 3, 2), "separate", "alltoallv"), ((3, 1, 2), "aggregated", "alltoallv"), ((2, 2, 2), "aggregated", "isend")],
 )
 def test_the_rival_by_hand_comes_to_the_same(tmp_path, monkeypatch, ranks, way, how):
-    if not shutil.which("mpicc.openmpi"):
-        pytest.skip("there is no Open MPI to build against")
+    needs("mpicc.openmpi")
     monkeypatch.setattr(native, "FOLDER", tmp_path)
     native.rival.cache_clear()
     program = native.rival("toysmp_mpi", "openmpi")

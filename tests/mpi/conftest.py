@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from ..conftest import TITIN, config
+from ..conftest import TITIN, config, needs
 
 HERE = Path(__file__).resolve().parent
-
-#: Open MPI wants root, which tests are in a container, to say that it means it.
-ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 MPIS = ["openmpi", "mpich"]
 
@@ -40,9 +35,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         if key not in known:
             compiler, modules = COMPILERS[language]
             command = [word.format(mpi=mpi) for word in compiler]
-            if shutil.which(command[0]) is None:
-                assert "CI" not in os.environ, f"there is no {command[0]}; make test-python installs one"
-                pytest.skip(f"there is no {command[0]} here")
+            needs(command[0])
             folder = tmp_path_factory.mktemp(f"{name}-{language}-{mpi}")
             known[key] = folder / name
             source = HERE / f"{name}.{language.replace('f08', 'f90')}"
@@ -62,8 +55,31 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.fixture
 def python() -> None:
     """Programs in Python are started by Open MPI, which mpi4py takes."""
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
+    needs("mpirun.openmpi")
+
+
+def pair(
+    ports: tuple[str, str], conduits: str, programs: Sequence[Sequence[object]], ranks: tuple[int, int] = (1, 1)
+) -> str:
+    """A model of two programs, `a` and `b`, with their arguments, on so many ranks. One is a serial program."""
+    started, resources = [], []
+    for name, (executable, *args), count in zip("ab", programs, ranks, strict=True):
+        mpi = ", execution_model: openmpi" if count > 1 else ""
+        started.append(f"{name}: {{executable: {executable}, args: {list(map(str, args))}{mpi}}}")
+        resources.append(f"pair.{name}: {{{'mpi_processes' if count > 1 else 'threads'}: {count}}}")
+    return f"""ymmsl_version: v0.2
+models:
+  pair:
+    components:
+      a: {{description: one side, ports: {{{ports[0]}}}, implementation: a}}
+      b: {{description: the other side, ports: {{{ports[1]}}}, implementation: b}}
+    conduits: {{{conduits}}}
+    matching_timelines: {{a: [b]}}
+programs:
+  {started[0]}
+  {started[1]}
+resources: {{{", ".join(resources)}}}
+"""
 
 
 def run(folder: Path, model: str) -> subprocess.CompletedProcess[str]:
@@ -72,7 +88,6 @@ def run(folder: Path, model: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [TITIN, "run", "model.ymmsl", "--run-dir", "run"],
         cwd=folder,
-        env=os.environ | ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -13,7 +13,7 @@ import pytest
 
 from ..conftest import TITIN
 from .cases import pairs
-from .conftest import HERE, Build, run
+from .conftest import HERE, Build, pair, run
 
 #: Ranks that send and that receive, and the language of the program that adds.
 TOGETHER = [(1, 4, "c"), (4, 1, "cpp"), (2, 3, "f90"), (3, 2, "f08"), (4, 4, "cpp"), (5, 12, "c"), (12, 7, "c")]
@@ -73,24 +73,8 @@ def test_receivers_get_what_gathering_and_scattering_gives(
 
 def misfits(case: str, ranks: tuple[int, int]) -> str:
     """Both ends as `misfits.py` plays them."""
-    args = f"executable: {sys.executable}, args: [{HERE / 'misfits.py'}, %s, '{case}']"
-    started = [", execution_model: openmpi" if count > 1 else "" for count in ranks]
-    resources = [f"mpi_processes: {count}" if count > 1 else "threads: 1" for count in ranks]
-    return f"""ymmsl_version: v0.2
-models:
-  misfits:
-    components:
-      a: {{description: sends, ports: {{o_i: x, s: y}}, implementation: a}}
-      b: {{description: receives, ports: {{o_i: y, s: x}}, implementation: b}}
-    conduits: {{a.x: b.x, b.y: a.y}}
-    matching_timelines: {{a: [b]}}
-programs:
-  a: {{{args % "a"}{started[0]}}}
-  b: {{{args % "b"}{started[1]}}}
-resources:
-  misfits.a: {{{resources[0]}}}
-  misfits.b: {{{resources[1]}}}
-"""
+    programs = [(sys.executable, HERE / "misfits.py", side, case) for side in "ab"]
+    return pair(("o_i: x, s: y", "o_i: y, s: x"), "a.x: b.x, b.y: a.y", programs, ranks)
 
 
 #: What is told of each, whoever is first to see it.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HERE, run
+from .conftest import HERE, pair, run
 
 COUNT = 6
 
@@ -16,29 +16,8 @@ COUNT = 6
 def model(ranks: tuple[int, int], *wrong: str) -> str:
     there, back = ([f"{name}{number}" for number in range(COUNT)] for name in ("there", "back"))
     conduits = [f"a.{port}: b.{port}" for port in there] + [f"b.{port}: a.{port}" for port in back]
-    programs, resources = [], []
-    for name, count in zip("ab", ranks, strict=True):
-        arguments = [str(HERE / "irregular.py"), name, *wrong]
-        mpi = ", execution_model: openmpi" if count > 1 else ""
-        programs.append(f"  {name}: {{executable: {sys.executable}, args: {arguments}{mpi}}}")
-        resources.append(f"  irregular.{name}: {{{'mpi_processes' if count > 1 else 'threads'}: {count}}}")
-    return "\n".join(
-        [
-            "ymmsl_version: v0.2",
-            "models:",
-            "  irregular:",
-            "    components:",
-            f"      a: {{description: a, ports: {{o_i: {there}, s: {back}}}, implementation: a}}",
-            f"      b: {{description: b, ports: {{o_i: {back}, s: {there}}}, implementation: b}}",
-            f"    conduits: {{{', '.join(conduits)}}}",
-            "    matching_timelines: {a: [b]}",
-            "programs:",
-            *programs,
-            "resources:",
-            *resources,
-            "",
-        ]
-    )
+    programs = [(sys.executable, HERE / "irregular.py", side, *wrong) for side in "ab"]
+    return pair((f"o_i: {there}, s: {back}", f"o_i: {back}, s: {there}"), ", ".join(conduits), programs, ranks)
 
 
 pytestmark = pytest.mark.usefixtures("python")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from .conftest import HERE, MPIS, Build, run
+from .conftest import HERE, MPIS, Build, pair, run
 
 
 def model(peers: dict[str, tuple[str, int]]) -> str:
@@ -38,7 +37,7 @@ resources: {{{resources}}}
 """
 
 
-def started(program: Path, mpi: str, *args: object) -> str:
+def started(program: str | Path, mpi: str, *args: object) -> str:
     """A parallel program as yMMSL."""
     return f"{{executable: {program}, args: {list(map(str, args))}, execution_model: {mpi}}}"
 
@@ -57,11 +56,9 @@ def test_both_mpis_take_part_in_one_run(build: Build, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.usefixtures("python")
 def test_python_with_mpi4py(tmp_path: Path) -> None:
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
-    program = f"{{executable: {sys.executable}, args: [{HERE / 'sums.py'}], execution_model: openmpi}}"
-    done = run(tmp_path, model({"a": (program, 2)}))
+    done = run(tmp_path, model({"a": (started(sys.executable, "openmpi", HERE / "sums.py"), 2)}))
     assert done.returncode == 0, done.stdout
     assert "with 2 ranks, Python" in done.stdout
 
@@ -102,9 +99,8 @@ def test_ranks_that_call_different_things_are_told(build: Build, tmp_path: Path)
     assert "rank 1 calls try_receive on port 'numbers', but rank 0 calls receive on port 'numbers'" in text, text
 
 
+@pytest.mark.usefixtures("python")
 def test_ranks_without_a_communicator_are_told_to_give_one(tmp_path: Path) -> None:
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
     script = tmp_path / "alone.py"
     # The one that is let in waits until MPI ends it with the other one.
     script.write_text(
@@ -118,8 +114,7 @@ def test_ranks_without_a_communicator_are_told_to_give_one(tmp_path: Path) -> No
         "    traceback.print_exc()\n"
         "    os._exit(1)\n"
     )
-    program = f"{{executable: {sys.executable}, args: [{script}], execution_model: openmpi}}"
-    done = run(tmp_path, model({"a": (program, 2)}))
+    done = run(tmp_path, model({"a": (started(sys.executable, "openmpi", script), 2)}))
     assert done.returncode != 0
     assert "open the instance with their communicator" in " ".join(done.stdout.split()), done.stdout
 
@@ -143,24 +138,11 @@ with titin.Instance(**ports, comm=MPI.COMM_WORLD, unchecked="ranks end at differ
 """
 
 
+@pytest.mark.usefixtures("python")
 def test_rank_0_of_an_unchecked_program_waits_for_slower_ranks(tmp_path: Path) -> None:
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
     (tmp_path / "late.py").write_text(UNCHECKED)
-    python = f"executable: {sys.executable}, args: [{tmp_path / 'late.py'}, %s], execution_model: openmpi"
-    model = f"""ymmsl_version: v0.2
-models:
-  late:
-    components:
-      a: {{description: sends, ports: {{o_i: u}}, implementation: a}}
-      b: {{description: receives, ports: {{s: u}}, implementation: b}}
-    conduits: {{a.u: b.u}}
-programs:
-  a: {{{python % "a"}}}
-  b: {{{python % "b"}}}
-resources: {{late.a: {{mpi_processes: 3}}, late.b: {{mpi_processes: 2}}}}
-"""
-    done = run(tmp_path, model)
+    programs = [(sys.executable, tmp_path / "late.py", side) for side in "ab"]
+    done = run(tmp_path, pair(("o_i: u", "s: u"), "a.u: b.u", programs, (3, 2)))
     assert done.returncode == 0, done.stdout
 
 
@@ -181,23 +163,11 @@ with titin.Instance(**({"o_i": ["u"]} if comm else {"s": ["u"]}), comm=comm) as 
 """
 
 
+@pytest.mark.usefixtures("python")
 def test_ranks_hear_of_a_failure_of_rank_0_that_comes_before_they_have_joined(tmp_path: Path) -> None:
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("there is no Open MPI here")
     (tmp_path / "once.py").write_text(AT_ONCE)
-    model = f"""ymmsl_version: v0.2
-models:
-  once:
-    components:
-      a: {{description: fails at once, ports: {{o_i: u}}, implementation: a}}
-      b: {{description: receives, ports: {{s: u}}, implementation: b}}
-    conduits: {{a.u: b.u}}
-programs:
-  a: {{executable: {sys.executable}, args: [{tmp_path / "once.py"}, a], execution_model: openmpi}}
-  b: {{executable: {sys.executable}, args: [{tmp_path / "once.py"}, b]}}
-resources: {{once.a: {{mpi_processes: 3}}}}
-"""
-    done = run(tmp_path, model)
+    programs = [(sys.executable, tmp_path / "once.py", side) for side in "ab"]
+    done = run(tmp_path, pair(("o_i: u", "s: u"), "a.u: b.u", programs, (3, 1)))
     assert done.returncode == 1, done.stdout
     assert "the mesh is empty" in done.stdout, done.stdout
     assert "a        still runs after the failure" not in done.stdout, done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HERE, run
+from .conftest import HERE, pair, run
 
 #: What stands under `titin: fields` for each case of `versions.py`.
 CASES = {
@@ -29,23 +29,10 @@ RANKS = [(1, 1), (3, 2), (1, 3), (2, 1)]
 
 def model(case: str, ranks: tuple[int, int], pattern: str, medium: str) -> str:
     """The two programs of `versions.py`."""
-    args = f"executable: {sys.executable}, args: [{HERE / 'versions.py'}, %s, {case}]"
-    started = [", execution_model: openmpi" if count > 1 else "" for count in ranks]
-    resources = [f"mpi_processes: {count}" if count > 1 else "threads: 1" for count in ranks]
-    return f"""ymmsl_version: v0.2
-models:
-  versions:
-    components:
-      a: {{description: sends, ports: {{o_i: [u, go], s: done}}, implementation: a}}
-      b: {{description: takes, ports: {{o_i: done, s: [u, go]}}, implementation: b}}
-    conduits: {{a.u: b.u, a.go: b.go, b.done: a.done}}
-programs:
-  a: {{{args % "sender"}{started[0]}}}
-  b: {{{args % "receiver"}{started[1]}}}
-resources:
-  versions.a: {{{resources[0]}}}
-  versions.b: {{{resources[1]}}}
-titin:
+    ports = "o_i: [u, go], s: done", "o_i: done, s: [u, go]"
+    programs = [(sys.executable, HERE / "versions.py", side, case) for side in ("sender", "receiver")]
+    both = pair(ports, "a.u: b.u, a.go: b.go, b.done: a.done", programs, ranks)
+    return f"""{both}titin:
   fields:
     b.u: {{mode: pull, {pattern}}}
   medium: {{b.go: {medium}, b.u: {medium}}}
@@ -111,26 +98,16 @@ with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) a
 
 def test_a_pattern_of_a_port_without_a_field_is_told(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(PLAIN)
-    done = run(tmp_path, pair("plain", tmp_path) + "titin: {fields: {b.u: {every: 2}}}\n")
+    done = run(tmp_path, serial(tmp_path / "plain.py") + "titin: {fields: {b.u: {every: 2}}}\n")
     assert done.returncode == 0, done.stdout
     said = '"titin: fields" in the description couples u with a.u, but the program has no field on it'
     assert said in done.stdout, done.stdout
 
 
-def pair(name: str, folder: Path) -> str:
-    """Two serial programs in Python, `NAME.py a` and `NAME.py b`, of which the first sends on two ports."""
-    program = f"executable: {sys.executable}, args: [{folder / name}.py, %s]"
-    return f"""ymmsl_version: v0.2
-models:
-  {name}:
-    components:
-      a: {{description: sends, ports: {{o_i: [u, go]}}, implementation: a}}
-      b: {{description: receives, ports: {{s: [u, go]}}, implementation: b}}
-    conduits: {{a.u: b.u, a.go: b.go}}
-programs:
-  a: {{{program % "a"}}}
-  b: {{{program % "b"}}}
-"""
+def serial(script: Path) -> str:
+    """Two serial programs in Python, of which the first sends on two ports."""
+    programs = [(sys.executable, script, side) for side in "ab"]
+    return pair(("o_i: [u, go]", "s: [u, go]"), "a.u: b.u, a.go: b.go", programs)
 
 
 LAYOUTS = """\
@@ -155,7 +132,7 @@ with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) a
 
 def test_what_an_array_says_of_itself_holds_for_that_one_alone(tmp_path: Path) -> None:
     (tmp_path / "layouts.py").write_text(LAYOUTS)
-    done = run(tmp_path, pair("layouts", tmp_path))
+    done = run(tmp_path, serial(tmp_path / "layouts.py"))
     assert done.returncode == 0, done.stdout
 
 
@@ -178,7 +155,7 @@ with titin.Instance(**({"o_i": ["u", "go"]} if sends else {"s": ["u", "go"]})) a
 
 def test_who_waits_for_a_field_to_be_declared_is_part_of_a_deadlock(tmp_path: Path) -> None:
     (tmp_path / "undeclared.py").write_text(UNDECLARED)
-    done = run(tmp_path, pair("undeclared", tmp_path))
+    done = run(tmp_path, serial(tmp_path / "undeclared.py"))
     assert done.returncode != 0
     assert "deadlock: 2 instances wait for each other in a cycle" in done.stdout, done.stdout
     assert "a waits on u, for b to declare the field at its end, b.u" in done.stdout, done.stdout

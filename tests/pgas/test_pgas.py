@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..mpi.conftest import run
+from ..mpi.conftest import pair, run
 from .cases import PROGRAMS
 from .conftest import HERE, MPIS, Build
 
@@ -57,26 +57,13 @@ def test_arrays_of_every_kind_go_and_come_back(
 @pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 def test_a_global_array_takes_versions_and_follows_steps(build: Build, tmp_path: Path, language: str) -> None:
     program = build("versions", language, "openmpi")
-    done = run(
-        tmp_path,
-        f"""ymmsl_version: v0.2
-models:
-  pgas:
-    components:
-      peer: {{description: sends, ports: {{o_i: [x, y], s: back}}, implementation: peer}}
-      takes: {{description: pulls, ports: {{o_i: back, s: [x, y]}}, implementation: takes}}
-    conduits: {{peer.x: takes.x, peer.y: takes.y, takes.back: peer.back}}
-programs:
-  peer: {{executable: {sys.executable}, args: [{HERE / "sends.py"}, versions]}}
-  takes: {{executable: {program}, execution_model: openmpi}}
-resources:
-  pgas.takes: {{mpi_processes: 3}}
-titin:
-  fields:
-    takes.x: {{mode: pull, versions: 6}}
-    takes.y: {{from: 2, until: 2}}
-""",
+    model = pair(
+        ("o_i: [x, y], s: back", "o_i: back, s: [x, y]"),
+        "a.x: b.x, a.y: b.y, b.back: a.back",
+        [(sys.executable, HERE / "sends.py", "versions"), (program,)],
+        (1, 3),
     )
+    done = run(tmp_path, model + "titin: {fields: {b.x: {mode: pull, versions: 6}, b.y: {from: 2, until: 2}}}\n")
     assert done.returncode == 0, done.stdout
 
 
@@ -94,22 +81,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_coupled_is_told(build: Build, tmp_path: Path, case: str) -> None:
     program = build("refused", "c", "openmpi")
-    done = run(
-        tmp_path,
-        f"""ymmsl_version: v0.2
-models:
-  pgas:
-    components:
-      peer: {{description: sends, ports: {{o_i: x}}, implementation: peer}}
-      refused: {{description: receives, ports: {{s: x}}, implementation: refused}}
-    conduits: {{peer.x: refused.x}}
-    matching_timelines: {{peer: [refused]}}
-programs:
-  peer: {{executable: {sys.executable}, args: [{HERE / "sends.py"}]}}
-  refused: {{executable: {program}, args: [{case}], execution_model: openmpi}}
-resources:
-  pgas.refused: {{mpi_processes: 2}}
-""",
-    )
+    programs = [(sys.executable, HERE / "sends.py"), (program, case)]
+    done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs, (1, 2)))
     assert done.returncode != 0
     assert REFUSED[case] in " ".join(done.stdout.split()), done.stdout
