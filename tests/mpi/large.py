@@ -1,7 +1,7 @@
 """One of two programs whose ranks exchange pieces so large that they travel in parts: `sender` or `receiver`.
 
-The sender has rows of three arrays of different elements, and runs ahead; the receiver has columns in blocks that go round, the
-other way round in memory.
+The sender has rows of three arrays of different elements, and runs ahead; the receiver has columns, block-cyclic, in
+the order of Fortran.
 """
 
 from __future__ import annotations

@@ -226,6 +226,11 @@ pub struct ConnectionFile {
 }
 
 impl ConnectionFile {
+    /// The folder where processes of this host meet, if it could be made.
+    pub fn meeting_place(&self) -> Option<&Path> {
+        self.meeting_place.as_deref().filter(|place| place.is_dir())
+    }
+
     /// Removes them, if they are still there.
     pub fn forget(&self) {
         let _ = fs::remove_file(&self.file);

@@ -27,6 +27,8 @@ pub struct Surroundings<'a> {
     pub directory: &'a Path,
     /// The cores that it may count on.
     pub cores: &'a [u32],
+    /// A folder of this host that goes with the run.
+    pub passing: Option<&'a Path>,
 }
 
 /// The environment of this process, as far as it is text.
@@ -131,6 +133,14 @@ fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec
     }
     if let Some((_, processes)) = program.mpi {
         set.push(("MUSCLE_MPI_PROCESSES".into(), processes.to_string()));
+    }
+    if let (Some((MpiStart::OpenMpi, _)), Some(folder)) = (program.mpi, around.passing) {
+        // All `mpirun` of a user share a folder otherwise, which one may remove as another one begins, and which stays when one is
+        // killed. The names are those of Open MPI 4, and of later ones.
+        let names = ["OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"];
+        for name in names.into_iter().filter(|name| !around.env.contains_key(*name)) {
+            set.push((name.into(), folder.join(instance).to_string_lossy().into_owned()));
+        }
     }
     set
 }
@@ -430,7 +440,14 @@ mod tests {
 
     fn around<'a>(env: &'a BTreeMap<String, String>, directory: &'a Path) -> Surroundings<'a> {
         let connection = Path::new("/run/connection.json");
-        Surroundings { env, connection, titin: OsStr::new("/bin/titin"), directory, cores: &[0, 3] }
+        Surroundings {
+            env,
+            connection,
+            titin: OsStr::new("/bin/titin"),
+            directory,
+            cores: &[0, 3],
+            passing: None,
+        }
     }
 
     fn executable(path: &str, args: &[&str]) -> Program {
@@ -565,6 +582,20 @@ mod tests {
         assert_eq!(variable(&launch, "MUSCLE_MPI_PROCESSES"), Some("4"));
         let program = Program { mpi: Some((MpiStart::Srun, 4)), ..executable("sh", &[]) };
         assert!(prepared(&program, &host, Path::new("/r")).unwrap_err().contains("Slurm"));
+    }
+
+    #[test]
+    fn each_mpirun_has_a_folder_of_its_own_unless_the_user_says_where() {
+        let base = |env: &BTreeMap<String, String>, passing: Option<&Path>| {
+            let program = Program { mpi: Some((MpiStart::OpenMpi, 2)), ..executable("sh", &[]) };
+            let around = Surroundings { passing, ..around(env, Path::new("/run")) };
+            let set = identity("micro[3]", &program, &around);
+            set.into_iter().find(|(name, _)| name == "OMPI_MCA_orte_tmpdir_base").map(|(_, value)| value)
+        };
+        let (nothing, passing) = (env(&[]), Some(Path::new("/dev/shm/titin-0")));
+        assert_eq!(base(&nothing, passing).as_deref(), Some("/dev/shm/titin-0/micro[3]"));
+        assert_eq!(base(&nothing, None), None);
+        assert_eq!(base(&env(&[("OMPI_MCA_orte_tmpdir_base", "/scratch")]), passing), None);
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::stage::{GoOn, StageError, stage_in};
 pub(crate) struct Workshop {
     pub(crate) plan: Arc<Plan>,
     pub(crate) directory: RunDirectory,
+    /// A folder of this host that goes with the run.
+    pub(crate) passing: Option<PathBuf>,
     /// Where files to stage are looked for.
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) titin: PathBuf,
@@ -163,11 +165,13 @@ impl Workshop {
         let workdir = folder.join("workdir");
         stage_in(&planned.stage_in, &self.folders, &workdir, self.directory.path(), go_on)?;
         Ok(match &planned.start {
-            Start::Program(program) => Ready::Program(self.launch(id, program, &folder, env)?.launch),
+            Start::Program(program) => {
+                Ready::Program(self.launch(id, program, &folder, env, self.passing.as_deref())?.launch)
+            }
             Start::ByHand(program) => {
                 let command = match program {
                     None => Err("the description does not say which".to_owned()),
-                    Some(program) => match self.launch(id, program, &folder, env) {
+                    Some(program) => match self.launch(id, program, &folder, env, None) {
                         Ok(prepared) => Ok(prepared),
                         // The user may have another one.
                         Err(Obstacle::Program(why)) => Err(why),
@@ -191,6 +195,7 @@ impl Workshop {
         program: &Program,
         folder: &Path,
         env: &BTreeMap<String, String>,
+        passing: Option<&Path>,
     ) -> Result<Prepared, Obstacle> {
         let around = Surroundings {
             env,
@@ -198,6 +203,7 @@ impl Workshop {
             titin: self.titin.as_os_str(),
             directory: folder,
             cores: &self.placement.cores[id],
+            passing,
         };
         let prepared = prepare(&self.plan, id, program, &around).map_err(Obstacle::Program)?;
         if let What::Host(hosting) = &program.what {

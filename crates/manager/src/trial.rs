@@ -25,8 +25,14 @@ pub fn not_here(
     // Whoever runs it is told of what is wrong with a plan.
     let Ok(plan) = compile(network, folders, &Choices::default()) else { return Vec::new() };
     let nowhere = Path::new("/");
-    let around =
-        Surroundings { env, connection: nowhere, titin: titin.as_os_str(), directory: nowhere, cores: &[] };
+    let around = Surroundings {
+        env,
+        connection: nowhere,
+        titin: titin.as_os_str(),
+        directory: nowhere,
+        cores: &[],
+        passing: None,
+    };
     let mut known = HashSet::new();
     let mut found = Vec::new();
     for id in plan.instances.ids() {

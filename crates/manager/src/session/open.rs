@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
@@ -117,6 +117,7 @@ impl Session {
         let workshop = Workshop {
             plan: plan.clone(),
             directory: directory.clone(),
+            passing: connection.meeting_place().map(Path::to_owned),
             folders,
             titin: titin.clone(),
             placement: placement.clone(),
