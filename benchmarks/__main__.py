@@ -17,6 +17,7 @@ from benchmarks import (
     multicast,
     papers,
     profiling,
+    pull,
     python_pair,
     rate,
     redistribution,
@@ -47,10 +48,11 @@ QUESTIONS = {
     "toysmp_ranks": toysmp.more,
     "canal_sizes": canal.sizes,
     "blocks": blocks.main,
+    "pull": pull.main,
 }
 
 #: What runs only when it is asked for, and for ``make papers``.
-APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks"}
+APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull"}
 
 
 def measure(name: str, *, quick: bool) -> float:

@@ -14,7 +14,10 @@ from benchmarks.harness import MIB, Record, compare, sweep
 WEAK = "16 MiB from each rank of one program to those of another, one way"
 STRONG = "Two arrays between two programs, one each way at the same time"
 
-#: The grids of processes of the first and of the second program: eight to one, and four to one, as in the paper.
+#: Rows and columns of processes, of the first and of the second program.
+Grids = tuple[tuple[int, int], tuple[int, int]]
+
+#: Eight to one, and four to one, as in the paper.
 WEAK_GRIDS = [((4, 2), (1, 1)), ((4, 4), (2, 1)), ((8, 4), (2, 2))]
 STRONG_GRIDS = [((2, 2), (1, 1)), ((4, 2), (2, 1)), ((4, 4), (2, 2))]
 
@@ -35,8 +38,9 @@ class Task:
 
     question: str
     extents: tuple[int, int]
-    grids: tuple[tuple[int, int], tuple[int, int]]
+    grids: Grids
     ways: int
+    trips: int = TRIPS
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -56,13 +60,19 @@ class Task:
     @property
     def words(self) -> list[object]:
         """What the programs are told."""
-        return [*self.extents, *self.grids[0], *self.grids[1], TRIPS, self.ways, native.RESULT]
+        return [*self.extents, *self.grids[0], *self.grids[1], self.trips, self.ways, native.RESULT]
 
 
 def tasks() -> list[Task]:
     """All of them."""
-    weak = [Task(WEAK, (BLOCK[0] * one[0], BLOCK[1] * one[1]), (one, other), 1) for one, other in WEAK_GRIDS]
-    return weak + [Task(STRONG, extents, grids, 2) for extents in WHOLE for grids in STRONG_GRIDS]
+    return [one_way(WEAK, grids) for grids in WEAK_GRIDS] + [
+        Task(STRONG, extents, grids, 2) for extents in WHOLE for grids in STRONG_GRIDS
+    ]
+
+
+def one_way(question: str, grids: Grids, trips: int = TRIPS) -> Task:
+    """A block on each rank of the first program goes to the second."""
+    return Task(question, (BLOCK[0] * grids[0][0], BLOCK[1] * grids[0][1]), grids, 1, trips)
 
 
 def main(quick: bool) -> list[Record]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks import blocks, canal, harness, many, message, schedule, streams, toysmp
+from benchmarks import blocks, canal, harness, many, message, pull, schedule, streams, toysmp
 from benchmarks.harness import RESULTS, ROOT, Record
 
 PAGE = ROOT / "docs" / "papers.md"
@@ -37,7 +37,7 @@ given for a system of the paper, it was built from its sources and run on a mach
   simulation codes, Concurrency Computat.: Pract. Exper. 26 (2014) 644–661,
   [doi:10.1002/cpe.3025](https://doi.org/10.1002/cpe.3025)
 
-Not repeated yet: what runs between sites; XpressSpace's Cache-Pull (its figure 6); the other coupled applications.
+Not repeated yet: what runs between sites; the other coupled applications.
 """
 
 
@@ -279,6 +279,41 @@ def exchange(found: list[Record]) -> Experiment:
     )
 
 
+def latest(found: list[Record]) -> Experiment:
+    """XpressSpace, section 5.3 and figure 6."""
+    kept = {record.case: record for record in found if record.question == pull.KEEP}
+
+    def line(record: Record) -> list[str]:
+        keeping = kept[record.case]
+        return [*block_row(record), f"{keeping.titin:.3g} ms", f"{keeping.rival:.3g} ms"]
+
+    made, rest = pull.PAUSES
+    return Experiment(
+        "Pulling the latest version (Cache-Pull, fig. 6)",
+        "A two-dimensional array goes from one program to another one of another speed: each rank of the first keeps "
+        "its part of the last versions in memory that others may read (RDMA get), and goes on; the second gets the "
+        "latest one when it wants it (section 5.3)",
+        f"1 to 8 ranks make {pull.VERSIONS} versions of 16 MiB each, in step with each other and with nobody else, "
+        f"with pauses of {made} ms; 1 or 2 pull the latest, with pauses of {rest} ms, until they have the last. Mean "
+        "time of a pull, for the slowest rank, and of the call that keeps a version; medians of "
+        f"{found[0].rounds} runs. titin keeps {pull.KEPT} versions, and gives all ranks the same one, so a pull also "
+        "waits for the rank that makes it last. By hand: MPI_Get in one MPI job under a lock for each rank that sends, "
+        "which keeps one version; what comes may be of different ones",
+        "No: the paper shows how it goes, and no times",
+        [
+            "ranks",
+            "MiB",
+            "a pull, titin",
+            "titin, throughput",
+            "by hand",
+            "by hand, throughput",
+            "keeping a version, titin",
+            "keeping one by hand",
+        ],
+        [line(record) for record in found if record.question == pull.PULL],
+    )
+
+
 def block_row(record: Record) -> list[str]:
     """A row about coupled blocks: times, and what they come to."""
     ranks, amount = record.case.removesuffix(" MiB").split(" ranks, ")
@@ -335,6 +370,7 @@ PARTS: list[tuple[str, str, Callable[[list[Record]], Experiment]]] = [
     ("XpressSpace", "blocks", scaling),
     ("XpressSpace", "blocks", exchange),
     ("XpressSpace", "schedule", schedules),
+    ("XpressSpace", "pull", latest),
 ]
 
 

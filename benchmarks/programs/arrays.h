@@ -21,11 +21,15 @@ static inline void element(double *u, double wanted, int64_t row, int64_t column
     }
 }
 
-/* The same for all of a box of an array with so many columns. */
-static inline void each_of(double *u, const int64_t box[4], int64_t columns, int fill) {
-    for (int64_t i = box[0]; i < box[1]; i++) {
-        for (int64_t j = box[2]; j < box[3]; j++, u++) element(u, (double)(i * columns + j), i, j, fill);
+/* The same for a part of a box of an array with so many columns; the number is larger by the version. */
+static inline void each_in(double *u, const int64_t box[4], const int64_t part[4], int64_t columns, double version, int fill) {
+    for (int64_t i = part[0]; i < part[1]; i++) {
+        double *row = u + (i - box[0]) * (box[3] - box[2]) - box[2];
+        for (int64_t j = part[2]; j < part[3]; j++) element(row + j, (double)(i * columns + j) + version, i, j, fill);
     }
 }
+
+/* For all of the box, of which there is one version. */
+static inline void each_of(double *u, const int64_t box[4], int64_t columns, int fill) { each_in(u, box, box, columns, 0, fill); }
 
 #endif

@@ -29,11 +29,13 @@ static inline void *memory(size_t bytes) {
     return found;
 }
 
-static inline FILE *create(const char *path) {
-    FILE *file = fopen(path, "w");
+static inline FILE *opened(const char *path, const char *mode) {
+    FILE *file = fopen(path, mode);
     if (!file) fail(path);
     return file;
 }
+
+static inline FILE *create(const char *path) { return opened(path, "w"); }
 
 /* Of no file there is nothing to end. */
 static inline void finish(FILE *file, const char *path) {
@@ -43,6 +45,13 @@ static inline void finish(FILE *file, const char *path) {
 /* A file with one line. */
 static inline void write_time(const char *path, int number, double seconds) {
     FILE *file = create(path);
+    fprintf(file, "%d %.9e\n", number, seconds);
+    finish(file, path);
+}
+
+/* One more line in a file to which other programs add theirs. */
+static inline void add_time(const char *path, int number, double seconds) {
+    FILE *file = opened(path, "a");
     fprintf(file, "%d %.9e\n", number, seconds);
     finish(file, path);
 }

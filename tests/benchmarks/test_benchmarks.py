@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import canal, harness, native, pairs, papers
+from benchmarks import canal, harness, native, pairs, papers, pull
+from benchmarks.blocks import Task
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 
 from ..conftest import ROOT, TITIN, needs
@@ -72,6 +73,19 @@ def test_a_window_of_mpi_moves_what_it_should(way, tmp_path, monkeypatch):
     found = pairs.other(pairs.Task(reads=True, share=500, largest=16 * KIB), pairs.window(way))()
     native.rival.cache_clear()
     assert list(found) == [0, KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB]
+
+
+@pytest.mark.parametrize("contender", [pull.titin, pull.by_hand])
+def test_a_pull_moves_what_it_should(contender, tmp_path, monkeypatch):
+    needs("mpicc.openmpi")
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    for made in (native.parallel, native.rival):
+        made.cache_clear()
+    # Each rank that pulls has something of both rows of ranks that send.
+    found = contender(Task(pull.PULL, (40, 50), ((2, 2), (1, 3)), 1, trips=6))()
+    for made in (native.parallel, native.rival):
+        made.cache_clear()
+    assert sorted(found) == [0, 1] and all(time > 0 for time in found.values())
 
 
 @pytest.mark.parametrize("way", ["view", "into", "loan"])

@@ -1,0 +1,114 @@
+/* The same by hand in one MPI job, one-sided: each rank of the first side copies a version to memory that others may read, under
+ * a lock, and who pulls gets its part of it from each. That is what Cache-Pull of XpressSpace comes to. pull_mpi and the words of
+ * the task */
+#include "by_hand.h"
+#include "pull.h"
+
+static MPI_Datatype part_of(const int64_t box[4], const int64_t part[4]) {
+    int sizes[2], subsizes[2], starts[2];
+    for (int dim = 0; dim < 2; dim++) {
+        sizes[dim] = (int)(box[2 * dim + 1] - box[2 * dim]);
+        subsizes[dim] = (int)(part[2 * dim + 1] - part[2 * dim]);
+        starts[dim] = (int)(part[2 * dim] - box[2 * dim]);
+    }
+    MPI_Datatype part_type;
+    MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &part_type);
+    MPI_Type_commit(&part_type);
+    return part_type;
+}
+
+static void keep(MPI_Win window, int place, double *kept, const double *u, int64_t count) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, place, 0, window);
+    memcpy(kept, u, (size_t)count * sizeof *u);
+    MPI_Win_unlock(place, window);
+}
+
+static void make(const struct task *task, MPI_Comm side, MPI_Win window, int place, double *kept, const int64_t box[4],
+                 const char *pause) {
+    const int64_t count = count_of(box);
+    double *u = doubles(count), seconds = 0;
+    for (int version = 0; version <= task->trips; version++) {
+        each_in(u, box, box, task->extents[1], version, 1);
+        MPI_Barrier(side);
+        const double begin = now();
+        keep(window, place, kept, u, count);
+        if (version > 0) seconds += now() - begin;
+        else MPI_Barrier(MPI_COMM_WORLD);
+        pause_for(pause);
+    }
+    seconds = slowest(seconds, side);
+    if (place == 0) add_time(task->file, KEEP, seconds / task->trips);
+    free(u);
+}
+
+static void pull(const struct task *task, MPI_Comm side, MPI_Win window, int place, const struct shares *shares, int senders,
+                 const char *pause) {
+    const int64_t *box = shares->boxes[place], columns = task->extents[1];
+    MPI_Datatype *here = calloc((size_t)senders, sizeof *here), *there = calloc((size_t)senders, sizeof *there);
+    for (int k = 0; k < senders; k++) {
+        if (!shares->counts[k]) continue;
+        here[k] = part_of(box, shares->shared[k]);
+        there[k] = part_of(shares->boxes[k], shares->shared[k]);
+    }
+    double *u = doubles(count_of(box)), seconds = 0, oldest = 0;
+    int pulls = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (; oldest < task->trips; pulls++) {
+        MPI_Barrier(side);
+        const double begin = now();
+        for (int k = 0; k < senders; k++) {
+            if (!shares->counts[k]) continue;
+            MPI_Win_lock(MPI_LOCK_SHARED, k, 0, window);
+            MPI_Get(u, 1, here[k], k, 0, 1, there[k], window);
+            MPI_Win_unlock(k, window);
+        }
+        const double took = slowest(now() - begin, side);
+        if (pulls > 0) seconds += took;
+        /* The lock is that of one sender: what comes from it is of one version, but nothing sees to it that what comes from others,
+         * or to other ranks, is of the same. So each part is looked at by itself, and the oldest one says how far all are. */
+        double least = task->trips;
+        for (int k = 0; k < senders; k++) {
+            if (!shares->counts[k]) continue;
+            const int64_t *part = shares->shared[k];
+            const double first = u[(part[0] - box[0]) * (box[3] - box[2]) + part[2] - box[2]];
+            const double version = first - (double)(part[0] * columns + part[2]);
+            each_in(u, box, part, columns, version, 0);
+            if (version < least) least = version;
+        }
+        MPI_Allreduce(&least, &oldest, 1, MPI_DOUBLE, MPI_MIN, side);
+        pause_for(pause);
+    }
+    if (place == senders) add_time(task->file, PULL, seconds / (pulls - 1));
+    for (int k = 0; k < senders; k++) {
+        if (shares->counts[k]) MPI_Type_free(&here[k]), MPI_Type_free(&there[k]);
+    }
+    free(here), free(there), free(u);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 1 + ALL_WORDS) return 2;
+    MPI_Init(&argc, &argv);
+    const struct task task = task_of(argv + 1);
+    int place, all;
+    MPI_Comm_rank(MPI_COMM_WORLD, &place);
+    MPI_Comm_size(MPI_COMM_WORLD, &all);
+    const int senders = task.grids[0][0] * task.grids[0][1], second = place >= senders;
+    MPI_Comm side;
+    MPI_Comm_split(MPI_COMM_WORLD, second, place, &side);
+    struct shares shares = shares_new(all);
+    for (int k = 0; k < all; k++) box_of(&task, k >= senders, k < senders ? k : k - senders, shares.boxes[k]);
+    const int64_t *box = shares.boxes[place];
+    share(&shares, box, second ? 0 : senders, second ? senders : all);
+    double *kept;
+    MPI_Win window;
+    const MPI_Aint bytes = second ? 0 : (MPI_Aint)((size_t)count_of(box) * sizeof *kept);
+    MPI_Win_allocate(bytes, sizeof *kept, MPI_INFO_NULL, MPI_COMM_WORLD, &kept, &window);
+    const char *pause = argv[1 + WORDS + second];
+    if (second) pull(&task, side, window, place, &shares, senders, pause);
+    else make(&task, side, window, place, kept, box, pause);
+    MPI_Win_free(&window);
+    MPI_Comm_free(&side);
+    shares_free(&shares);
+    MPI_Finalize();
+    return 0;
+}
