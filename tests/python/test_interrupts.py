@@ -94,6 +94,60 @@ def talkers() -> Model:
     return model
 
 
+#: The receiver declares its end only once the sender was interrupted, as that waits for it.
+SENDS_FIELD = """
+import pathlib
+import threading
+import numpy as np
+import signal
+import titin
+
+with titin.Instance(o_i=["out"]) as instance:
+    instance.reuse()
+    field = instance.field("out", shape=(3,), dtype="f8")
+    threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+    try:
+        field.send(np.arange(3.0), timestamp=0.0)
+    except KeyboardInterrupt:
+        pathlib.Path("interrupted").write_text("")
+    try:
+        field.send(np.zeros(3), timestamp=1.0)
+    except titin.UsageError as error:
+        pathlib.Path("refused").write_text(str(error))
+    field.send(np.arange(3.0), timestamp=0.0)
+    field.send(np.ones(3), timestamp=1.0)
+"""
+
+RECEIVES_FIELD = """
+import pathlib
+import time
+import numpy as np
+import titin
+
+with titin.Instance(s=["in"]) as instance:
+    instance.reuse()
+    while not pathlib.Path("../../sender/workdir/refused").exists():
+        time.sleep(0.01)
+    field, array = instance.field("in", shape=(3,), dtype="f8"), np.empty(3)
+    for expected in [[0, 1, 2], [1, 1, 1]]:
+        field.receive(array)
+        assert array.tolist() == expected, array
+"""
+
+
+def test_a_field_that_was_interrupted_is_sent_again_before_another(stage):
+    model = Model("pair")
+    model.component("sender", "sender", o_i="out")
+    model.component("receiver", "receiver", s="in")
+    model.conduit("sender.out", "receiver.in")
+    process = stage.launch(model, sender=SENDS_FIELD, receiver=RECEIVES_FIELD)
+    output = process.communicate()[0]
+    assert process.returncode == 0, output
+    workdir = stage.folder / "run/instances/sender/workdir"
+    assert (workdir / "interrupted").exists()
+    assert "a call at another time was interrupted" in (workdir / "refused").read_text()
+
+
 @pytest.mark.parametrize("where", ["receive", "send"])
 def test_a_program_of_a_run(stage, where):
     """A signal to one program: it raises KeyboardInterrupt, and the run fails by it."""

@@ -16,6 +16,7 @@ pub struct Pattern {
 
 /// Who says when a field goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// The sender: each that it sends is received once.
     #[default]
@@ -35,6 +36,7 @@ pub struct Cache {
 
 /// What the sender does with one version more than it keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Full {
     /// It gives up the oldest.
     #[default]

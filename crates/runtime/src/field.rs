@@ -67,8 +67,10 @@ struct State {
     lines: Option<Lines>,
     /// The steps of the program that it has made: calls that were done.
     steps: u64,
-    /// What a call was at that was interrupted: the message that says that the field follows, and how far it had come.
-    halfway: Option<(Option<Message>, Done)>,
+    /// What a send was at that was interrupted, at which time, and how far it had come.
+    sending: Option<(f64, Done)>,
+    /// What a receive was at: the message that says that the field follows, and how far it had come.
+    receiving: Option<(Message, Done)>,
     asking: Asking,
     /// Whether the sender has said that no more follows.
     withdrawn: bool,
@@ -183,8 +185,15 @@ impl Instance {
         let (step, stamps) = (state.steps + 1, (timestamp, next_timestamp));
         let goes = |way: &Coupled| way.share(Role::Sender).steps.contain(step);
         // It goes before the search for the other end, which may have no field there: so that hears of it.
-        let mut done = match state.halfway.take() {
+        let mut done = match state.sending.take_if(|(at, _)| at.to_bits() == timestamp.to_bits()) {
             Some((_, done)) => done,
+            None if state.sending.is_some() => {
+                let text = format!(
+                    "field on port '{}': a call at another time was interrupted, when some of it was sent: make that again first",
+                    field.name
+                );
+                return Err(Error::new(Kind::Usage, text));
+            }
             None => {
                 let apart = field.ways.iter().filter(|way| !goes(way) || way.cache().is_some());
                 let header = Payload::encoded(&HEADER);
@@ -193,7 +202,7 @@ impl Instance {
             }
         };
         let lines = inner.lines(&field, &mut state).inspect_err(|error| {
-            state.halfway = error.is_unfinished().then_some((None, done));
+            state.sending = error.is_unfinished().then_some((timestamp, done));
         })?;
         let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
         let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
@@ -207,7 +216,7 @@ impl Instance {
                 None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes),
             };
             if let Err(error) = sent {
-                state.halfway = error.is_unfinished().then_some((None, done));
+                state.sending = error.is_unfinished().then_some((timestamp, done));
                 return Err(error);
             }
             done = Done { pieces: done.pieces + 1, bytes: 0 };
@@ -240,7 +249,8 @@ impl Instance {
         field.check(arrays.iter().map(|array| array.size))?;
         let step = state.steps + 1;
         let way = field.ways.first();
-        if state.halfway.is_none() && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step)) {
+        if state.receiving.is_none() && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step))
+        {
             state.steps = step;
             return Ok(None);
         }
@@ -255,9 +265,9 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             None => {
-                let (header, done) = match state.halfway.take() {
-                    Some((Some(header), done)) => (header, done),
-                    _ => {
+                let (header, done) = match state.receiving.take() {
+                    Some(halfway) => halfway,
+                    None => {
                         let fits = |message: &Message| field.is_header(message);
                         (self.receive_that(field.port, None, || Ok(patience), fits)?, Done::default())
                     }
@@ -513,7 +523,7 @@ impl Inner {
         };
         let received = receive(state, &mut done);
         if received.as_ref().is_err_and(Error::is_unfinished) {
-            state.halfway = Some((Some(header.clone()), done));
+            state.receiving = Some((header.clone(), done));
         }
         received
     }

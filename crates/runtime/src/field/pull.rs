@@ -362,9 +362,9 @@ impl Instance {
         }
         let number = state.asking.asked;
         loop {
-            let (header, done) = match state.halfway.take() {
-                Some((Some(header), done)) => (header, done),
-                _ => {
+            let (header, done) = match state.receiving.take() {
+                Some(halfway) => halfway,
+                None => {
                     let told = &mut state.asking.told;
                     let ask = || {
                         if *told < number {
