@@ -99,24 +99,25 @@ def test_processes(tmp_path: Path, case: str, medium: str) -> None:
 PINNED = "everything_arrives_as_sent"
 
 
-def pinned(folder: Path, medium: str) -> Path:
-    """Writes a model whose one conduit is pinned to a medium."""
+def pinned(folder: Path, medium: str, other: str = "") -> Path:
+    """Writes a model whose one conduit is pinned to a medium, or whose two are."""
     path = model(folder, PINNED, "")
-    path.write_text(path.read_text() + f"  medium: {{receiver.in: {medium}}}\n")
+    second = f", receiver.other: {other}" if other else ""
+    path.write_text(path.read_text() + f"  medium: {{receiver.in: {medium}{second}}}\n")
     return path
 
 
 def test_a_pin_that_can_be_kept_is(tmp_path: Path) -> None:
     titin.run(pinned(tmp_path, "inproc"), roles(PINNED), run_dir=tmp_path / "threads")
-    for medium in ("shm", "tcp"):
-        path = pinned(tmp_path, medium)
-        done = subprocess.run([TITIN, "run", path, "--run-dir", tmp_path / medium], capture_output=True, check=False)
+    for medium, other in [("shm", ""), ("tcp", ""), ("shm", "tcp"), ("tcp", "shm")]:
+        path, run = pinned(tmp_path, medium, other), tmp_path / f"{medium}{other}"
+        done = subprocess.run([TITIN, "run", path, "--run-dir", run], capture_output=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         profile = json.loads(
-            subprocess.run([TITIN, "profile", tmp_path / medium, "--json"], stdout=subprocess.PIPE, check=True).stdout
+            subprocess.run([TITIN, "profile", run, "--json"], stdout=subprocess.PIPE, check=True).stdout
         )
         media = {conduit["to"]: conduit["medium"] for conduit in profile["conduits"]}
-        assert media == {"receiver.in": medium, "receiver.other": "shm"}
+        assert media == {"receiver.in": medium, "receiver.other": other or "shm"}
 
 
 def test_links_have_as_many_streams_as_said(tmp_path: Path) -> None:

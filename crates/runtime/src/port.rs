@@ -378,8 +378,9 @@ impl End {
     pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
         let medium = carrier.medium();
         match self.pinned.as_deref().filter(|pinned| *pinned != medium.name()) {
-            // A link of its own will come.
+            // A link of its own will come, or this one is there for others.
             Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
+            Some(_) if way == Way::Tcp => false,
             Some(pinned) => {
                 let why = detour.filter(|_| pinned == Medium::Shm.name());
                 let why = why.map_or_else(String::new, |why| format!(", since {why}"));

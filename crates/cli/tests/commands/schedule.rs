@@ -168,7 +168,7 @@ fn what_cannot_be_coupled_is_told_in_words() {
 }
 
 /// Of the description: every fourth step of the sender, and half of the array.
-const PATTERN: &str = r#"{"mode": {"Pull": {"versions": 3, "full": "Evict"}},
+const PATTERN: &str = r#"{"mode": {"pull": {"versions": 3, "full": "evict"}},
     "sender": {"steps": {"from": 1, "until": 1000, "every": 4}, "region": [[0, 0], [8, 6]]},
     "receiver": {"steps": {"from": 1, "until": null, "every": 1}, "region": [[0, 6], [8, 12]]}}"#;
 
@@ -222,6 +222,9 @@ fn fields_of_a_run_are_drawn_as_they_were_declared() {
         (&told[0]["from"]["owned"], &told[0]["from"]["port"]),
         (&json!("indices"), &json!("mesh.out"))
     );
+    let one = titin(run.path(), &["plot", "--schedule", ".", "--field", "micro.in", "--json"]);
+    let told: Value = serde_json::from_str(&one.out).unwrap();
+    assert_eq!(told[0]["pattern"]["mode"], json!({"pull": {"versions": 3, "full": "evict"}}), "{}", one.out);
     let wrong = titin(run.path(), &["plot", "--schedule", ".", "--field", "micro.mash"]);
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.err.contains("did you mean \"micro.mesh\"?"), "{}", wrong.err);
