@@ -1,6 +1,5 @@
 /* The same by hand in one MPI job; who shares what with whom is worked out beforehand. blocks_mpi and the words of the task */
-#include "blocks.h"
-#include "by_hand.h"
+#include "blocks_shares.h"
 
 int main(int argc, char **argv) {
     if (argc != 1 + WORDS) return 2;
@@ -9,12 +8,10 @@ int main(int argc, char **argv) {
     int place, all;
     MPI_Comm_rank(MPI_COMM_WORLD, &place);
     MPI_Comm_size(MPI_COMM_WORLD, &all);
-    const int senders = task.grids[0][0] * task.grids[0][1], second = place >= senders;
+    const int senders = senders_of(&task), second = place >= senders;
     const int sends = task.ways == 2 || !second, receives = task.ways == 2 || second;
-    struct shares shares = shares_new(all);
-    for (int k = 0; k < all; k++) box_of(&task, k >= senders, k < senders ? k : k - senders, shares.boxes[k]);
+    struct shares shares = blocks_shares(&task, place, all);
     const int64_t *own = shares.boxes[place], count = count_of(own);
-    share(&shares, own, second ? 0 : senders, second ? senders : all);
     double *u = doubles(count), *other = doubles(count), *packed = doubles(count), *arrived = doubles(count), begin = 0;
     each_of(u, own, task.extents[1], 1);
     for (int trip = -WARM; trip < task.trips; trip++) {
@@ -28,7 +25,7 @@ int main(int argc, char **argv) {
     }
     const double seconds = now() - begin;
     if (receives) each_of(other, own, task.extents[1], 0);
-    if (place == senders) write_time(task.file, 0, seconds / task.trips);
+    if (place == senders) add_time(task.file, 0, seconds / task.trips);
     free(u), free(other), free(packed), free(arrived);
     shares_free(&shares);
     MPI_Finalize();

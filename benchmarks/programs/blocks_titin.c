@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     }
     const double seconds = now() - begin;
     if (received) each_of(other, box, task.extents[1], 0);
-    if (second && titin_rank(instance) == 0) write_time(task.file, 0, seconds / task.trips);
+    if (second && titin_rank(instance) == 0) add_time(task.file, 0, seconds / task.trips);
     titin_field_free(sent);
     titin_field_free(received);
     must(titin_close(instance));

@@ -42,14 +42,7 @@ static inline void finish(FILE *file, const char *path) {
     if (file && fclose(file) != 0) fail(path);
 }
 
-/* A file with one line. */
-static inline void write_time(const char *path, int number, double seconds) {
-    FILE *file = create(path);
-    fprintf(file, "%d %.9e\n", number, seconds);
-    finish(file, path);
-}
-
-/* One more line in a file to which other programs add theirs. */
+/* One more line in a file of this run, to which other programs may add theirs. */
 static inline void add_time(const char *path, int number, double seconds) {
     FILE *file = opened(path, "a");
     fprintf(file, "%d %.9e\n", number, seconds);

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
             MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         }
     }
-    if (rank == 0) write_time(argv[3], count, (now() - begin) / (double)trips / 2);
+    if (rank == 0) add_time(argv[3], count, (now() - begin) / (double)trips / 2);
     MPI_Finalize();
     return 0;
 }

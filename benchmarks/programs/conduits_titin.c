@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
             must(titin_send_nil(back, TITIN_NO_SLOT, moment, TITIN_NO_NEXT, NULL));
         }
     }
-    if (side == 0) write_time(argv[4], count, (now() - begin) / (double)trips / 2);
+    if (side == 0) add_time(argv[4], count, (now() - begin) / (double)trips / 2);
     must(titin_close(instance));
     return 0;
 }

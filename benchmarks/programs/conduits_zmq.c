@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
             must(zmq_send(back, NULL, 0, 0), "zmq_send");
         }
     }
-    if (side == 0) write_time(argv[4], count, (now() - begin) / (double)trips / 2);
+    if (side == 0) add_time(argv[4], count, (now() - begin) / (double)trips / 2);
     for (int i = 0; i <= count; i++) zmq_close(items[i].socket);
     zmq_ctx_term(context);
     if (side == 0) wait(NULL);

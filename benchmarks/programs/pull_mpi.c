@@ -1,7 +1,7 @@
 /* The same by hand in one MPI job, one-sided: each rank of the first side copies a version to memory that others may read, under
  * a lock, and who pulls gets its part of it from each. That is what Cache-Pull of XpressSpace comes to. pull_mpi and the words of
  * the task */
-#include "by_hand.h"
+#include "blocks_shares.h"
 #include "pull.h"
 
 static MPI_Datatype part_of(const int64_t box[4], const int64_t part[4]) {
@@ -92,13 +92,11 @@ int main(int argc, char **argv) {
     int place, all;
     MPI_Comm_rank(MPI_COMM_WORLD, &place);
     MPI_Comm_size(MPI_COMM_WORLD, &all);
-    const int senders = task.grids[0][0] * task.grids[0][1], second = place >= senders;
+    const int senders = senders_of(&task), second = place >= senders;
     MPI_Comm side;
     MPI_Comm_split(MPI_COMM_WORLD, second, place, &side);
-    struct shares shares = shares_new(all);
-    for (int k = 0; k < all; k++) box_of(&task, k >= senders, k < senders ? k : k - senders, shares.boxes[k]);
+    struct shares shares = blocks_shares(&task, place, all);
     const int64_t *box = shares.boxes[place];
-    share(&shares, box, second ? 0 : senders, second ? senders : all);
     double *kept;
     MPI_Win window;
     const MPI_Aint bytes = second ? 0 : (MPI_Aint)((size_t)count_of(box) * sizeof *kept);

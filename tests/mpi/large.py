@@ -1,4 +1,4 @@
-"""One of two programs whose ranks exchange pieces so large that they travel in parts: `sender` or `receiver`.
+"""One of two programs whose ranks exchange pieces so large that they travel in parts: `a RANKS` sends to `b RANKS`.
 
 The sender has rows of three arrays of different elements, and runs ahead; the receiver has columns, block-cyclic, in
 the order of Fortran.
@@ -11,27 +11,30 @@ import time
 
 import numpy as np
 import titin
-from mpi4py import MPI
 
 SHAPE, STEPS = (1500, 1100), 3
 DTYPES = ["f8", "i2", "f4"]
 
-comm, (_, role) = MPI.COMM_WORLD, sys.argv
-index = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
-sends = role == "sender"
+sends, count = sys.argv[1] == "a", int(sys.argv[2])
+comm = None
+if count > 1:
+    from mpi4py import MPI
 
-with titin.Instance(**{"o_i" if sends else "s": ["port"]}, comm=comm) as instance:
+    comm = MPI.COMM_WORLD
+index = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
+
+with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=comm) as instance:
     instance.reuse()
-    count = comm.size
+    rank = instance.rank
     if sends:
         owned = titin.Grid((count, 1), ["even", "even"])
-        field = instance.field("port", shape=SHAPE, dtype=DTYPES, owned=owned)
-        low, high = (SHAPE[0] * rank // count for rank in (comm.rank, comm.rank + 1))
+        field = instance.field("x", shape=SHAPE, dtype=DTYPES, owned=owned)
+        low, high = (SHAPE[0] * place // count for place in (rank, rank + 1))
         mine = index[low:high]
     else:
         owned = titin.Grid((1, count), ["even", ("cyclic", 7)])
-        field = instance.field("port", shape=SHAPE, dtype=DTYPES, owned=owned, order="F")
-        mine = index[:, np.arange(SHAPE[1]) // 7 % count == comm.rank]
+        field = instance.field("x", shape=SHAPE, dtype=DTYPES, owned=owned, order="F")
+        mine = index[:, np.arange(SHAPE[1]) // 7 % count == rank]
     for step in range(STEPS):
         expected = [(mine * (number + 3) + step).astype(dtype) for number, dtype in enumerate(DTYPES)]
         if sends:

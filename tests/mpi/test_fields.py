@@ -140,26 +140,11 @@ def test_more_ranks_than_columns(build: Build, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-#: `large.py` at both ends.
-LARGE = """ymmsl_version: v0.2
-models:
-  large:
-    components:
-      sender: {{description: sends, ports: {{o_i: port}}, implementation: sender}}
-      receiver: {{description: receives, ports: {{s: port}}, implementation: receiver}}
-    conduits: {{sender.port: receiver.port}}
-programs:
-  sender: {{executable: {python}, args: [{program}, sender], execution_model: openmpi}}
-  receiver: {{executable: {python}, args: [{program}, receiver], execution_model: openmpi}}
-resources: {{large.sender: {{mpi_processes: {ranks[0]}}}, large.receiver: {{mpi_processes: {ranks[1]}}}}}
-titin: {{medium: {{sender.port: {medium}}}}}
-"""
-
-
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize("medium", ["shm", "tcp"])
 @pytest.mark.parametrize("ranks", [(1, 1), (2, 3)])
 def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], medium: str) -> None:
-    model = LARGE.format(python=sys.executable, program=HERE / "large.py", ranks=ranks, medium=medium)
-    done = run(tmp_path, model)
+    programs = [(sys.executable, HERE / "large.py", side, count) for side, count in zip("ab", ranks, strict=True)]
+    model = pair(("o_i: x", "s: x"), "a.x: b.x", programs, ranks)
+    done = run(tmp_path, f"{model}titin: {{medium: {{b.x: {medium}}}}}\n")
     assert done.returncode == 0, done.stdout

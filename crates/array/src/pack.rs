@@ -51,6 +51,15 @@ impl Part {
         self.before = self.before.saturating_add(self.elements.saturating_mul(size as u64));
         range
     }
+
+    /// How many bytes the whole elements in it have.
+    fn covers(mut self, sizes: impl IntoIterator<Item = usize>) -> u64 {
+        let mut bytes = |size| {
+            let range = self.pass(size);
+            (range.end - range.start) * size as u64
+        };
+        sizes.into_iter().map(&mut bytes).sum()
+    }
 }
 
 impl Schedule {
@@ -62,15 +71,8 @@ impl Schedule {
 
     /// Where a part of the message may end: behind the last element of a field that ends at or before this byte.
     pub fn end_of_element(&self, partner: usize, sizes: impl IntoIterator<Item = usize>, byte: u64) -> u64 {
-        let mut before = 0u64;
-        for size in sizes {
-            let after = before.saturating_add(self.bytes(partner, [size]));
-            if byte < after {
-                return byte - byte.saturating_sub(before) % size as u64;
-            }
-            before = after;
-        }
-        before
+        let elements = self.partners()[partner].elements;
+        Part { begin: 0, end: byte, elements, before: 0 }.covers(sizes)
     }
 
     /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
@@ -205,9 +207,8 @@ impl Schedule {
         };
         let end = begin.saturating_add(found as u64);
         let part = Part { begin, end, elements: *elements, before: 0 };
-        let (mut rest, whole) = (part.clone(), self.bytes(partner, sizes.clone()));
-        let covered = |size: usize| rest.pass(size).count() as u64 * size as u64;
-        if end > whole || sizes.map(covered).sum::<u64>() != found as u64 {
+        let whole = self.bytes(partner, sizes.clone());
+        if end > whole || part.clone().covers(sizes) != found as u64 {
             return Err(Error::Memory(format!(
                 "bytes {begin} to {end} of the message between this rank and rank {rank}, which has {whole}, all of whole \
                  elements; give the same fields, with elements of the same size, on both sides"
@@ -247,14 +248,20 @@ pub fn copy(
     from: usize,
     target: &mut Target,
 ) -> Result<(), Error> {
-    let elements = receiving.partners().get(from).map_or(0, |partner| partner.elements);
-    let bytes = (elements as usize).saturating_mul(target.size);
-    let fits = sending.part(to, std::iter::once(source.size), 0, bytes)?.elements == elements;
+    let elements = |schedule: &Schedule, place: usize| Some(schedule.partners().get(place)?.elements);
+    let apart =
+        || Err(Error::Memory("schedules of different exchanges, or elements of different sizes".into()));
+    let Some(count) = elements(sending, to).filter(|count| elements(receiving, from) == Some(*count)) else {
+        return apart();
+    };
+    if source.size != target.size {
+        return apart();
+    }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
     let (Parcel::Pieces(ours), Parcel::Pieces(theirs)) = (sending.parcel(to), receiving.parcel(from)) else {
         // Single elements: a message between costs little beside looking for them.
-        let mut message = vec![0; bytes];
+        let mut message = vec![0; (count as usize).saturating_mul(source.size)];
         sending.pack(to, &[*source], 0, &mut message)?;
         let target = Target { memory: &mut *target.memory, local: target.local, size: target.size };
         return receiving.unpack(from, 0, &message, &mut [target]);
@@ -262,12 +269,10 @@ pub fn copy(
     let totals =
         |schedule: &Schedule, piece: &Piece| -> Vec<u64> { schedule.axes(piece).map(Axis::total).collect() };
     let pairs = || ours.iter().zip(theirs);
-    if !fits
-        || ours.len() != theirs.len()
-        || source.size != target.size
+    if ours.len() != theirs.len()
         || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
     {
-        return Err(Error::Memory("schedules of different exchanges, or elements of different sizes".into()));
+        return apart();
     }
     for (our, their) in pairs() {
         let mut plan = Plan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
@@ -414,6 +419,20 @@ mod tests {
         let source = Source { memory: &memory, local: &from, size: 4 };
         copy(&schedules[0], 0, &source, &schedules[1], 0, &mut target).unwrap();
         assert_eq!(got, bytes([0, 3, 1, 4, 2, 5]));
+    }
+
+    #[test]
+    fn copies_between_schedules_that_do_not_belong_together_are_refused() {
+        let (exchange, from, to) = transposed();
+        let schedules = [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
+        let (memory, mut got) = (bytes(0..6), vec![0; 24]);
+        for (receiver, sender, size) in [(0, 1, 4), (1, 0, 4), (0, 0, 2)] {
+            let mut target = Target { memory: &mut got, local: &to, size };
+            let source = Source { memory: &memory, local: &from, size: 4 };
+            let error =
+                copy(&schedules[0], receiver, &source, &schedules[1], sender, &mut target).unwrap_err();
+            assert!(error.to_string().starts_with("schedules of different exchanges"), "{error}");
+        }
     }
 
     #[test]

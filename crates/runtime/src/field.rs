@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
 use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source as Piece, Target};
-use titin_model::{Cache, Pattern, Share};
+use titin_model::{Pattern, Share};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
 use titin_wire::meta::{Content, Dtype, Layout, Order, Shape};
@@ -195,7 +195,7 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             None => {
-                let apart = field.ways.iter().filter(|way| !goes(way) || way.cache().is_some());
+                let apart = field.ways.iter().filter(|way| !goes(way) || way.pattern.cache().is_some());
                 let header = Payload::encoded(&HEADER);
                 self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
                 Done::default()
@@ -207,11 +207,11 @@ impl Instance {
         let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
         let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
         let pieces = ways.clone().flat_map(|(way, line)| {
-            let count = if way.cache().is_some() { 1 } else { line.schedule.partners().len() };
+            let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.partners().len() };
             (0..count).map(move |turn| (way, line, line.partner(turn)))
         });
         for (way, line, to) in pieces.skip(done.pieces) {
-            let sent = match way.cache() {
+            let sent = match way.pattern.cache() {
                 Some(_) => inner.keep_version(&field, way, line, arrays, stamps),
                 None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes),
             };
@@ -221,7 +221,7 @@ impl Instance {
             }
             done = Done { pieces: done.pieces + 1, bytes: 0 };
         }
-        for (_, line) in ways.filter(|(way, _)| way.cache().is_none()) {
+        for (_, line) in ways.filter(|(way, _)| way.pattern.cache().is_none()) {
             line.exchanges.fetch_add(1, Ordering::Relaxed);
         }
         state.steps = step;
@@ -254,7 +254,7 @@ impl Instance {
             state.steps = step;
             return Ok(None);
         }
-        let stamps = match way.filter(|way| way.cache().is_some()) {
+        let stamps = match way.filter(|way| way.pattern.cache().is_some()) {
             Some(way) => self.receive_version(&field, way, &mut state, arrays, at, patience)?,
             None if at.is_some() => {
                 let text = format!(
@@ -288,11 +288,6 @@ impl Coupled {
             Role::Sender => &self.pattern.sender,
             Role::Receiver => &self.pattern.receiver,
         }
-    }
-
-    /// The versions that the sender keeps, if the receiver pulls.
-    pub(crate) fn cache(&self) -> Option<Cache> {
-        self.pattern.cache()
     }
 }
 
@@ -549,7 +544,7 @@ impl Inner {
     /// Waits until the other end has declared the field; `None` if that was to pull it, and has left.
     fn meet(&self, field: &Field, way: &Coupled, deadline: Option<Instant>) -> Result<Option<Found>> {
         let (conduit, peer) = (way.conduit, &way.peer);
-        let may_leave = field.role == Role::Sender && way.cache().is_some();
+        let may_leave = field.role == Role::Sender && way.pattern.cache().is_some();
         let known = || {
             let has_left = self.process.finished(peer);
             match self.process.schedule(&self.name, conduit) {

@@ -487,7 +487,7 @@ impl Inner {
     /// Whether a field goes by this conduit when its receiver asks for it.
     #[inline(always)]
     pub(crate) fn is_pulled(&self, conduit: ConduitId) -> bool {
-        !self.patterns.is_empty() && self.pattern_of(conduit).cache().is_some()
+        self.patterns.get(&conduit).is_some_and(|pattern| pattern.cache().is_some())
     }
 
     /// By which pattern a field goes by a conduit.

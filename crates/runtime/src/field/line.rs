@@ -99,7 +99,7 @@ impl Inner {
                 }
             }
         }
-        let (peer, pulled) = (peer.clone(), way.cache().is_some());
+        let (peer, pulled) = (peer.clone(), way.pattern.cache().is_some());
         let (exchanges, ended) = (AtomicU32::new(0), AtomicBool::new(false));
         let line = Arc::new(Line { peer, schedule, rank, port: line, exchanges, pulled, ended });
         self.lines.write().expect("never poisoned").push(line.clone());

@@ -295,7 +295,7 @@ impl Inner {
         stamps: (f64, Option<f64>),
     ) -> Result<()> {
         // The background thread sends them, and cannot wait for who is not there yet.
-        let own = self.ports[field.port.0].every_outlet().filter(|outlet| outlet.end.conduit == way.conduit);
+        let own = self.outlet_of(way.conduit).into_iter();
         let outlets: Vec<&Outlet> = own.chain(line.port.every_outlet()).collect();
         let is_over = || self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true);
         let there = || {
@@ -413,7 +413,7 @@ impl Inner {
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
         let ways = fields.iter().filter(|field| field.role == role).flat_map(|field| &field.ways);
-        ways.filter(|way| way.cache().is_some()).map(|way| way.conduit).collect()
+        ways.filter(|way| way.pattern.cache().is_some()).map(|way| way.conduit).collect()
     }
 
     /// Tells senders that no version is asked for any more, and takes none that is on its way.
@@ -489,7 +489,7 @@ impl Instance {
         }
         state.withdrawn = true;
         for way in &field.ways {
-            match way.cache() {
+            match way.pattern.cache() {
                 Some(_) if inner.leads() => inner.end_versions(way.conduit)?,
                 Some(_) => {
                     let over =
