@@ -37,14 +37,19 @@ test-rust: setup test-packages
 test-python: build test-packages
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
 
-# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, tools.
+# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, Slurm, tools.
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
-test-packages:
+test-packages: $(VENV)/intelmpi/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev \
-		script:bsdutils pgrep:procps unshare:util-linux
+		slurmctld:slurm-wlm munged:munge ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
+
+$(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
+	mkdir -p $(@D)
+	$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps --ignore-installed --prefix $(@D) -r $<
+	touch $@
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences
 

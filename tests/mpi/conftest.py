@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from ..conftest import TITIN, config, needs
+from ..conftest import TITIN, TOOLS, config, needs
 
 HERE = Path(__file__).resolve().parent
 
-MPIS = ["openmpi", "mpich"]
+MPIS = ["openmpi", "mpich", "intelmpi"]
 
-#: The compiler of each language, and the modules of titin that a program takes with it.
+#: Where make test-packages puts Intel MPI, unless the user has one.
+INTEL = Path(os.environ.setdefault("I_MPI_ROOT", str(TOOLS.parent / "intelmpi")))
+
+#: The compiler of each language with its options, and the modules of titin that a program takes with it.
 COMPILERS = {
-    "c": (["mpicc.{mpi}", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror"], []),
-    "cpp": (["mpicxx.{mpi}", "-std=c++17", "-Wall", "-Wextra"], []),
-    "f90": (["mpifort.{mpi}", "-std=f2018", "-frecursive", "-Wall"], ["--fortran", "--fortran-mpi"]),
-    "f08": (["mpifort.{mpi}", "-std=f2018", "-frecursive", "-Wall"], ["--fortran", "--fortran-mpi-f08"]),
+    "c": (["mpicc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror"], []),
+    "cpp": (["mpicxx", "-std=c++17", "-Wall", "-Wextra"], []),
+    "f90": (["mpifort", "-std=f2018", "-frecursive", "-Wall"], ["--fortran", "--fortran-mpi"]),
+    "f08": (["mpifort", "-std=f2018", "-frecursive", "-Wall"], ["--fortran", "--fortran-mpi-f08"]),
 }
 
 Build = Callable[[str, str, str], Path]
+
+
+def wrapper(compiler: str, mpi: str) -> list[str]:
+    """What compiles for an MPI: several may be installed, and each has an mpicc."""
+    if mpi != "intelmpi":
+        needs(f"{compiler}.{mpi}")
+        return [f"{compiler}.{mpi}"]
+    compiler = str(INTEL / "bin" / compiler.replace("mpifort", "mpif90"))
+    needs(compiler)
+    # Its wrapper does not find the modules where pip puts them; those for gfortran have no mpi_f08.
+    modules = sorted(INTEL.glob(f"include/mpi/gfortran/{gcc()}.*"))
+    return [compiler, *(f"-I{folder}" for folder in modules)]
+
+
+def gcc() -> str:
+    """Its major version."""
+    return (
+        subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True, check=True)
+        .stdout.split(".")[0]
+        .strip()
+    )
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +58,8 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     def compiled(name: str, language: str, mpi: str) -> Path:
         key = (name, language, mpi)
         if key not in known:
-            compiler, modules = COMPILERS[language]
-            command = [word.format(mpi=mpi) for word in compiler]
-            needs(command[0])
+            (compiler, *options), modules = COMPILERS[language]
+            command = [*wrapper(compiler, mpi), *options]
             folder = tmp_path_factory.mktemp(f"{name}-{language}-{mpi}")
             known[key] = folder / name
             source = HERE / f"{name}.{language.replace('f08', 'f90')}"
@@ -82,11 +106,11 @@ resources: {{{", ".join(resources)}}}
 """
 
 
-def run(folder: Path, model: str) -> subprocess.CompletedProcess[str]:
-    """Runs a model in this folder with ``titin run``."""
+def run(folder: Path, model: str, *around: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs a model in this folder with ``titin run``, itself run by a command."""
     (folder / "model.ymmsl").write_text(model)
     return subprocess.run(
-        [TITIN, "run", "model.ymmsl", "--run-dir", "run"],
+        [*around, TITIN, "run", "model.ymmsl", "--run-dir", "run"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

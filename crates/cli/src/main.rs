@@ -4,6 +4,7 @@
 
 mod commands;
 mod draw;
+mod listen;
 mod schedule;
 mod sources;
 mod speed;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use titin_model as model;
 use titin_model::quantity::Quantity;
-use titin_model::{Call, Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind};
+use titin_model::{Call, Description, EndTime, ExecutionModel, Need, Network, NetworkComponent, ProgramKind};
 use titin_transport::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
@@ -14,8 +14,8 @@ use titin_wire::settings::Setting;
 
 use crate::placement;
 use crate::plan::{
-    Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program, Start,
-    Terms, What,
+    Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program, Ranks,
+    Start, Terms, What,
 };
 
 /// What a conduit may hold where the description does not say.
@@ -203,7 +203,7 @@ fn described(
             What::Host(Hosting { name: guest.host.to_string(), python, guests: vec![one], folders: places })
         }
     };
-    let launcher = match program.execution_model {
+    let start = match program.execution_model {
         ExecutionModel::Direct | ExecutionModel::Manual => None,
         ExecutionModel::OpenMpi => Some(MpiStart::OpenMpi),
         ExecutionModel::Mpich => Some(MpiStart::Mpich),
@@ -211,6 +211,10 @@ fn described(
         ExecutionModel::SrunMpi => Some(MpiStart::Srun),
     };
     let processes = u32::try_from(component.need.processes()).unwrap_or(u32::MAX).max(1);
+    let nodes = match component.need {
+        Need::MpiNodes { nodes, .. } => Some(nodes),
+        Need::Threads(_) | Need::MpiCores { .. } => None,
+    };
     let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
     Some(Program {
         name: program.name.to_string(),
@@ -219,7 +223,7 @@ fn described(
         modules: program.modules.clone(),
         virtual_env: program.virtual_env.clone(),
         env: program.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        mpi: launcher.map(|launcher| (launcher, processes)),
+        mpi: start.map(|start| Ranks { start, processes, nodes }),
         threads: (cores / processes).max(1),
         folder: folder.or_else(|| folders.first().cloned()).unwrap_or_default(),
     })

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use titin_wire::connection;
 
 use crate::guard::Launch;
-use crate::plan::{BaseEnv, InstanceId, MpiStart, Plan, Program, What};
+use crate::plan::{BaseEnv, InstanceId, MpiStart, Plan, Program, Ranks, What};
 
 /// What a program is started with, beside itself.
 #[derive(Debug, Clone)]
@@ -131,18 +131,38 @@ fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec
     if !around.env.contains_key(threads) && !program.env.iter().any(|(name, _)| name == threads) {
         set.push((threads.into(), program.threads.to_string()));
     }
-    if let Some((_, processes)) = program.mpi {
-        set.push(("MUSCLE_MPI_PROCESSES".into(), processes.to_string()));
+    if let Some(ranks) = program.mpi {
+        set.push(("MUSCLE_MPI_PROCESSES".into(), ranks.processes.to_string()));
+        set.extend(launcher_settings(ranks.start, instance, around));
     }
-    if let (Some((MpiStart::OpenMpi, _)), Some(folder)) = (program.mpi, around.passing) {
+    set
+}
+
+/// The variables that let several launchers work side by side. The cores are titin's to share out, and instances of which one
+/// waits for the other are there at once: a launcher that took the cores for its program alone would wait for ever, and one
+/// that bound its ranks would bind those of all programs to the first cores.
+fn launcher_settings(start: MpiStart, instance: &str, around: &Surroundings<'_>) -> Vec<(String, String)> {
+    let mut set: Vec<(&str, String)> = Vec::new();
+    if is_in_slurm(around) {
+        // The launchers of the MPIs call `srun`, too.
+        set.extend([("SLURM_OVERLAP", "1".into()), ("SLURM_CPU_BIND", "none".into())]);
+    }
+    if start == MpiStart::IntelMpi {
+        set.push(("I_MPI_PIN", "off".into()));
+    }
+    if let (MpiStart::OpenMpi, Some(folder)) = (start, around.passing) {
         // All `mpirun` of a user share a folder otherwise, which one may remove as another one begins, and which stays when one is
         // killed. The names are those of Open MPI 4, and of later ones.
         let names = ["OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"];
-        for name in names.into_iter().filter(|name| !around.env.contains_key(*name)) {
-            set.push((name.into(), folder.join(instance).to_string_lossy().into_owned()));
-        }
+        let free = names.into_iter().filter(|name| !around.env.contains_key(*name));
+        set.extend(free.map(|name| (name, folder.join(instance).to_string_lossy().into_owned())));
     }
-    set
+    set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Whether the manager runs in what Slurm has allocated.
+fn is_in_slurm(around: &Surroundings<'_>) -> bool {
+    around.env.contains_key("SLURM_JOB_ID")
 }
 
 /// Modules and logins are matters of a shell.
@@ -212,30 +232,7 @@ impl Environment {
     ) -> Result<Vec<String>, String> {
         let mut command = match program.mpi {
             None => Vec::new(),
-            Some((MpiStart::OpenMpi, processes)) => {
-                // The cores are titin's to share out: each `mpirun` would bind its ranks to the first ones. And called by its
-                // whole path, it would put its own folder before the PATH of the ranks: another Python than that of the PATH.
-                let start = [self.first(&["mpirun.openmpi", "mpirun"], program, around), "--oversubscribe"];
-                let rest = ["--noprefix", "--bind-to", "none", "-np"].map(String::from);
-                start.map(String::from).into_iter().chain(rest).chain([processes.to_string()]).collect()
-            }
-            Some((MpiStart::Mpich, processes)) => {
-                let names = ["mpiexec.mpich", "mpiexec.hydra", "mpiexec"];
-                vec![self.first(&names, program, around).into(), "-n".into(), processes.to_string()]
-            }
-            Some((MpiStart::IntelMpi, processes)) => {
-                vec!["mpirun".into(), "-n".into(), processes.to_string()]
-            }
-            Some((MpiStart::Srun, processes)) if around.env.contains_key("SLURM_JOB_ID") => {
-                vec!["srun".into(), "-n".into(), processes.to_string()]
-            }
-            Some((MpiStart::Srun, _)) => {
-                return Err(
-                    "execution_model srunmpi works inside a Slurm allocation only, and this is none \
-                            (SLURM_JOB_ID is not set): use openmpi, mpich or intelmpi here"
-                        .into(),
-                );
-            }
+            Some(ranks) => self.launcher(ranks, program, around)?,
         };
         match what {
             What::Executable { path, args } => {
@@ -277,7 +274,54 @@ impl Environment {
         Ok(command)
     }
 
-    /// The executable file that is meant: beside the description if its name has a slash, else somewhere in `PATH`.
+    /// The launcher of the ranks, with its options.
+    fn launcher(
+        &self,
+        ranks: Ranks,
+        program: &Program,
+        around: &Surroundings<'_>,
+    ) -> Result<Vec<String>, String> {
+        let Ranks { start, processes, nodes } = ranks;
+        let first = |names| self.first(names, program, around).to_owned();
+        let (launcher, mut options) = match start {
+            // Called by its whole path, it would put its own folder before the PATH of the ranks: another Python than that of the PATH.
+            MpiStart::OpenMpi => (
+                first(&["mpirun.openmpi", "mpirun"]),
+                format!("--oversubscribe --noprefix --bind-to none -np {processes}"),
+            ),
+            MpiStart::Mpich => {
+                (first(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"]), format!("-n {processes}"))
+            }
+            // Its mpirun takes the mpiexec.hydra that comes first in PATH, which may be that of MPICH.
+            MpiStart::IntelMpi => {
+                let root = around.env.get("I_MPI_ROOT");
+                let launcher = root.map_or("mpirun".into(), |root| format!("{root}/bin/mpiexec.hydra"));
+                (launcher, format!("-n {processes}"))
+            }
+            MpiStart::Srun if is_in_slurm(around) => (
+                "srun".into(),
+                format!("--kill-on-bad-exit=1 --cpus-per-task {} --ntasks {processes}", program.threads),
+            ),
+            MpiStart::Srun => {
+                return Err(
+                    "execution_model srunmpi works inside a Slurm allocation only, and this is none \
+                            (SLURM_JOB_ID is not set): use openmpi, mpich or intelmpi here"
+                        .into(),
+                );
+            }
+        };
+        // Elsewhere there is one node.
+        if let Some(nodes) = nodes.filter(|_| is_in_slurm(around)) {
+            let each = processes / nodes;
+            options += &match start {
+                MpiStart::OpenMpi => format!(" --map-by ppr:{each}:node"),
+                MpiStart::Mpich | MpiStart::IntelMpi => format!(" -ppn {each}"),
+                MpiStart::Srun => format!(" --nodes {nodes} --ntasks-per-node {each}"),
+            };
+        }
+        Ok(std::iter::once(launcher).chain(options.split(' ').map(Into::into)).collect())
+    }
+
     /// The first of these commands that is in PATH, else the last: where several MPIs are installed, Debian's for one, each has
     /// a name of its own beside the usual one.
     fn first<'n>(&self, names: &[&'n str], program: &Program, around: &Surroundings<'_>) -> &'n str {
@@ -285,6 +329,7 @@ impl Environment {
         found.or(names.last()).copied().unwrap_or_default()
     }
 
+    /// The executable file that is meant: beside the description if its name has a slash, else somewhere in `PATH`.
     fn find(&self, asked: &str, program: &Program, around: &Surroundings<'_>) -> Result<String, String> {
         if asked.contains('/') {
             let file = place(asked, program);
@@ -569,25 +614,56 @@ mod tests {
         assert_eq!(found.script.as_deref(), Some("exec ./a"));
     }
 
+    fn ranks(start: MpiStart) -> Option<Ranks> {
+        Some(Ranks { start, processes: 4, nodes: Some(2) })
+    }
+
     #[test]
     fn mpi_programs_are_started_by_their_launcher() {
         let folder = tempfile::tempdir().unwrap();
-        let mpirun = folder.path().join("mpirun");
-        std::fs::copy("/bin/sh", &mpirun).unwrap();
-        let host = env(&[("PATH", &format!("{}:/bin", folder.path().display()))]);
-        let program = Program { mpi: Some((MpiStart::IntelMpi, 4)), ..executable("sh", &["-x"]) };
-        let launch = prepared(&program, &host, Path::new("/r")).unwrap().launch;
-        assert_eq!(launch.program, mpirun);
-        assert_eq!(launch.args, ["-n", "4", "/bin/sh", "-x"]);
-        assert_eq!(variable(&launch, "MUSCLE_MPI_PROCESSES"), Some("4"));
-        let program = Program { mpi: Some((MpiStart::Srun, 4)), ..executable("sh", &[]) };
-        assert!(prepared(&program, &host, Path::new("/r")).unwrap_err().contains("Slurm"));
+        for name in ["mpirun", "mpiexec", "srun"] {
+            std::fs::copy("/bin/true", folder.path().join(name)).unwrap();
+        }
+        let path = folder.path().to_string_lossy();
+        let launched = |start: MpiStart, more: &[(&str, &str)]| {
+            let host = env(&[&[("PATH", &*path)], more].concat());
+            let program = Program { mpi: ranks(start), ..executable("/bin/sh", &["-x"]) };
+            prepared(&program, &host, Path::new("/r")).map(|prepared| prepared.launch)
+        };
+        let command = |launch: &Launch| format!("{} {}", launch.program.display(), launch.args.join(" "));
+        let beside = |words: &str| format!("{}/{words} /bin/sh -x", folder.path().display());
+
+        let one_host = launched(MpiStart::OpenMpi, &[]).unwrap();
+        assert_eq!(command(&one_host), beside("mpirun --oversubscribe --noprefix --bind-to none -np 4"));
+        assert_eq!(variable(&one_host, "MUSCLE_MPI_PROCESSES"), Some("4"));
+        assert_eq!(variable(&one_host, "SLURM_OVERLAP"), None);
+        assert_eq!(command(&launched(MpiStart::IntelMpi, &[]).unwrap()), beside("mpirun -n 4"));
+        assert!(launched(MpiStart::Srun, &[]).unwrap_err().contains("Slurm"));
+        let root = folder.path().join("intel");
+        std::fs::create_dir_all(root.join("bin")).unwrap();
+        std::fs::copy("/bin/true", root.join("bin/mpiexec.hydra")).unwrap();
+        let intel = launched(MpiStart::IntelMpi, &[("I_MPI_ROOT", &root.to_string_lossy())]).unwrap();
+        assert_eq!(intel.program, root.join("bin/mpiexec.hydra"));
+        assert_eq!(variable(&intel, "I_MPI_PIN"), Some("off"));
+
+        for (start, words) in [
+            (MpiStart::OpenMpi, "mpirun --oversubscribe --noprefix --bind-to none -np 4 --map-by ppr:2:node"),
+            (MpiStart::Mpich, "mpiexec -n 4 -ppn 2"),
+            (
+                MpiStart::Srun,
+                "srun --kill-on-bad-exit=1 --cpus-per-task 2 --ntasks 4 --nodes 2 --ntasks-per-node 2",
+            ),
+        ] {
+            let launch = launched(start, &[("SLURM_JOB_ID", "7")]).unwrap();
+            assert_eq!(command(&launch), beside(words));
+            assert_eq!(variable(&launch, "SLURM_OVERLAP"), Some("1"));
+        }
     }
 
     #[test]
     fn each_mpirun_has_a_folder_of_its_own_unless_the_user_says_where() {
         let base = |env: &BTreeMap<String, String>, passing: Option<&Path>| {
-            let program = Program { mpi: Some((MpiStart::OpenMpi, 2)), ..executable("sh", &[]) };
+            let program = Program { mpi: ranks(MpiStart::OpenMpi), ..executable("sh", &[]) };
             let around = Surroundings { passing, ..around(env, Path::new("/run")) };
             let set = identity("micro[3]", &program, &around);
             set.into_iter().find(|(name, _)| name == "OMPI_MCA_orte_tmpdir_base").map(|(_, value)| value)

@@ -130,8 +130,8 @@ pub struct Program {
     pub virtual_env: Option<PathBuf>,
     /// Variables to set; a name that begins with `+` is appended to.
     pub env: Vec<(String, String)>,
-    /// The MPI processes, with the command that starts them; one plain process without.
-    pub mpi: Option<(MpiStart, u32)>,
+    /// Its ranks; one plain process without.
+    pub mpi: Option<Ranks>,
     /// Threads of each process.
     pub threads: u32,
     /// Folder of the file that names the program; relative paths begin there.
@@ -194,6 +194,17 @@ impl Default for What {
     fn default() -> Self {
         What::Executable { path: String::new(), args: Vec::new() }
     }
+}
+
+/// The processes of an MPI program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ranks {
+    /// The command that starts them.
+    pub start: MpiStart,
+    /// Their number.
+    pub processes: u32,
+    /// On so many nodes, as many on each, if the description says so.
+    pub nodes: Option<u32>,
 }
 
 /// The command that starts MPI processes.

@@ -1,7 +1,11 @@
-//! What this host offers: the control groups that this process is in, and memory.
+//! What this host offers: the control groups that this process is in, memory, and where it is reached.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 
 /// Bytes of memory that this process may use, by the host's size and the limits of its control groups.
 pub fn memory() -> u64 {
@@ -41,6 +45,19 @@ fn limit(group: &Path) -> Option<u64> {
     read("memory.max").or_else(|| read("memory.limit_in_bytes"))
 }
 
+/// The addresses of this host in all its networks, the loopback last. Which of them other hosts can reach it cannot know.
+pub fn addresses() -> Vec<Ipv4Addr> {
+    let up = getifaddrs()
+        .into_iter()
+        .flatten()
+        .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP));
+    let mut found: Vec<Ipv4Addr> =
+        up.filter_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip())).collect();
+    found.retain(|address| !address.is_loopback());
+    found.push(Ipv4Addr::LOCALHOST);
+    found
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -75,6 +92,13 @@ mod tests {
         assert!(limits("0::/\n").is_empty());
         assert_eq!(limits("5:memory:/batch\n3:devices:/job\n"), [2_000_000, 9_223_372_036_854_771_712]);
         assert!(limits("nonsense").is_empty());
+    }
+
+    #[test]
+    fn this_host_is_reached_by_its_loopback_if_by_nothing_else() {
+        let found = addresses();
+        assert_eq!(found.iter().filter(|address| address.is_loopback()).count(), 1);
+        assert_eq!(found.last(), Some(&Ipv4Addr::LOCALHOST));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `titin bench`: how fast this machine, or a pair of hosts, can couple.
 
-use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use titin_runtime::{Instance, Options};
 
 use super::run::{ended, signals};
 use crate::draw;
+use crate::listen::own_address;
 use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch, Speed};
 use crate::table::{Column, bytes, percent, seconds, table};
 use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, count, harmless, print, warn};
@@ -68,7 +68,7 @@ impl Bench {
         }
         let peers = match &self.listen {
             None => Medium::ALL.map(Peer::Here).into(),
-            Some(address) => match resolved(address) {
+            Some(address) => match own_address(address) {
                 Ok(address) => vec![Peer::Elsewhere(address)],
                 Err(text) => return complain(&text),
             },
@@ -172,20 +172,6 @@ fn connect(address: &str) -> ExitCode {
             };
             complain(&format!("{address} cannot be measured: {why}"))
         }
-    }
-}
-
-/// The address to listen at.
-fn resolved(address: &str) -> Result<IpAddr, String> {
-    let hint = "give a name or an address of this host, as the other one knows it";
-    let mut found =
-        (address, 0).to_socket_addrs().map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
-    match found.next().map(|address| address.ip()) {
-        Some(ip) if ip.is_unspecified() => {
-            Err(format!("--listen {address} is no address that others can connect to; {hint}"))
-        }
-        Some(ip) => Ok(ip),
-        None => Err(format!("--listen {address} is not known; {hint}")),
     }
 }
 

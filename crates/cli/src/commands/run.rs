@@ -14,6 +14,7 @@ use titin_manager::session::{Ending, Interrupter, Session, Setup};
 use titin_model::Start;
 
 use super::check;
+use crate::listen::reach;
 use crate::sources::Sources;
 use crate::terminal::{self, BOLD, GOOD, complain, count, print, warn};
 use crate::view;
@@ -53,6 +54,9 @@ struct Common {
     /// Where the run's files go, in place of run_MODEL_DATE_TIME
     #[arg(long, value_name = "DIRECTORY")]
     run_dir: Option<PathBuf>,
+    /// Programs on other hosts reach this one at this address, or at any that it has (`all`, as in a Slurm job of several nodes)
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
     /// Have programs record when they send and receive
     #[arg(long)]
     trace: bool,
@@ -113,6 +117,10 @@ impl Common {
             Ok(path) => path,
             Err(error) => return complain(&format!("cannot find this command's own file: {error}")),
         };
+        let reach = match reach(self.listen.as_deref()) {
+            Ok(reach) => reach,
+            Err(text) => return complain(&text),
+        };
         let host = (!choices.hosted.is_empty())
             .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
             .flatten();
@@ -123,7 +131,7 @@ impl Common {
             run_directory: self.run_dir.clone(),
             titin,
             host,
-            reach: None,
+            reach,
             scratch: None,
         };
         // What comes while the run is opened waits until it can be ended in order.

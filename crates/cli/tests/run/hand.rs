@@ -144,6 +144,43 @@ fn a_silent_program_that_cannot_be_seen_fails_the_run() {
 }
 
 #[test]
+fn a_run_is_reached_from_other_hosts_where_that_is_asked_for() {
+    for (words, nodes, beyond) in [
+        (&["manager"][..], "1", false),
+        (&["manager"], "2", true),
+        (&["manager", "--listen", "all"], "1", true),
+        (&["manager", "--listen", "127.0.0.1"], "2", false),
+    ] {
+        let stage = Stage::pair("macro", "micro", "");
+        let mut command = stage.command(words);
+        let manager = Running(command.env("SLURM_JOB_NUM_NODES", nodes).spawn().expect("titin starts"));
+        let connection = stage.connection();
+        let addresses = connection["addresses"].as_array().unwrap();
+        // A machine without a network has its loopback only.
+        assert!(addresses.len() == 1 || beyond, "{words:?}: {connection}");
+        assert!(
+            addresses.last().unwrap().as_str().unwrap().starts_with("tcp:127."),
+            "{words:?}: {connection}"
+        );
+        assert_eq!(
+            connection["spans_hosts"],
+            beyond || words.contains(&"127.0.0.1"),
+            "{words:?}: {connection}"
+        );
+        for program in ["macro", "micro"].map(|role| stage.by_hand(role, role)) {
+            let done = finish(program);
+            assert_eq!(done.code(), Some(0), "{}", done.err);
+        }
+        finish(manager);
+        stage.assert_nothing_left();
+    }
+    let stage = Stage::pair("macro", "micro", "");
+    let refused = stage.run_with(&["manager", "--listen", "no.such.host.invalid"]);
+    assert_eq!(refused.code(), Some(2));
+    assert!(refused.err.contains("give a name or an address of this host"), "{}", refused.err);
+}
+
+#[test]
 fn a_program_does_not_wait_for_a_silent_manager() {
     let stage = Stage::pair("deaf", "micro", "titin: {heartbeat: 200 ms}");
     let manager = stage.start(&["manager"]);

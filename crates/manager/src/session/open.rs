@@ -8,11 +8,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
-use titin_transport::{Handler, Link, Lost, Reactor};
-use titin_wire::Secret;
+use titin_transport::{Handler, Link, Lost, Reactor, host};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::{Address, Secret};
 
 use super::{Incoming, Session};
 use crate::cores;
@@ -41,7 +41,7 @@ pub struct Setup {
     pub titin: PathBuf,
     /// The process that runs the hosted instances.
     pub host: Option<u32>,
-    /// The address at which programs on other hosts reach this one, if some are to run there.
+    /// The address at which programs on other hosts reach this one, if some are to run there; all that it has if unspecified.
     pub reach: Option<IpAddr>,
     /// A folder that this process has claimed, in which the run directory is, and which is removed if it is killed.
     pub scratch: Option<PathBuf>,
@@ -82,10 +82,8 @@ impl Session {
         let secret = Secret::random();
         let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender.clone())))
             .map_err(system("start the thread for sockets"))?;
-        let address = reactor
-            .listen(reach.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+        let addresses = listen(&reactor, reach.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
             .map_err(system("listen for programs"))?;
-        let addresses = vec![address];
         let connection =
             directory.write_connection(&Connection { addresses, secret, spans_hosts: reach.is_some() })?;
 
@@ -168,6 +166,17 @@ impl Session {
             unready: 0,
         })
     }
+}
+
+/// Where programs then reach the manager.
+fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
+    let address = reactor.listen(ip)?;
+    Ok(match address {
+        Address::Tcp(_, port) if ip.is_unspecified() => {
+            host::addresses().iter().map(|ip| Address::Tcp(ip.to_string(), port)).collect()
+        }
+        address => vec![address],
+    })
 }
 
 /// Each program has a link, so thousands of instances need thousands of descriptors.

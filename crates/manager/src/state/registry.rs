@@ -52,7 +52,8 @@ impl Manager {
             Seat::Taken(joined) => {
                 return refuse(format!(
                     "process {} on {} takes part as {name} already, so process {} on {} cannot. If they are ranks \
-                     of one parallel program, open the instance with their communicator; if not, give each its own \
+                     of one parallel program, open the instance with their communicator, and start them with the \
+                     launcher of their MPI, which would give it more than one rank; if not, give each its own \
                      TITIN_INSTANCE",
                     joined.pid, joined.host, registration.pid, registration.host
                 ));

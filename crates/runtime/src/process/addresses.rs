@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
 
+use titin_transport::host::addresses;
 use titin_wire::Address;
 use titin_wire::connection::meeting_place;
 
@@ -28,30 +29,27 @@ pub(super) fn meets(addresses: &[Address]) -> bool {
     addresses.iter().any(|address| matches!(address, Address::Shm(_)))
 }
 
-/// Addresses under which other hosts may reach this one. First comes the one that the way to the run's manager begins at; a
-/// host's own name often leads no further than itself.
+/// Addresses under which other hosts may reach this one. First comes the one that the way to the run's manager begins at.
 pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
-    let mut found: Vec<String> = manager.iter().filter_map(near_end).collect();
-    found.extend(
-        std::net::ToSocketAddrs::to_socket_addrs(&(host().as_str(), 0))
-            .into_iter()
-            .flatten()
-            .map(|address| address.ip())
-            .filter(IpAddr::is_ipv4)
-            .map(|ip| ip.to_string()),
-    );
-    found.push(Ipv4Addr::LOCALHOST.to_string());
-    found.dedup();
-    found
+    let mut found: Vec<Ipv4Addr> = Vec::new();
+    for address in manager.iter().filter_map(near_end).filter(|end| !end.is_loopback()).chain(addresses()) {
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    found.iter().map(ToString::to_string).collect()
 }
 
 /// The address of this host from which that one is reached. Nothing is sent: the system looks for the way when a socket
 /// for datagrams is connected.
-fn near_end(address: &Address) -> Option<String> {
+fn near_end(address: &Address) -> Option<Ipv4Addr> {
     let Address::Tcp(host, port) = address else { return None };
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((host.as_str(), *port)).ok()?;
-    Some(socket.local_addr().ok()?.ip().to_string())
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    }
 }
 
 /// The host's name.
@@ -65,9 +63,11 @@ mod tests {
 
     #[test]
     fn peers_get_the_address_that_the_way_to_the_manager_begins_at() {
-        let manager = [Address::Tcp("127.0.0.1".into(), 9), Address::Other("ucx:1".into())];
+        let outer = addresses()[0];
+        let manager = [Address::Tcp(outer.to_string(), 9), Address::Other("ucx:1".into())];
         let found = interfaces(&manager);
-        assert_eq!(found[0], "127.0.0.1", "{found:?}");
+        assert_eq!(found[0], outer.to_string(), "{found:?}");
         assert_eq!(found.last().map(String::as_str), Some("127.0.0.1"), "{found:?}");
+        assert_eq!(found.iter().collect::<std::collections::HashSet<_>>().len(), found.len(), "{found:?}");
     }
 }
