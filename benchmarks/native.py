@@ -111,7 +111,9 @@ def coupled(model: str, *flags: str, cores: int | None = None) -> Times:
 def alone(*command: object, cores: int | None = None) -> Times:
     """Runs a command that starts both sides itself, which write to `RESULT`."""
     words = [str(word) for word in command]
-    return timed(lambda folder: run([*on_cores(cores), *(word.format(folder=folder) for word in words)], folder))
+    return timed(
+        lambda folder: run([*on_cores(cores), *(word.replace("{folder}", str(folder)) for word in words)], folder)
+    )
 
 
 def timed(start: Callable[[Path], object]) -> Times:

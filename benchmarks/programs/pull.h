@@ -25,6 +25,12 @@ static inline void pause_for(const char *milliseconds) {
     nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
 }
 
+/* How many pulls were timed. */
+static inline int more_than_one(int pulls) {
+    if (pulls < 2) fail("the first pull had the last version already: make more versions, or pause longer between them");
+    return pulls - 1;
+}
+
 /* Of the slowest of these ranks, at its rank 0. */
 static inline double slowest(double seconds, MPI_Comm side) {
     double most = 0;

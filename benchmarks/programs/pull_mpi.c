@@ -78,7 +78,7 @@ static void pull(const struct task *task, MPI_Comm side, MPI_Win window, int pla
         MPI_Allreduce(&least, &oldest, 1, MPI_DOUBLE, MPI_MIN, side);
         pause_for(pause);
     }
-    if (place == senders) add_time(task->file, PULL, seconds / (pulls - 1));
+    if (place == senders) add_time(task->file, PULL, seconds / more_than_one(pulls));
     for (int k = 0; k < senders; k++) {
         if (shares->counts[k]) MPI_Type_free(&here[k]), MPI_Type_free(&there[k]);
     }

@@ -40,7 +40,7 @@ static void pull(const struct task *task, titin_instance *instance, const char *
         each_in(u, box, box, task->extents[1], version, 0);
         pause_for(pause);
     }
-    if (titin_rank(instance) == 0) add_time(task->file, PULL, seconds / (pulls - 1));
+    if (titin_rank(instance) == 0) add_time(task->file, PULL, seconds / more_than_one(pulls));
     titin_field_free(field);
     free(u);
 }

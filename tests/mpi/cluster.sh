@@ -26,9 +26,9 @@ ip netns add n2
 ip link add eth0 type veth peer name eth0 netns n2
 ip address add 10.70.0.1/24 dev eth0
 ip -n n2 address add 10.70.0.2/24 dev eth0
-for host in "ip" "ip -n n2"; do
-	$host link set lo up
-	$host link set eth0 up
+for net in "ip" "ip -n n2"; do
+	$net link set lo up
+	$net link set eth0 up
 done
 
 cat >$SLURM_CONF <<END
@@ -71,12 +71,12 @@ slurmd -N n1 -f $state/n1/slurm.conf
 nsenter --net=/run/netns/n2 "${apart[@]}" sh -c \
 	"$own; hostname n2; exec slurmd -D -N n2 -f $state/n2/slurm.conf" 2>$state/n2.log &
 
-for _ in $(seq 100); do
-	if [ "$(sinfo -h -t idle -o %D)" = 2 ]; then
-		exec salloc --quiet --nodes 2 --ntasks 12 "$@"
+second=$!
+until [ "$(sinfo -h -t idle -o %D)" = 2 ]; do
+	if ! kill -0 $second "$(cat $state/slurmctld.pid)" "$(cat $state/slurmd-n1.pid)"; then
+		tail -n 20 $state/*.log >&2
+		exit 1
 	fi
 	sleep 0.1
 done
-echo "cluster.sh: the nodes did not come up" >&2
-tail -n 20 $state/*.log >&2
-exit 1
+exec salloc --quiet --nodes 2 --ntasks 12 "$@"

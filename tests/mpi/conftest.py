@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,10 +14,13 @@ from ..conftest import TITIN, TOOLS, config, needs
 
 HERE = Path(__file__).resolve().parent
 
-MPIS = ["openmpi", "mpich", "intelmpi"]
+#: Intel's is for its own kind of processors only.
+MPIS = ["openmpi", "mpich", *(["intelmpi"] if platform.machine() == "x86_64" else [])]
 
 #: Where make test-packages puts Intel MPI, unless the user has one.
-INTEL = Path(os.environ.setdefault("I_MPI_ROOT", str(TOOLS.parent / "intelmpi")))
+INTEL = Path(os.environ.get("I_MPI_ROOT", TOOLS.parent / "intelmpi"))
+if INTEL.is_dir():
+    os.environ["I_MPI_ROOT"] = str(INTEL)
 
 #: The compiler of each language with its options, and the modules of titin that a program takes with it.
 COMPILERS = {
@@ -36,18 +40,13 @@ def wrapper(compiler: str, mpi: str) -> list[str]:
         return [f"{compiler}.{mpi}"]
     compiler = str(INTEL / "bin" / compiler.replace("mpifort", "mpif90"))
     needs(compiler)
-    # Its wrapper does not find the modules where pip puts them; those for gfortran have no mpi_f08.
-    modules = sorted(INTEL.glob(f"include/mpi/gfortran/{gcc()}.*"))
+    if not compiler.endswith("mpif90"):
+        return [compiler]
+    # The wrapper does not find the modules where pip puts them; those for gfortran have no mpi_f08.
+    needs("gfortran")
+    version = subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True, check=True).stdout
+    modules = sorted(INTEL.glob(f"include/mpi/gfortran/{version.split('.')[0].strip()}.*"))
     return [compiler, *(f"-I{folder}" for folder in modules)]
-
-
-def gcc() -> str:
-    """Its major version."""
-    return (
-        subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True, check=True)
-        .stdout.split(".")[0]
-        .strip()
-    )
 
 
 @pytest.fixture(scope="session")

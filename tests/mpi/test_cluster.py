@@ -4,48 +4,56 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ..conftest import needs
-from .conftest import HERE, Build, run
+from .conftest import HERE, Build, pair, run
 from .test_fields import model as fields
 from .test_ranks import model, started
 
 CLUSTER = HERE / "cluster.sh"
 
 
-def may_leave() -> bool:
-    """Whether this user may make networks."""
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> None:
     needs("slurmctld", "munged", "ip")
-    return subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, check=False).returncode == 0
+    if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("namespaces are for root")
 
-
-pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root")
 
 #: Each task finds the others by what Slurm has for its MPI.
 OPENMPI = "srunmpi, env: {SLURM_MPI_TYPE: pmix}"
 MPICH = "srunmpi, env: {SLURM_MPI_TYPE: pmi2}"
 
 
+def started_by(launcher: str, text: str, instead: str = "openmpi") -> str:
+    """The same model, whose first program with this other launcher has that one."""
+    before = f"execution_model: {instead}"
+    assert before in text
+    return text.replace(before, f"execution_model: {launcher}", 1)
+
+
+def on(nodes: int, ranks: int, text: str) -> str:
+    """The same model, whose first instance with so many ranks is on so many nodes."""
+    before = f"{{mpi_processes: {ranks}}}"
+    assert before in text
+    return text.replace(before, f"{{nodes: {nodes}, mpi_processes_per_node: {ranks // nodes}}}", 1)
+
+
 @pytest.mark.usefixtures("python")
 def test_fields_go_between_the_ranks_of_several_hosts(build: Build, tmp_path: Path) -> None:
-    text = fields(4, 2, build("adds", "c", "mpich"), 2, "")
-    text = text.replace("execution_model: mpich", f"execution_model: {MPICH}")
-    text = text.replace("execution_model: openmpi", f"execution_model: {OPENMPI}", 1)
-    for ranks, nodes in ((4, 2), (2, 2), (2, 1)):
-        by_node = f"{{nodes: {nodes}, mpi_processes_per_node: {ranks // nodes}}}"
-        text = text.replace(f"{{mpi_processes: {ranks}}}", by_node, 1)
-    done = run(tmp_path, text, CLUSTER)
+    text = on(1, 2, on(2, 2, on(2, 4, fields(4, 2, build("adds", "c", "mpich"), 2, ""))))
+    done = run(tmp_path, started_by(OPENMPI, started_by(MPICH, text, "mpich")), CLUSTER)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "intelmpi"])
 def test_the_launcher_of_an_mpi_uses_all_that_slurm_has_given(build: Build, tmp_path: Path, mpi: str) -> None:
     peers = {"a": (started(build("sums", "c", mpi), mpi), 4), "b": (started(build("sums", "c", mpi), mpi), 2)}
-    text = model(peers).replace("{mpi_processes: 4}", "{nodes: 2, mpi_processes_per_node: 2}")
-    done = run(tmp_path, text, CLUSTER)
+    done = run(tmp_path, on(2, 4, model(peers)), CLUSTER)
     assert done.returncode == 0, done.stdout
     assert "with 4 ranks" in done.stdout
 
@@ -53,8 +61,46 @@ def test_the_launcher_of_an_mpi_uses_all_that_slurm_has_given(build: Build, tmp_
 @pytest.mark.parametrize("rank", [0, 3])
 def test_the_death_of_a_rank_on_another_host_ends_the_run(build: Build, tmp_path: Path, rank: int) -> None:
     text = model({"a": (started(build("sums", "c", "openmpi"), OPENMPI, rank, "kill"), 4)})
-    done = run(tmp_path, text.replace("{mpi_processes: 4}", "{nodes: 2, mpi_processes_per_node: 2}"), CLUSTER)
+    done = run(tmp_path, on(2, 4, text), CLUSTER)
     assert done.returncode == 1
     told = " ".join(done.stdout.split())
-    assert re.search(rf"First: +a .*rank {rank} \(process \d+", told), done.stdout
+    # Slurm ends the others at once, which may be faster than the news of the first one.
+    assert re.search(r"First: +a .*rank \d \(process \d+", told), done.stdout
     assert "driver: the run has failed because of a" in told, done.stdout
+
+
+PLACES = """\
+import os, sys
+from pathlib import Path
+from mpi4py import MPI
+import numpy as np
+import titin
+
+sends = sys.argv[1] == "a"
+ports = {"o_i": ["u"]} if sends else {"s": ["u"]}
+with titin.Instance(**ports, comm=MPI.COMM_WORLD) as instance:
+    instance.reuse()
+    field = instance.field("u", (12,), float, owned=titin.Grid((instance.ranks,)))
+    mine = np.full(12 // instance.ranks, 7.0 if sends else 0.0)
+    field.send(mine, timestamp=0.0) if sends else field.receive(mine)
+    assert (mine == 7).all()
+    shared = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/memfd:titin-ring" in line]
+    places = len(list(Path("/dev/shm").glob("titin-*")))
+    Path(f"rank{instance.rank}").write_text(f"{os.uname().nodename} {places} {'mapped' if shared else ''}")
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("launcher", ["openmpi", OPENMPI])
+def test_ranks_of_each_host_share_memory_and_nothing_is_left(tmp_path: Path, launcher: str) -> None:
+    (tmp_path / "places.py").write_text(PLACES)
+    programs = [(sys.executable, tmp_path / "places.py", side) for side in "ab"]
+    text = on(2, 2, on(2, 4, pair(("o_i: u", "s: u"), "a.u: b.u", programs, (4, 2))))
+    text = text.replace("execution_model: openmpi", f"execution_model: {launcher}")
+    (tmp_path / "after.sh").write_text(
+        '"$@" && srun -N2 -n2 sh -c "ls -d /dev/shm/titin-* 2>/dev/null || echo none left"\n'
+    )
+    done = run(tmp_path, text, CLUSTER, "sh", tmp_path / "after.sh")
+    assert done.stdout.count("none left") == 2, done.stdout
+    told = [path.read_text() for path in tmp_path.glob("run/instances/*/workdir/rank*")]
+    assert sorted(told) == ["n1 1 mapped"] * 3 + ["n2 1 mapped"] * 3

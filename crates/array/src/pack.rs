@@ -119,6 +119,9 @@ impl Schedule {
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
+            if range.is_empty() {
+                continue;
+            }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
             match self.parcel(partner) {
                 Parcel::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
@@ -143,6 +146,9 @@ impl Schedule {
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
+            if range.is_empty() {
+                continue;
+            }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
             match self.parcel(partner) {
                 Parcel::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
@@ -208,10 +214,12 @@ impl Schedule {
         let end = begin.saturating_add(found as u64);
         let part = Part { begin, end, elements: *elements, before: 0 };
         let whole = self.bytes(partner, sizes.clone());
-        if end > whole || part.clone().covers(sizes) != found as u64 {
+        let before = Part { begin: 0, end: begin, elements: *elements, before: 0 };
+        if end > whole || before.covers(sizes.clone()) != begin || part.clone().covers(sizes) != found as u64
+        {
             return Err(Error::Memory(format!(
-                "bytes {begin} to {end} of the message between this rank and rank {rank}, which has {whole}, all of whole \
-                 elements; give the same fields, with elements of the same size, on both sides"
+                "bytes {begin} to {end} are no whole elements of the message between this rank and rank {rank}, which has \
+                 {whole} bytes; give the same fields, with elements of the same size, on both sides"
             )));
         }
         Ok(part)

@@ -8,15 +8,19 @@ use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 /// What is wrong with it, and what to give.
 pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
     let hint = "give a name or an address of this host, as the other one knows it";
-    let mut found =
-        (address, 0).to_socket_addrs().map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
-    match found.next().map(|address| address.ip()) {
-        Some(ip) if ip.is_unspecified() => {
-            Err(format!("--listen {address} is no address that others can connect to; {hint}"))
-        }
-        Some(ip) => Ok(ip),
-        None => Err(format!("--listen {address} is not known; {hint}")),
+    if let Ok(ip) = address.parse::<IpAddr>() {
+        return match ip.is_unspecified() {
+            true => Err(format!("--listen {address} is no address that others can connect to; {hint}")),
+            false => Ok(ip),
+        };
     }
+    let found =
+        (address, 0).to_socket_addrs().map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
+    let mut found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    // Programs listen by IPv4. A host's own name often leads no further than itself.
+    found.sort_by_key(IpAddr::is_ipv6);
+    let beyond = found.into_iter().find(|ip| !ip.is_loopback());
+    beyond.ok_or_else(|| format!("--listen {address} is known here as this host's loopback only; {hint}"))
 }
 
 /// Where a run is reached: at the address that the user gives, at any with the word `all` or if Slurm has given the run more
@@ -28,7 +32,7 @@ pub(crate) fn reach(asked: Option<&str>) -> Result<Option<IpAddr>, String> {
     let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     match asked {
         Some("all") => Ok(everywhere),
-        Some(address) => own_address(address).map(Some),
+        Some(address) => own_address(address).map(Some).map_err(|text| format!("{text}, or `all`")),
         None => {
             let nodes = std::env::var("SLURM_JOB_NUM_NODES").ok().and_then(|nodes| nodes.parse::<u32>().ok());
             Ok(everywhere.filter(|_| nodes.is_some_and(|nodes| nodes > 1)))

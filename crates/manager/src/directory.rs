@@ -12,12 +12,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use titin_transport::claim;
 use titin_wire::connection::{Connection, meeting_place};
 
-use crate::claim;
 use crate::plan::Hosting;
 
 /// The run directory of one run.
@@ -182,9 +182,7 @@ impl RunDirectory {
         // Of runs whose manager and guard were both killed.
         meeting_place.parent().into_iter().for_each(|place| claim::sweep(place, "titin-"));
         // Where it cannot be made, programs take the network. Whoever knows the secret may come, as whatever user.
-        let _ = fs::DirBuilder::new().mode(0o700).create(&meeting_place);
-        let claim = claim::claim(&meeting_place).ok();
-        let _ = fs::set_permissions(&meeting_place, fs::Permissions::from_mode(0o1733));
+        let claim = claim::enter(&meeting_place).ok();
         Ok(ConnectionFile { file: path, meeting_place: Some(meeting_place), _claim: claim })
     }
 
@@ -256,6 +254,7 @@ fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
     use titin_wire::Secret;
 
     #[test]

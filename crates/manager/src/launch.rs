@@ -91,9 +91,11 @@ pub fn prepare(
         script.is_some() && program.base == BaseEnv::Login && !matches!(program.what, What::Script(_));
     if clear {
         // What a login begins with.
-        for name in ["TERM", "HOME", "SHELL", "USER", "LOGNAME"] {
-            set.extend(around.env.get(name).map(|value| (name.to_owned(), value.clone())));
-        }
+        let kept = ["TERM", "HOME", "SHELL", "USER", "LOGNAME"];
+        // A launcher has to find the job that it is in.
+        let is_kept = |name: &str| kept.contains(&name) || name.starts_with("SLURM");
+        let found = around.env.iter().filter(|(name, _)| is_kept(name));
+        set.splice(0..0, found.map(|(name, value)| (name.clone(), value.clone())));
     }
     let mut command = command.into_iter();
     let launch = Launch {
@@ -150,7 +152,9 @@ fn launcher_settings(start: MpiStart, instance: &str, around: &Surroundings<'_>)
     if start == MpiStart::IntelMpi {
         set.push(("I_MPI_PIN", "off".into()));
     }
-    if let (MpiStart::OpenMpi, Some(folder)) = (start, around.passing) {
+    // On the other hosts of a job nobody would remove it.
+    let passing = around.passing.filter(|_| !is_in_slurm(around));
+    if let (MpiStart::OpenMpi, Some(folder)) = (start, passing) {
         // All `mpirun` of a user share a folder otherwise, which one may remove as another one begins, and which stays when one is
         // killed. The names are those of Open MPI 4, and of later ones.
         let names = ["OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"];
@@ -294,9 +298,16 @@ impl Environment {
             }
             // Its mpirun takes the mpiexec.hydra that comes first in PATH, which may be that of MPICH.
             MpiStart::IntelMpi => {
-                let root = around.env.get("I_MPI_ROOT");
-                let launcher = root.map_or("mpirun".into(), |root| format!("{root}/bin/mpiexec.hydra"));
-                (launcher, format!("-n {processes}"))
+                let root = self.plain.get("I_MPI_ROOT").or_else(|| around.env.get("I_MPI_ROOT"));
+                // Modules may bring another.
+                let root = root.filter(|_| !needs_shell(program, around));
+                let below = ["bin", "intel64/bin"].into_iter();
+                let own = root.and_then(|root| {
+                    below
+                        .map(|folder| format!("{root}/{folder}/mpiexec.hydra"))
+                        .find(|file| is_executable(Path::new(file)).is_ok())
+                });
+                (own.unwrap_or("mpirun".into()), format!("-n {processes}"))
             }
             MpiStart::Srun if is_in_slurm(around) => (
                 "srun".into(),
@@ -310,7 +321,7 @@ impl Environment {
                 );
             }
         };
-        // Elsewhere there is one node.
+        // Elsewhere the launcher puts them where it does.
         if let Some(nodes) = nodes.filter(|_| is_in_slurm(around)) {
             let each = processes / nodes;
             options += &match start {
@@ -671,6 +682,7 @@ mod tests {
         let (nothing, passing) = (env(&[]), Some(Path::new("/dev/shm/titin-0")));
         assert_eq!(base(&nothing, passing).as_deref(), Some("/dev/shm/titin-0/micro[3]"));
         assert_eq!(base(&nothing, None), None);
+        assert_eq!(base(&env(&[("SLURM_JOB_ID", "7")]), passing), None);
         assert_eq!(base(&env(&[("OMPI_MCA_orte_tmpdir_base", "/scratch")]), passing), None);
     }
 

@@ -32,7 +32,6 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
-pub mod claim;
 pub mod compile;
 mod cores;
 pub mod directory;

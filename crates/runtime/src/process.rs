@@ -15,6 +15,7 @@ mod routes;
 mod tree;
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -59,6 +60,8 @@ pub(crate) struct Process {
     inproc: Arc<Inproc>,
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
+    /// Its part in the folder where processes of this host meet, in a run of several hosts.
+    claim: Mutex<Option<File>>,
     failed: AtomicBool,
     /// Names of instances and ports, each once.
     names: Mutex<HashSet<Arc<str>>>,
@@ -152,6 +155,7 @@ impl Process {
             exchange: exchange.clone(),
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
+            claim: Mutex::default(),
             failed: AtomicBool::new(false),
             names: Mutex::default(),
             crowd: AtomicUsize::new(0),
@@ -171,7 +175,7 @@ impl Process {
         let hosts =
             if connection.spans_hosts { interfaces(&connection.addresses) } else { vec![ip.to_string()] };
         let tcp = hosts.into_iter().map(|host| Address::Tcp(host, port));
-        let addresses = process.meet().into_iter().chain(tcp).collect();
+        let addresses = process.meet(connection.spans_hosts).into_iter().chain(tcp).collect();
         process.addresses.set(addresses).expect("set once");
         Ok(process)
     }
@@ -228,6 +232,7 @@ impl Process {
         drop(state);
         if is_first {
             self.fail_below(&failure);
+            self.leave();
         }
         self.ring_all();
     }
@@ -259,6 +264,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let Some(reactor) = self.reactor.get().filter(|_| !forked()) {
             reactor.stop();
+            self.leave();
         }
     }
 }

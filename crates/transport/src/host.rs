@@ -45,17 +45,14 @@ fn limit(group: &Path) -> Option<u64> {
     read("memory.max").or_else(|| read("memory.limit_in_bytes"))
 }
 
-/// The addresses of this host in all its networks, the loopback last. Which of them other hosts can reach it cannot know.
+/// The addresses of this host in all networks that it is connected to; that of its loopback only if there is no other. Which of them
+/// other hosts can reach it cannot know.
 pub fn addresses() -> Vec<Ipv4Addr> {
-    let up = getifaddrs()
-        .into_iter()
-        .flatten()
-        .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP));
-    let mut found: Vec<Ipv4Addr> =
-        up.filter_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip())).collect();
-    found.retain(|address| !address.is_loopback());
-    found.push(Ipv4Addr::LOCALHOST);
-    found
+    let connected = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+    let networks = getifaddrs().into_iter().flatten().filter(|network| network.flags.contains(connected));
+    let addresses = networks.filter_map(|network| Some(network.address?.as_sockaddr_in()?.ip()));
+    let found: Vec<Ipv4Addr> = addresses.filter(|address| !address.is_loopback()).collect();
+    if found.is_empty() { vec![Ipv4Addr::LOCALHOST] } else { found }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -97,8 +94,8 @@ mod tests {
     #[test]
     fn this_host_is_reached_by_its_loopback_if_by_nothing_else() {
         let found = addresses();
-        assert_eq!(found.iter().filter(|address| address.is_loopback()).count(), 1);
-        assert_eq!(found.last(), Some(&Ipv4Addr::LOCALHOST));
+        assert!(!found.is_empty());
+        assert!(found.len() == 1 || found.iter().all(|address| !address.is_loopback()), "{found:?}");
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod tcp;
 mod turns;
 mod window;
 
+pub mod claim;
 pub mod descriptors;
 pub mod forks;
 pub mod host;

@@ -111,7 +111,7 @@ pub struct Head {
     pub source: u32,
     /// Rank it is meant for.
     pub destination: u32,
-    /// Tag, for calls in the manner of MPI.
+    /// Of a piece of a field, the number of the exchange that it belongs to; 0 for other messages.
     pub tag: u32,
     /// Number of the message on its conduit, from 0.
     pub sequence: u64,

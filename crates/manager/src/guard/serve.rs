@@ -19,9 +19,8 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
+use titin_transport::claim;
 use titin_wire::connection::{Connection, meeting_place};
-
-use crate::claim;
 
 use super::{Launch, Order, Report};
 use crate::event::Signal;

@@ -1,12 +1,13 @@
 //! Folders that go with the processes which use them: marked as in use by a lock, which the system lets go when they
 //! end, however they do. So whoever comes later can tell what is left over, and remove it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use titin_wire::EndpointId;
 
 /// The file that is locked.
 const LOCK: &str = "lock";
@@ -34,6 +35,36 @@ pub fn join(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Makes a folder that any user may put files into, or joins those who have made it. It goes with the last of them that
+/// [leaves](leave).
+///
+/// # Errors
+/// If it can neither be made nor joined.
+pub fn enter(folder: &Path) -> io::Result<File> {
+    if let Ok(file) = join(folder) {
+        return Ok(file);
+    }
+    // Nobody sees it under its name before it is marked.
+    let made = folder.with_extension(format!("{:032x}", EndpointId::random().0));
+    DirBuilder::new().mode(0o700).create(&made)?;
+    let entered = claim(&made).and_then(|file| {
+        fs::set_permissions(&made, Permissions::from_mode(0o1733))?;
+        fs::rename(&made, folder)?;
+        Ok(file)
+    });
+    entered.or_else(|_| {
+        let _ = fs::remove_dir_all(&made);
+        join(folder)
+    })
+}
+
+/// Lets go of a folder, and removes it if nobody else uses it.
+pub fn leave(folder: &Path, claim: File) {
+    // A forked process may have the file open, too.
+    let _ = claim.unlock();
+    remove(folder);
+}
+
 /// Removes this user's folders in a place that were marked, and that nobody uses any more. Their names begin so.
 pub fn sweep(place: &Path, names: &str) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
@@ -44,27 +75,47 @@ pub fn sweep(place: &Path, names: &str) {
 
 /// Removes a folder of this user's that was marked, if nobody uses it any more.
 pub fn remove(folder: &Path) {
-    if is_left_over(folder).unwrap_or(false) {
+    // Who comes meanwhile finds it locked.
+    if let Ok(Some(_lock)) = left_over(folder) {
         let _ = fs::remove_dir_all(folder);
     }
 }
 
-/// Whether a folder is. Others may write to such places, so nothing is taken to be what it should.
-fn is_left_over(folder: &Path) -> io::Result<bool> {
+/// The lock of a folder that nobody uses. Others may write to such places, so nothing is taken to be what it should.
+fn left_over(folder: &Path) -> io::Result<Option<File>> {
     let own = |of: &fs::Metadata| of.uid() == rustix::process::geteuid().as_raw();
     let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() || !own(&found) {
-        return Ok(false);
+        return Ok(None);
     }
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(folder.join(LOCK))?;
     let found = file.metadata()?;
-    Ok(found.is_file() && own(&found) && file.try_lock().is_ok())
+    Ok((found.is_file() && own(&found) && file.try_lock().is_ok()).then_some(file))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_goes_with_the_last_of_those_who_have_entered_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("t-run");
+        let claims: Vec<File> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| enter(&folder).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "drafts are removed");
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, 0o1733);
+        fs::write(folder.join("socket"), "").unwrap();
+        for (left, claim) in (0..8).rev().zip(claims) {
+            assert!(folder.join("socket").exists());
+            leave(&folder, claim);
+            assert_eq!(folder.exists(), left > 0);
+        }
+        drop(enter(&folder).unwrap());
+    }
 
     #[test]
     fn only_what_nobody_uses_any_more_is_removed() {
