@@ -148,3 +148,49 @@ def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], medium
     model = pair(("o_i: x", "s: x"), "a.x: b.x", programs, ranks)
     done = run(tmp_path, f"{model}titin: {{medium: {{b.x: {medium}}}}}\n")
     assert done.returncode == 0, done.stdout
+
+
+UNEQUAL = """\
+import sys
+import numpy as np
+import titin
+from mpi4py import MPI
+
+role, who, what = sys.argv[1:]
+sends = role == "a"
+with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD) as instance:
+    instance.reuse()
+    field = instance.field("x", (8,), float, owned=titin.Grid((instance.ranks,)))
+    odd = sends and instance.rank == int(who)
+    mine = np.zeros(8 // instance.ranks)
+    for step in range(5 if odd and what == "fewer" else 6):
+        mine[:] = step
+        if not sends:
+            try:
+                stamps = field.receive(mine)
+            except titin.PortClosed:
+                break
+            assert (mine == stamps.timestamp).all(), (stamps, mine)
+        elif odd and what == "caught" and step == 2:
+            try:
+                field.send(np.zeros(3), timestamp=float(step))
+            except titin.Error:
+                print("passed over")
+        else:
+            field.send(mine, timestamp=float(step))
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("mode", ["push", "pull"])
+@pytest.mark.parametrize(("who", "what"), [(0, "caught"), (1, "caught"), (0, "fewer"), (1, "fewer")])
+def test_ranks_that_do_not_send_alike_are_noticed(tmp_path: Path, mode: str, who: int, what: str) -> None:
+    (tmp_path / "unequal.py").write_text(UNEQUAL)
+    programs = [(sys.executable, tmp_path / "unequal.py", side, who, what) for side in "ab"]
+    kept = "titin: {fields: {b.x: {mode: pull, versions: 9, full: wait}}}\n" if mode == "pull" else ""
+    done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs, (2, 2)) + kept)
+    assert done.returncode == 1, done.stdout
+    told = " ".join(done.stdout.split())
+    assert (
+        "rank 1 of a has" in told or "rank 0 of a has" in told or "a field that is pulled: rank 1 has sent it" in told
+    ), told

@@ -39,7 +39,8 @@ impl Array {
         let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            _ => Err(refused(object)),
+            Element::Swapped => Err(swapped(object)),
+            Element::Other => Err(refused(object)),
         }
     }
 
@@ -51,7 +52,8 @@ impl Array {
         })?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            _ => Err(error::mismatch(
+            Element::Swapped => Err(swapped(object)),
+            Element::Other => Err(error::mismatch(
                 py,
                 format!("cannot receive into {}: its element type is not one that is sent", describe(object)),
             )),
@@ -299,6 +301,12 @@ fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
 /// The kind of an array's elements, as NumPy names it.
 fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
     object.getattr("dtype").ok()?.getattr("kind").ok()?.extract().ok()
+}
+
+/// An array that is used in place is as this machine has it.
+fn swapped(object: &Bound<'_, PyAny>) -> PyErr {
+    let text = "its bytes are in the order of other machines; use .astype(array.dtype.newbyteorder('='))";
+    error::mismatch(object.py(), format!("{}: {text}", describe(object)))
 }
 
 /// Why an array cannot be sent, and what to send in its place.

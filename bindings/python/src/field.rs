@@ -100,11 +100,11 @@ impl Declaration<'_, '_> {
         let made = Decomposition(NonNull::new(made).ok_or_else(|| error::last(py, sys::USAGE))?);
         let spec = made.0.as_ptr();
         // SAFETY: the instance is open.
-        let rank = unsafe { sys::titin_rank(instance) };
+        let (rank, count) = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
         let fields = py.import(intern!(py, "titin.fields"))?;
         let (below, above): Bounds = fields.call_method1("halo", (&self.halo, dims))?.extract()?;
         let region: Option<Bounds> = fields.call_method1("region", (self.region, &shape))?.extract()?;
-        let parts = fields.call_method1("describe", (self.owned, &shape, self.order, rank))?;
+        let parts = fields.call_method1("describe", (self.owned, &shape, self.order, rank, count))?;
         let (kind, what, spreads, ranks) =
             parts.extract::<(String, Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
         let whole;

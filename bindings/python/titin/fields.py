@@ -50,7 +50,7 @@ class Indices:
 
 @dataclass(frozen=True)
 class Owner:
-    """A function that says which rank owns an element: it is called with the indices of each element of the array."""
+    """A function that says which rank owns an element: every rank calls it with the indices of each element of the array."""
 
     owner: Callable[..., int]
 
@@ -75,7 +75,7 @@ Owned = Grid | Boxes | Indices | Owner
 Parts = tuple[str, Any, Any, Any]
 
 
-def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int) -> Parts:
+def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, ranks: int) -> Parts:
     """What the extension hands to the library: a kind, and what goes with it."""
     dims = len(shape)
     if owned is None:
@@ -84,6 +84,8 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int) -
         processes = [int(count) for count in owned.processes]
         if len(processes) != dims:
             raise ValueError(f"a grid of {len(processes)} dimensions for an array of {dims}: give a count for each")
+        if owned.ranks not in ("C", "F"):
+            raise ValueError(f'ranks={owned.ranks!r}: ranks count through the grid as "C" or as "F"')
         return "grid", processes, _spreads(owned.spread, dims), owned.ranks
     if isinstance(owned, Boxes):
         # Who has none says so by an empty one.
@@ -95,7 +97,7 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int) -
             raise TypeError(f"Indices takes a flat array of whole numbers, not {numbers.dtype} of rank {numbers.ndim}")
         return "indices", np.ascontiguousarray(numbers, dtype=np.int64), None, None
     if isinstance(owned, Owner):
-        return "indices", _owned(owned.owner, shape, order, rank), None, None
+        return "indices", _owned(owned.owner, shape, order, rank, ranks), None, None
     raise TypeError(f"owned takes a titin.Grid, Boxes, Indices or Owner, not {type(owned).__name__}")
 
 
@@ -121,7 +123,7 @@ def _spread(one: Any) -> Any:
 
 
 def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
-    box = tuple(box)
+    box = (box,) if isinstance(box, slice) else tuple(box)
     if box and all(isinstance(part, slice) for part in box):
         if len(box) != len(shape):
             raise ValueError(f"a box of {len(box)} slices in an array of {len(shape)} dimensions: give one for each")
@@ -147,11 +149,20 @@ def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
     if len(each) != dims:
         raise ValueError(f"{len(each)} halo widths for an array of {dims} dimensions: give one, or one for each")
     pairs = [(width, width) if isinstance(width, whole) else tuple(width) for width in each]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"halo={given!r}: a width is a number, or one for each side")
     return [int(below) for below, _ in pairs], [int(above) for _, above in pairs]
 
 
-def _owned(owner: Callable[..., int], shape: Sequence[int], order: str, rank: int) -> NDArray[np.int64]:
+def _owned(owner: Callable[..., int], shape: Sequence[int], order: str, rank: int, ranks: int) -> NDArray[np.int64]:
     size = int(np.prod(shape, dtype=np.int64))
     places = np.unravel_index(np.arange(size), tuple(shape), order="F" if order == "F" else "C")
-    mine = [number for number, place in enumerate(zip(*places, strict=True)) if owner(*map(int, place)) == rank]
+    mine = []
+    for number, place in enumerate(zip(*places, strict=True)):
+        indices = tuple(map(int, place))
+        found = owner(*indices)
+        if not isinstance(found, int | np.integer) or not 0 <= found < ranks:
+            raise ValueError(f"the owner function gave {found!r} for {indices}: there are ranks 0 to {ranks - 1}")
+        if found == rank:
+            mine.append(number)
     return np.array(mine, dtype=np.int64)

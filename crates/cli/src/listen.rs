@@ -1,6 +1,6 @@
 //! `--listen`: where programs on other hosts reach this one.
 
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
 /// The address of this host that is meant.
 ///
@@ -9,9 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
     let hint = "give a name or an address of this host, as the other one knows it";
     if let Ok(ip) = address.parse::<IpAddr>() {
-        return match ip.is_unspecified() {
-            true => Err(format!("--listen {address} is no address that others can connect to; {hint}")),
-            false => Ok(ip),
+        return match TcpListener::bind((ip, 0)) {
+            _ if ip.is_unspecified() => {
+                Err(format!("--listen {address} is no address that others can connect to; {hint}"))
+            }
+            Err(error) => Err(format!("--listen {address} is no address of this host: {error}; {hint}")),
+            Ok(_) => Ok(ip),
         };
     }
     let found =

@@ -157,9 +157,16 @@ fn launcher_settings(start: MpiStart, instance: &str, around: &Surroundings<'_>)
     if let (MpiStart::OpenMpi, Some(folder)) = (start, passing) {
         // All `mpirun` of a user share a folder otherwise, which one may remove as another one begins, and which stays when one is
         // killed. The names are those of Open MPI 4, and of later ones.
-        let names = ["OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"];
-        let free = names.into_iter().filter(|name| !around.env.contains_key(*name));
-        set.extend(free.map(|name| (name, folder.join(instance).to_string_lossy().into_owned())));
+        // What ranks share lies beside them.
+        let own = folder.join(instance);
+        let places = [
+            ("OMPI_MCA_orte_tmpdir_base", &*own),
+            ("PRTE_MCA_prte_tmpdir_base", &*own),
+            ("OMPI_MCA_btl_vader_backing_directory", folder),
+            ("OMPI_MCA_btl_sm_backing_directory", folder),
+        ];
+        let free = places.into_iter().filter(|(name, _)| !around.env.contains_key(*name));
+        set.extend(free.map(|(name, place)| (name, place.to_string_lossy().into_owned())));
     }
     set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

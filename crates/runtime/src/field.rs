@@ -505,6 +505,18 @@ impl Inner {
                     );
                     return Err(Error::new(Kind::Usage, text));
                 }
+                if message.timestamp.to_bits() != header.timestamp.to_bits() {
+                    let text = format!(
+                        "field on port '{}': rank {} of {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
+                         ranks send the same times, and a call that fails on one of them may not be passed over",
+                        field.name,
+                        line.schedule.partners()[from].rank,
+                        line.peer,
+                        message.timestamp,
+                        header.timestamp
+                    );
+                    return Err(Error::new(Kind::CallOrder, text));
+                }
                 if let Some(arrays) = arrays.as_deref_mut() {
                     let unpacked = line.schedule.unpack(from, done.bytes, message.bytes(), arrays);
                     unpacked.map_err(|error| refused(self, &field.name, &error))?;
@@ -535,7 +547,14 @@ impl Inner {
                 continue;
             };
             field.match_types(&way.peer, &away.field.dtypes)?;
-            let schedule = schedule.map_err(|failure| field.misfit(&way.peer, &failure))?;
+            let schedule = schedule.map_err(|failure| {
+                let error = field.misfit(&way.peer, &failure);
+                if !matches!(failure, Unfit::Mismatch(_)) {
+                    // Others may not see it, and would wait.
+                    self.fail(&error);
+                }
+                error
+            })?;
             lines.push(Some(self.open_line(field, way, &away, schedule)?));
         }
         Ok(state.lines.insert(lines.into()).clone())

@@ -171,10 +171,13 @@ fn a_run_is_reached_from_other_hosts_where_that_is_asked_for() {
         finish(manager);
         stage.assert_nothing_left();
     }
-    let stage = Stage::pair("macro", "micro", "");
-    let refused = stage.run_with(&["manager", "--listen", "no.such.host.invalid"]);
-    assert_eq!(refused.code(), Some(2));
-    assert!(refused.err.contains("give a name or an address of this host"), "{}", refused.err);
+    for wrong in ["no.such.host.invalid", "0.0.0.0", "localhost", "192.0.2.1"] {
+        let stage = Stage::pair("macro", "micro", "");
+        let refused = stage.run_with(&["manager", "--listen", wrong]);
+        assert_eq!(refused.code(), Some(2));
+        assert!(refused.err.contains(&format!("--listen {wrong}")), "{}", refused.err);
+        assert!(refused.err.contains("give a name or an address of this host"), "{}", refused.err);
+    }
 }
 
 #[test]

@@ -8,12 +8,12 @@ use titin_transport::Window;
 use titin_wire::ranks::pair;
 
 use super::{Coupled, Field};
-use crate::Result;
 use crate::filter::Chain;
 use crate::instance::Inner;
 use crate::port::{End, Inlet, Outlet, Port};
 use crate::process::Away;
-use crate::ranks::{between_ranks, rank_name, wire_between};
+use crate::ranks::{between_ranks, rank_name, wire_between, written};
+use crate::{Error, Kind, Result};
 
 /// How far a rank may be ahead of one that it sends to. What counts is bytes: exchanges are counted along the conduit between the
 /// instances, and a large piece goes in many messages.
@@ -147,6 +147,15 @@ impl Inner {
                         self.reachable(&inlet.end)?;
                     }
                     over &= ended;
+                    if ended && self.cycle().checked() && inlet.inbox.received() > inlet.inbox.consumed() {
+                        let text = format!(
+                            "{} has sent a part of a field that was never taken: receive as often as the sender sends, and have all \
+                             ranks of {} send as often as its rank 0",
+                            written(&inlet.end.peer),
+                            line.peer
+                        );
+                        return Err(Error::new(Kind::CallOrder, text));
+                    }
                 }
                 Ok(over.then_some(()))
             };

@@ -89,6 +89,11 @@ impl Pull {
         self.decide(|chooser| chooser.produce(timestamp, next));
     }
 
+    /// The next version is not wanted.
+    pub(crate) fn pass_over(&mut self) {
+        self.keeper.pass_over();
+    }
+
     /// No more are produced.
     pub(crate) fn complete(&mut self) {
         self.decide(Chooser::complete);
@@ -121,6 +126,11 @@ impl Pull {
     /// Rank 0 gives up all versions.
     pub(crate) fn end(&mut self) {
         self.decide(Chooser::end);
+    }
+
+    /// How many versions this rank has kept and how many rank 0, if they differ; asked once it keeps no more.
+    pub(crate) fn differs(&self) -> Option<(u64, u64)> {
+        self.keeper.differs()
     }
 
     /// Whether all is given up.
@@ -325,6 +335,7 @@ impl Inner {
         self.wait(Some(way.conduit), None, None, on, room)?;
         if is_over() {
             // Nobody takes it any more.
+            self.process.change(&self.name, way.conduit, |meeting| meeting.pull(Pull::pass_over));
             return Ok(());
         }
         let partners = 0..line.schedule.partners().len();
@@ -450,8 +461,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps.
+    /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
+        if let Some((ours, theirs)) = self.process.pull(&self.name, conduit, Pull::differs).flatten() {
+            let text = format!(
+                "a field that is pulled: rank {} has sent it {ours} times, and rank 0 at least {theirs} times: all ranks send, and \
+                 withdraw, as often as rank 0",
+                self.place_in_ranks().0
+            );
+            return Err(Error::new(Kind::CallOrder, text));
+        }
         let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
         let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);
         if let Some(outlet) = self.outlet_of(conduit).filter(|_| !taken) {
@@ -491,11 +510,7 @@ impl Instance {
         for way in &field.ways {
             match way.pattern.cache() {
                 Some(_) if inner.leads() => inner.end_versions(way.conduit)?,
-                Some(_) => {
-                    let over =
-                        || inner.process.pull(&inner.name, way.conduit, Pull::is_over).filter(|over| *over);
-                    inner.wait(None, None, None, Vec::new, || Ok(over()))?;
-                }
+                Some(_) => inner.wait(None, None, None, Vec::new, || inner.is_taken(way.conduit))?,
                 None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet))?,
             }
         }

@@ -41,6 +41,8 @@ pub(crate) enum Order {
     GiveUp(u64),
     /// May keep so many from now on.
     Raise(u32),
+    /// Produces so many in all, as rank 0 does.
+    Complete(u64),
     /// Keeps and sends no more.
     End,
 }
@@ -78,6 +80,8 @@ pub(crate) struct Chooser {
     cache: Cache,
     /// From the oldest to the latest.
     versions: VecDeque<Stamped>,
+    /// The time of the first one that there was.
+    first: f64,
     /// How many there have been, and the last one that was taken; versions are counted from 1.
     produced: u64,
     taken: u64,
@@ -85,6 +89,10 @@ pub(crate) struct Chooser {
     /// before the answer came.
     announced: u64,
     had: u64,
+    /// Whether that one asked for a time; one that does may ask for a later one that the same version serves.
+    by_time: bool,
+    /// Whether it was asked for something after the last version.
+    exhausted: bool,
     question: Option<Question>,
     /// The number of the last question.
     heard: u64,
@@ -99,10 +107,13 @@ impl Chooser {
         Chooser {
             cache,
             versions: VecDeque::new(),
+            first: f64::NAN,
             produced: 0,
             taken: 0,
             announced: 0,
             had: 0,
+            by_time: false,
+            exhausted: false,
             question: None,
             heard: 0,
             complete: false,
@@ -121,6 +132,9 @@ impl Chooser {
             return Vec::new();
         }
         self.produced += 1;
+        if self.produced == 1 {
+            self.first = timestamp;
+        }
         self.versions.push_back(Stamped { number: self.produced, timestamp, next });
         let mut decisions = Vec::new();
         while self.is_too_many() {
@@ -147,13 +161,22 @@ impl Chooser {
 
     /// No more versions are produced; the receiver may still take what there is.
     pub(crate) fn complete(&mut self) -> Vec<Decision> {
+        if self.over {
+            return Vec::new();
+        }
         self.complete = true;
-        self.answer()
+        let mut decisions = vec![Decision::Order(Order::Complete(self.produced))];
+        decisions.extend(self.answer());
+        decisions
     }
 
-    /// Whether the receiver has what it is to have: the last version.
+    /// Whether the receiver has what it is to have: the last version, as often as that serves the times it asks for.
     pub(crate) fn is_settled(&self) -> bool {
-        self.over || (self.complete && (self.produced == 0 || self.has_last()))
+        let may_ask_again = || {
+            let last = self.versions.back();
+            self.by_time && !self.exhausted && last.is_some_and(|last| last.next.is_some())
+        };
+        self.over || (self.complete && (self.produced == 0 || (self.has_last() && !may_ask_again())))
     }
 
     /// The receiver has what this question was answered with.
@@ -204,18 +227,18 @@ impl Chooser {
             Some(at) if !self.has_passed(&latest, at) => return Vec::new(),
             Some(at) => {
                 let found = self.versions.iter().rfind(|version| version.timestamp <= at).copied();
-                found.ok_or_else(|| {
-                    let Stamped { number, timestamp, .. } = self.versions[0];
-                    match number {
-                        1 => Refusal::TooEarly { at, first: timestamp },
-                        _ => Refusal::Evicted { at, oldest: timestamp },
-                    }
+                found.ok_or_else(|| match at < self.first {
+                    true => Refusal::TooEarly { at, first: self.first },
+                    false => Refusal::Evicted { at, oldest: self.versions[0].timestamp },
                 })
             }
         };
-        let beyond = question.at.is_none_or(|at| at > latest.timestamp);
+        // The last version serves all times before the one that was to follow.
+        let end = latest.next.unwrap_or(latest.timestamp);
+        let beyond = question.at.is_none_or(|at| at > latest.timestamp && at >= end);
         if self.complete && beyond && self.has_last() {
             // It has the last one; it hears that no more follows as the conduit ends.
+            self.exhausted = true;
             return Vec::new();
         }
         self.question = None;
@@ -223,6 +246,7 @@ impl Chooser {
             Ok(Stamped { number: version, .. }) => {
                 if version >= self.taken {
                     (self.taken, self.announced) = (version, question.number);
+                    self.by_time = question.at.is_some();
                 }
                 let announced = Decision::Announce { question: question.number, version };
                 vec![announced, Decision::Order(Order::Serve(version))]
@@ -244,12 +268,21 @@ pub(crate) struct Keeper<P> {
     /// The first version that it is to keep: rank 0 may have given up some that this one has not even got to.
     first: u64,
     orders: VecDeque<Order>,
+    /// How many rank 0 has produced, once it produces no more.
+    total: Option<u64>,
     over: bool,
 }
 
 impl<P> Default for Keeper<P> {
     fn default() -> Self {
-        Keeper { parts: VecDeque::new(), produced: 0, first: 0, orders: VecDeque::new(), over: false }
+        Keeper {
+            parts: VecDeque::new(),
+            produced: 0,
+            first: 0,
+            orders: VecDeque::new(),
+            total: None,
+            over: false,
+        }
     }
 }
 
@@ -260,6 +293,11 @@ impl<P> Keeper<P> {
         if !self.over && self.produced >= self.first {
             self.parts.push_back((self.produced, part));
         }
+    }
+
+    /// The next version is there, and not wanted.
+    pub(crate) fn pass_over(&mut self) {
+        self.produced += 1;
     }
 
     /// Rank 0 has decided so.
@@ -282,6 +320,7 @@ impl<P> Keeper<P> {
                     self.over = true;
                     self.parts.clear();
                 }
+                Order::Complete(total) => self.total = Some(total),
                 Order::Serve(_) | Order::Raise(_) => {}
             }
             self.orders.pop_front();
@@ -290,6 +329,15 @@ impl<P> Keeper<P> {
             }
         }
         None
+    }
+
+    /// How many versions this rank has produced and how many rank 0, at least: if they differ, and this rank produces no more.
+    pub(crate) fn differs(&self) -> Option<(u64, u64)> {
+        let waits = match self.orders.front() {
+            Some(Order::Serve(version)) => Some(*version),
+            _ => self.total.filter(|total| *total != self.produced),
+        };
+        waits.map(|theirs| (self.produced, theirs))
     }
 
     /// Its part of a version that it keeps.
@@ -374,7 +422,7 @@ mod tests {
         assert_eq!(chooser.produce(1.5, None), serves(2, 3));
         chooser.took(2);
         assert_eq!(chooser.ask(at(3, 9.0)), []);
-        assert_eq!(chooser.complete(), [], "it has the last one");
+        assert_eq!(chooser.complete(), [Decision::Order(Order::Complete(3))], "it has the last one");
         assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
         assert_eq!(chooser.ask(at(5, -1.0)), refused(5, Refusal::TooEarly { at: -1.0, first: 0.0 }));
     }
@@ -412,7 +460,7 @@ mod tests {
     #[test]
     fn the_last_version_is_taken_before_the_sender_goes() {
         let mut chooser = chooser(1, Full::Evict);
-        assert_eq!(chooser.complete(), []);
+        assert_eq!(chooser.complete(), [Decision::Order(Order::Complete(0))]);
         assert!(chooser.is_settled(), "there was none");
         let mut chooser = self::chooser(1, Full::Evict);
         chooser.produce(0.0, None);
@@ -426,6 +474,42 @@ mod tests {
         assert_eq!(chooser.ask(latest(3)), [], "the end of the conduit tells");
         chooser.end();
         assert_eq!(chooser.end(), [], "once");
+    }
+
+    #[test]
+    fn the_last_version_serves_all_times_before_the_next_one_that_was_to_be() {
+        let mut chooser = chooser(2, Full::Evict);
+        chooser.produce(40.0, Some(50.0));
+        chooser.complete();
+        for (question, time) in [(1, 41.0), (2, 43.0), (3, 49.0)] {
+            assert!(!chooser.is_settled(), "it may ask for {time}");
+            assert_eq!(chooser.ask(at(question, time)), serves(question, 1));
+            chooser.took(question);
+        }
+        assert_eq!(chooser.ask(at(4, 50.0)), [], "the end of the conduit tells");
+        assert!(chooser.is_settled());
+        let mut chooser = self::chooser(2, Full::Evict);
+        chooser.produce(40.0, Some(50.0));
+        chooser.complete();
+        assert_eq!(chooser.ask(latest(1)), serves(1, 1));
+        chooser.took(1);
+        assert!(chooser.is_settled(), "it asks for the latest one");
+    }
+
+    #[test]
+    fn ranks_that_produce_another_number_are_noticed() {
+        let mut keeper = Keeper::default();
+        keeper.add("one");
+        keeper.obey(Order::Serve(2));
+        keeper.obey(Order::Complete(2));
+        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.differs(), Some((1, 2)), "fewer");
+        keeper.add("two");
+        assert_eq!(keeper.serve(), Some(&"two"));
+        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.differs(), None);
+        keeper.add("three");
+        assert_eq!(keeper.differs(), Some((3, 2)), "more");
     }
 
     #[test]

@@ -641,7 +641,8 @@ impl Inner {
             state.stash(for_slot, message);
         }
         if inlet.inbox.exhausted() {
-            let text = match is_between_ranks(&inlet.end.label) {
+            let between = is_between_ranks(&inlet.end.label);
+            let text = match between {
                 false if self.carries_field(&inlet.end) => format!(
                     "{}: port '{}' is closed: {} has finished, or has withdrawn its field, and sends no more",
                     self.name,
@@ -661,7 +662,7 @@ impl Inner {
                     inlet.end.other()
                 ),
             };
-            return Err(Error::new(Kind::PortClosed, text));
+            return Err(Error::new(if between { Kind::CallOrder } else { Kind::PortClosed }, text));
         }
         if !inlet.inbox.ready() {
             self.reachable(&inlet.end)?;
