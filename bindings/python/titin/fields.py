@@ -50,7 +50,7 @@ class Indices:
 
 @dataclass(frozen=True)
 class Owner:
-    """A function that says which rank owns an element: every rank calls it with the indices of each element of the array."""
+    """A function that says which rank owns an element: every rank calls it with the indices of each element."""
 
     owner: Callable[..., int]
 
