@@ -39,7 +39,7 @@ impl Array {
         let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            Element::Swapped => Err(swapped(object)),
+            Element::Swapped => Err(swapped("send", object)),
             Element::Other => Err(refused(object)),
         }
     }
@@ -52,7 +52,7 @@ impl Array {
         })?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            Element::Swapped => Err(swapped(object)),
+            Element::Swapped => Err(swapped("receive into", object)),
             Element::Other => Err(error::mismatch(
                 py,
                 format!("cannot receive into {}: its element type is not one that is sent", describe(object)),
@@ -304,9 +304,9 @@ fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// An array that is used in place is as this machine has it.
-fn swapped(object: &Bound<'_, PyAny>) -> PyErr {
+fn swapped(call: &str, object: &Bound<'_, PyAny>) -> PyErr {
     let text = "its bytes are in the order of other machines; use .astype(array.dtype.newbyteorder('='))";
-    error::mismatch(object.py(), format!("{}: {text}", describe(object)))
+    error::mismatch(object.py(), format!("cannot {call} {}: {text}", describe(object)))
 }
 
 /// Why an array cannot be sent, and what to send in its place.

@@ -498,10 +498,13 @@ mod tests {
         assert_eq!(short, "an array has 20 bytes of memory; its layout needs 24");
         for length in [22, 28] {
             let message = pack(&[0; 24], &local, length).unwrap_err();
-            let wanted =
-                format!("bytes 0 to {length} of the message between this rank and rank 0, which has 24,");
+            let wanted = format!(
+                "bytes 0 to {length} are no whole elements of the message between this rank and rank 0,"
+            );
             assert!(message.starts_with(&wanted), "{message}");
         }
+        let fields = [Source { local: &local, memory: &[0; 24], size: 4 }];
+        assert!(schedule.pack(0, &fields, 2, &mut [0; 20]).is_err(), "it begins inside an element");
         let other = Local::strided(&[3, 2], 0, &[2, 1]).unwrap();
         let layout = pack(&[0; 24], &other, 24).unwrap_err();
         assert_eq!(layout, "an array of 3 × 2 where the rank owns 2 × 3, the halo not counted");

@@ -505,7 +505,7 @@ impl Inner {
                     );
                     return Err(Error::new(Kind::Usage, text));
                 }
-                if message.timestamp.to_bits() != header.timestamp.to_bits() {
+                if message.timestamp != header.timestamp {
                     let text = format!(
                         "field on port '{}': rank {} of {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
                          ranks send the same times, and a call that fails on one of them may not be passed over",
