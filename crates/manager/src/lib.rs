@@ -51,3 +51,5 @@ mod starter;
 pub mod state;
 mod tree;
 pub mod trial;
+
+pub use titin_transport::claim;

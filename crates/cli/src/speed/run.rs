@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use titin_manager::claim;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
@@ -16,7 +17,6 @@ use titin_manager::session::{Ending, Session, Setup, View};
 use titin_manager::state::Standing;
 use titin_model::{LoadOptions, Medium, Start, load};
 use titin_runtime::{Instance, Options};
-use titin_transport::claim;
 
 use super::pingpong::{PORTS, echo, measure as ping};
 use super::{Effort, Figure, Peer, Speed};
