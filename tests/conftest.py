@@ -45,6 +45,12 @@ def needs(*programs: str | Path) -> None:
             pytest.skip(f"there is no {program} here")
 
 
+def may_leave() -> bool:
+    """Whether this user may make namespaces."""
+    command = ["unshare", "--net", "--mount", "mount", "-t", "tmpfs", "none", "/dev/shm"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 class Copy:
     """A copy of a folder of the tree, so that this stays clean, and the commands a reader types in it."""
 

@@ -10,17 +10,11 @@ from typing import Any
 
 import pytest
 
-from ..conftest import TITIN
+from ..conftest import TITIN, may_leave
 from . import apart, cases
 from .test_media import model
 
 CASE = "everything_arrives_as_sent"
-
-
-def may_leave() -> bool:
-    """Whether this user may make namespaces."""
-    command = ["unshare", "--net", "--mount", "mount", "-t", "tmpfs", "none", "/dev/shm"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from ..conftest import needs
+from ..conftest import may_leave, needs
 from .conftest import HERE, Build, pair, run
 from .test_fields import model as fields
 from .test_ranks import model, started
@@ -20,7 +19,7 @@ CLUSTER = HERE / "cluster.sh"
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> None:
     needs("slurmctld", "munged", "ip")
-    if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, check=False).returncode != 0:
+    if not may_leave():
         pytest.skip("namespaces are for root")
 
 
@@ -30,7 +29,7 @@ MPICH = "srunmpi, env: {SLURM_MPI_TYPE: pmi2}"
 
 
 def started_by(launcher: str, text: str, instead: str = "openmpi") -> str:
-    """The same model, whose first program with this other launcher has that one."""
+    """The same model, with this launcher in place of the other one in its first program that has that."""
     before = f"execution_model: {instead}"
     assert before in text
     return text.replace(before, f"execution_model: {launcher}", 1)

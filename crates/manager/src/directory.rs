@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use titin_transport::claim;
-use titin_wire::connection::{Connection, meeting_place};
+use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
 
 use crate::plan::Hosting;
 
@@ -179,10 +179,9 @@ impl RunDirectory {
         at(&draft.file, file.write_all(connection.to_json().as_bytes()))?;
         at(&path, fs::rename(&draft.file, &path))?;
         let meeting_place = meeting_place(&connection.secret);
-        // Of runs whose manager and guard were both killed.
-        meeting_place.parent().into_iter().for_each(|place| claim::sweep(place, "titin-"));
-        // Where it cannot be made, programs take the network. Whoever knows the secret may come, as whatever user.
-        let claim = claim::enter(&meeting_place).ok();
+        // With it go those of runs whose manager and guard were both killed. Where it cannot be made, programs take the network.
+        // Whoever knows the secret may come, as whatever user.
+        let claim = claim::enter(&meeting_place, MEETING_PLACES).ok();
         Ok(ConnectionFile { file: path, meeting_place: Some(meeting_place), _claim: claim })
     }
 

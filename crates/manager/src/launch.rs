@@ -152,12 +152,11 @@ fn launcher_settings(start: MpiStart, instance: &str, around: &Surroundings<'_>)
     if start == MpiStart::IntelMpi {
         set.push(("I_MPI_PIN", "off".into()));
     }
-    // On the other hosts of a job nobody would remove it.
+    // On the other hosts of a job nobody would remove the folder.
     let passing = around.passing.filter(|_| !is_in_slurm(around));
     if let (MpiStart::OpenMpi, Some(folder)) = (start, passing) {
-        // All `mpirun` of a user share a folder otherwise, which one may remove as another one begins, and which stays when one is
-        // killed. The names are those of Open MPI 4, and of later ones.
-        // What ranks share lies beside them.
+        // All `mpirun` of a user share a session folder otherwise, which one may remove as another one begins; that, and the memory
+        // that ranks share, stay when one is killed. The names are those of Open MPI 4, and of later ones.
         let own = folder.join(instance);
         let places = [
             ("OMPI_MCA_orte_tmpdir_base", &*own),
@@ -306,14 +305,14 @@ impl Environment {
             // Its mpirun takes the mpiexec.hydra that comes first in PATH, which may be that of MPICH.
             MpiStart::IntelMpi => {
                 let root = self.plain.get("I_MPI_ROOT").or_else(|| around.env.get("I_MPI_ROOT"));
-                // Modules may bring another.
-                let root = root.filter(|_| !needs_shell(program, around));
-                let below = ["bin", "intel64/bin"].into_iter();
-                let own = root.and_then(|root| {
-                    below
+                let below = |root: &String| {
+                    let mut files = ["bin", "intel64/bin"]
                         .map(|folder| format!("{root}/{folder}/mpiexec.hydra"))
-                        .find(|file| is_executable(Path::new(file)).is_ok())
-                });
+                        .into_iter();
+                    files.find(|file| is_executable(Path::new(file)).is_ok())
+                };
+                // Modules may bring another.
+                let own = root.filter(|_| !needs_shell(program, around)).and_then(below);
                 (own.unwrap_or("mpirun".into()), format!("-n {processes}"))
             }
             MpiStart::Srun if is_in_slurm(around) => (

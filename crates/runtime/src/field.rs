@@ -201,28 +201,30 @@ impl Instance {
                 Done::default()
             }
         };
-        let lines = inner.lines(&field, &mut state).inspect_err(|error| {
-            state.sending = error.is_unfinished().then_some((timestamp, done));
-        })?;
-        let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
-        let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
-        let pieces = ways.clone().flat_map(|(way, line)| {
-            let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.partners().len() };
-            (0..count).map(move |turn| (way, line, line.partner(turn)))
-        });
-        for (way, line, to) in pieces.skip(done.pieces) {
-            let sent = match way.pattern.cache() {
-                Some(_) => inner.keep_version(&field, way, line, arrays, stamps),
-                None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes),
-            };
-            if let Err(error) = sent {
-                state.sending = error.is_unfinished().then_some((timestamp, done));
-                return Err(error);
+        let send = |state: &mut State, done: &mut Done| -> Result<()> {
+            let lines = inner.lines(&field, state)?;
+            let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
+            let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
+            let pieces = ways.clone().flat_map(|(way, line)| {
+                let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.partners().len() };
+                (0..count).map(move |turn| (way, line, line.partner(turn)))
+            });
+            for (way, line, to) in pieces.skip(done.pieces) {
+                match way.pattern.cache() {
+                    Some(_) => inner.keep_version(&field, way, line, arrays, stamps)?,
+                    None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes)?,
+                }
+                *done = Done { pieces: done.pieces + 1, bytes: 0 };
             }
-            done = Done { pieces: done.pieces + 1, bytes: 0 };
-        }
-        for (_, line) in ways.filter(|(way, _)| way.pattern.cache().is_none()) {
-            line.exchanges.fetch_add(1, Ordering::Relaxed);
+            for (_, line) in ways.filter(|(way, _)| way.pattern.cache().is_none()) {
+                line.exchanges.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let sent = send(&mut state, &mut done);
+        if let Err(error) = sent {
+            state.sending = error.is_unfinished().then_some((timestamp, done));
+            return Err(error);
         }
         state.steps = step;
         Ok(())

@@ -28,7 +28,7 @@ pub fn claim(folder: &Path) -> io::Result<File> {
 /// Marks a folder that is in use as used by this process too.
 ///
 /// # Errors
-/// If it is not marked, or left over.
+/// If it is not marked, or is being removed.
 pub fn join(folder: &Path) -> io::Result<File> {
     let file = File::open(folder.join(LOCK))?;
     file.try_lock_shared()?;
@@ -36,14 +36,15 @@ pub fn join(folder: &Path) -> io::Result<File> {
 }
 
 /// Makes a folder that any user may put files into, or joins those who have made it. It goes with the last of them that
-/// [leaves](leave).
+/// [leaves](leave). Who makes one removes those beside it that nobody uses any more, whose names begin so.
 ///
 /// # Errors
 /// If it can neither be made nor joined.
-pub fn enter(folder: &Path) -> io::Result<File> {
+pub fn enter(folder: &Path, names: &str) -> io::Result<File> {
     if let Ok(file) = join(folder) {
         return Ok(file);
     }
+    folder.parent().into_iter().for_each(|place| sweep(place, names));
     // Nobody sees it under its name before it is marked.
     let made = folder.with_extension(format!("{:032x}", EndpointId::random().0));
     DirBuilder::new().mode(0o700).create(&made)?;
@@ -103,7 +104,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("t-run");
         let claims: Vec<File> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| enter(&folder).unwrap())).collect();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| enter(&folder, "t-").unwrap())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "drafts are removed");
@@ -114,7 +115,7 @@ mod tests {
             leave(&folder, claim);
             assert_eq!(folder.exists(), left > 0);
         }
-        drop(enter(&folder).unwrap());
+        drop(enter(&folder, "t-").unwrap());
     }
 
     #[test]

@@ -38,8 +38,11 @@ pub struct Connection {
 pub fn meeting_place(secret: &Secret) -> PathBuf {
     let digest = Sha256::new().chain_update(b"titin meeting place").chain_update(secret.key()).finalize();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    Path::new("/dev/shm").join(format!("titin-{name}"))
+    Path::new("/dev/shm").join(format!("{MEETING_PLACES}{name}"))
 }
+
+/// How the names of meeting places begin.
+pub const MEETING_PLACES: &str = "titin-";
 
 impl Connection {
     /// The text of a connection file.

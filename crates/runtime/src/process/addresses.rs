@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use titin_transport::claim;
 use titin_transport::host::addresses;
 use titin_wire::Address;
-use titin_wire::connection::meeting_place;
+use titin_wire::connection::{MEETING_PLACES, meeting_place};
 
 use super::Process;
 
@@ -16,8 +16,7 @@ impl Process {
     pub(super) fn meet(&self, spans_hosts: bool) -> Option<Address> {
         let place = meeting_place(&self.secret);
         if spans_hosts {
-            place.parent().into_iter().for_each(|all| claim::sweep(all, "titin-"));
-            *self.claim.lock().expect("never poisoned") = claim::enter(&place).ok();
+            *self.claim.lock().expect("never poisoned") = claim::enter(&place, MEETING_PLACES).ok();
         }
         if !place.is_dir() {
             return None;
