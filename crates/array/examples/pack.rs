@@ -89,7 +89,7 @@ fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule
 
     let messages = |schedule: &Schedule| {
         let message = |place| vec![1u8; schedule.bytes(place, [SIZE]) as usize];
-        (0..schedule.partners().len()).map(message).collect::<Vec<_>>()
+        (0..schedule.count()).map(message).collect::<Vec<_>>()
     };
     let (mut sent, received) = (messages(sending), messages(receiving));
 

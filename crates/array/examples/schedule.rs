@@ -188,7 +188,7 @@ fn report(
     let all = (senders.len() + receivers.len()) as f64;
     let sum =
         |of: fn(&Schedule) -> usize| sending.iter().chain(receiving).map(of).sum::<usize>() as f64 / all;
-    let (memory, partners) = (sum(Schedule::footprint), sum(|schedule| schedule.partners().len()));
+    let (memory, partners) = (sum(Schedule::footprint), sum(Schedule::count));
     let (messages, bytes) = (messages as f64 / all, bytes as f64 / all);
     let Name { case, gigabytes } = name;
     if as_json() {

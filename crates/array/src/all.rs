@@ -64,7 +64,7 @@ mod tests {
         let mut found = Vec::new();
         let exchange = Exchange::new(Side::new(from.0), Side::new(to.0))?;
         exchange.every_sender(from.1, to.1, |rank, schedule| {
-            found.extend(schedule.partners().iter().map(|partner| (rank, partner.rank, partner.elements)));
+            found.extend(schedule.partners().map(|partner| (rank, partner.rank, partner.elements)));
             found.len() < 5
         })?;
         Ok(found)

@@ -2,8 +2,8 @@
 
 use crate::comb::{Clip, Comb};
 use crate::exchange::{Owned, by_rule, pair};
+use crate::list::Builder;
 use crate::local::shapes;
-use crate::schedule::Builder;
 use crate::tree::Tree;
 use crate::{Answer, Dims, Error, Exchange, Gap, Overlap, OwnedBox, Parts, Region, Schedule, Wants};
 

@@ -1,9 +1,11 @@
 //! Two arrays that are coupled: how their sides fit, and who exchanges what with whom.
 
-use crate::comb::{Axis, Clip, Comb, meet_all};
+use crate::comb::{Axis, Clip, Comb};
 use crate::decomposition::Rule;
+use crate::list::{Builder, List};
 use crate::local::shapes;
-use crate::schedule::{Builder, Piece};
+use crate::product::Product;
+use crate::schedule::{Partner, Piece, Shared};
 use crate::{Decomposition, Dims, Error, Map, Order, Parts, Region, Schedule, Wants};
 
 /// One side of a coupled array, as its ranks describe it to the other side.
@@ -178,8 +180,8 @@ impl Exchange {
         Map::new(&self.domain, self.by_numbers(), ranks)
     }
 
-    /// The schedule of a rank between two regular decompositions, in closed form: the time grows with its own partners and with
-    /// the pieces that it has along each dimension, not with the array nor with the number of ranks.
+    /// The schedule of a rank between two regular decompositions, in closed form: the time grows with the processes that it meets,
+    /// and the pieces that it has, along each dimension by itself; not with the array, nor with the number of ranks.
     pub fn schedule(&self, role: Role, rank: u32) -> Result<Schedule, Error> {
         if !self.is_regular() {
             return Err(Error::Invalid(
@@ -188,11 +190,9 @@ impl Exchange {
         }
         let (own, other) = self.sides(role);
         let shapes = shapes(&own.decomposition, rank, &Parts::Rule)?;
-        let mut builder = Builder::default();
-        for part in own.owned(rank, &Parts::Rule) {
-            by_rule(&mut builder, &part, other, |_| ());
-        }
-        Ok(builder.finish(self.to.order, shapes))
+        let product = own.owned(rank, &Parts::Rule).first().and_then(|part| Product::new(part, other));
+        let shared = product.map_or_else(|| Shared::List(List::default()), Shared::Product);
+        Ok(Schedule { order: self.to.order, shapes, shared })
     }
 
     /// The schedule of a rank of the receiver, and what to tell to each of its partners (nobody, between regular ones). `answers`
@@ -245,37 +245,15 @@ impl Exchange {
 
 /// All that one of a rank's arrays shares with the ranks of a regular side. `partner` hears of each of these ranks.
 pub(crate) fn by_rule(builder: &mut Builder, part: &Owned, other: &Side, mut partner: impl FnMut(u32)) {
-    let Some(grid) = other.decomposition.grid() else { return };
-    let dims = part.combs.len();
-    // Along each dimension by itself: the partners' places in the grid, their axes and how many elements these have.
-    let mut tables: Dims<(usize, usize)> = Dims::all(dims, (0, 0));
-    let mut places: Vec<(u32, u32, u64)> = Vec::new();
-    for dim in 0..dims {
-        let begin = places.len();
-        for (process, axis) in meet_all(&part.combs[dim], &grid.dimensions[dim], other.clip(dim)) {
-            let elements = axis.total();
-            places.push((process, builder.axis(axis), elements));
-        }
-        tables[dim] = (begin, places.len());
-        if begin == places.len() {
-            return;
-        }
-    }
-    // Then every combination of them is a partner.
-    let mut turn: Dims<usize> = Dims::from_fn(dims, |dim| tables[dim].0);
-    loop {
-        let place = Dims::from_fn(dims, |dim| places[turn[dim]].0);
-        let axes = Dims::from_fn(dims, |dim| places[turn[dim]].1);
-        let elements = turn.iter().map(|at| places[*at].2).product();
-        let rank = grid.rank(&place);
+    let Some(product) = Product::new(part, other) else { return };
+    let before = builder.axes.len() as u32;
+    for place in 0..product.count() {
+        let (Partner { rank, elements }, mut piece) = (product.partner(place), product.piece(place));
+        piece.axes.iter_mut().for_each(|axis| *axis += before);
         partner(rank);
-        builder.piece(rank, Piece { block: part.block, axes, before: 0 }, elements);
-        let Some(dim) = (0..dims).rev().find(|dim| turn[*dim] + 1 < tables[*dim].1) else { return };
-        turn[dim] += 1;
-        for later in dim + 1..dims {
-            turn[later] = tables[later].0;
-        }
+        builder.piece(rank, piece, elements);
     }
+    builder.axes.extend(product.axes);
 }
 
 /// What one of a rank's arrays shares with a part of another rank.
@@ -308,11 +286,10 @@ mod tests {
     fn rows_to_columns() {
         let exchange = Exchange::new(side(&[8, 8], &[2, 1]), side(&[8, 8], &[1, 4])).unwrap();
         let sending = exchange.schedule(Role::Sender, 1).unwrap();
-        let partners: Vec<_> =
-            sending.partners().iter().map(|partner| (partner.rank, partner.elements)).collect();
+        let partners: Vec<_> = sending.partners().map(|partner| (partner.rank, partner.elements)).collect();
         assert_eq!(partners, [(0, 8), (1, 8), (2, 8), (3, 8)]);
         let receiving = exchange.schedule(Role::Receiver, 3).unwrap();
-        assert_eq!(receiving.partners().iter().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(receiving.partners().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((sending.elements(), receiving.elements()), (32, 16));
         assert_eq!((sending.find(2), sending.find(4)), (Some(2), None));
     }
@@ -323,7 +300,7 @@ mod tests {
         let wide = Side::new(Decomposition::regular(&[8], &[4], &spread, Order::C, 6).unwrap());
         let half = wide.clone().region(Region::new(&[0], &[4]).unwrap());
         let exchange = Exchange::new(half, side(&[4], &[1])).unwrap();
-        let partners = |rank| exchange.schedule(Role::Sender, rank).unwrap().partners().len();
+        let partners = |rank| exchange.schedule(Role::Sender, rank).unwrap().count();
         assert_eq!([0, 1, 2, 3, 4, 5].map(partners), [1, 1, 0, 0, 0, 0]);
         let error = exchange.schedule(Role::Sender, 6).unwrap_err();
         assert_eq!(error.to_string(), "rank 6 of a decomposition over 6 ranks");

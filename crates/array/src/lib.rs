@@ -18,7 +18,7 @@
 //!
 //! // Rank 1 of the sender has rows 2 and 3. Its message for rank 0 of the receiver has the first two columns of them.
 //! let sending = exchange.schedule(Role::Sender, 1)?;
-//! assert_eq!(sending.partners().iter().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1, 2]);
+//! assert_eq!(sending.partners().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1, 2]);
 //! let (memory, local) = ((12..24).collect::<Vec<u8>>(), Local::dense(&rows, 1, &Parts::Rule, None, Order::C)?);
 //! let mut message = vec![0; sending.bytes(0, [1]) as usize];
 //! sending.pack(0, &[Source { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
@@ -47,6 +47,7 @@ mod directory;
 mod error;
 mod exchange;
 mod kernel;
+mod list;
 mod local;
 mod map;
 mod numbers;
@@ -54,6 +55,7 @@ mod order;
 mod pack;
 mod parts;
 mod plan;
+mod product;
 mod region;
 mod schedule;
 mod spread;

@@ -3,8 +3,9 @@
 use crate::comb::Comb;
 use crate::decomposition::Rule;
 use crate::exchange::Owned;
+use crate::list::Builder;
 use crate::local::shapes;
-use crate::schedule::{Builder, Strip};
+use crate::schedule::Strip;
 use crate::{Answer, Dims, Error, Exchange, Gap, Order, Overlap, Parts, Region, Run, Schedule, Side, Wants};
 
 /// Elements that a rank has one after the other, in the domain and among its own.

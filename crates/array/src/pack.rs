@@ -66,12 +66,12 @@ impl Schedule {
     /// How many bytes a message of a partner's has, for fields with elements of these sizes.
     pub fn bytes(&self, partner: usize, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let sum = sizes.into_iter().fold(0u64, |sum, size| sum.saturating_add(size as u64));
-        self.partners()[partner].elements.saturating_mul(sum)
+        self.elements_of(partner).saturating_mul(sum)
     }
 
     /// Where a part of the message may end: behind the last element of a field that ends at or before this byte.
     pub fn end_of_element(&self, partner: usize, sizes: impl IntoIterator<Item = usize>, byte: u64) -> u64 {
-        let elements = self.partners()[partner].elements;
+        let elements = self.elements_of(partner);
         Part { begin: 0, end: byte, elements, before: 0 }.covers(sizes)
     }
 
@@ -82,26 +82,24 @@ impl Schedule {
             return None;
         }
         let length = usize::try_from(self.bytes(partner, [size])).ok()?;
-        let begin = match self.parcel(partner) {
-            Parcel::Pieces([piece]) => {
+        let mut begin = None;
+        match self.parcel(partner) {
+            Parcel::Pieces(pieces) => {
+                let [piece] = &*pieces else { return None };
                 let mut plan = Plan::new(self.axes(piece), size);
                 let dense = plan.dense(self.order, 0);
-                let mut begin = None;
                 plan.run(&End::of(&local.blocks[piece.block as usize]), &dense, |copy, at| {
                     begin = copy.is_one_piece(length).then_some(at.from as usize);
                 });
-                begin
             }
-            Parcel::Strips([strip]) => {
-                let mut begin = None;
-                each_row(std::iter::once(*strip), local, |at, stride, count| {
+            Parcel::Strips(strips) => {
+                let strip = strips.only()?;
+                each_row(std::iter::once(strip), local, |at, stride, count| {
                     let whole = count == strip.length && (stride == 1 || count == 1);
                     begin = whole.then_some(at as usize * size);
                 });
-                begin
             }
-            _ => None,
-        };
+        }
         begin.map(|begin| begin..begin + length)
     }
 
@@ -116,6 +114,7 @@ impl Schedule {
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
+        let parcel = self.parcel(partner);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
@@ -123,9 +122,9 @@ impl Schedule {
                 continue;
             }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
-            match self.parcel(partner) {
+            match &parcel {
+                Parcel::Strips(strips) => pack_strips(strips.cut(range), field, bytes),
                 Parcel::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
-                Parcel::Strips(_) => pack_strips(self.cut(partner, range), field, bytes),
             }
             rest = after;
         }
@@ -143,6 +142,7 @@ impl Schedule {
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
+        let parcel = self.parcel(partner);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
@@ -150,9 +150,9 @@ impl Schedule {
                 continue;
             }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
-            match self.parcel(partner) {
+            match &parcel {
+                Parcel::Strips(strips) => unpack_strips(strips.cut(range), bytes, field),
                 Parcel::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
-                Parcel::Strips(_) => unpack_strips(self.cut(partner, range), bytes, field),
             }
             rest = after;
         }
@@ -199,6 +199,10 @@ impl Schedule {
         }
     }
 
+    fn elements_of(&self, partner: usize) -> u64 {
+        self.partner(partner).expect("the place of a partner").elements
+    }
+
     /// The part of a partner's message that has so many bytes from `begin` on.
     fn part(
         &self,
@@ -207,14 +211,13 @@ impl Schedule {
         begin: u64,
         found: usize,
     ) -> Result<Part, Error> {
-        let count = self.partners().len();
-        let Some(Partner { rank, elements, .. }) = self.partners().get(partner) else {
-            return Err(Error::Memory(format!("a message for partner {partner} of {count}")));
+        let Some(Partner { rank, elements }) = self.partner(partner) else {
+            return Err(Error::Memory(format!("a message for partner {partner} of {}", self.count())));
         };
         let end = begin.saturating_add(found as u64);
-        let part = Part { begin, end, elements: *elements, before: 0 };
+        let part = Part { begin, end, elements, before: 0 };
         let whole = self.bytes(partner, sizes.clone());
-        let before = Part { begin: 0, end: begin, elements: *elements, before: 0 };
+        let before = Part { begin: 0, end: begin, elements, before: 0 };
         if end > whole || before.covers(sizes.clone()) != begin || part.clone().covers(sizes) != found as u64
         {
             return Err(Error::Memory(format!(
@@ -256,7 +259,7 @@ pub fn copy(
     from: usize,
     target: &mut Target,
 ) -> Result<(), Error> {
-    let elements = |schedule: &Schedule, place: usize| Some(schedule.partners().get(place)?.elements);
+    let elements = |schedule: &Schedule, place: usize| Some(schedule.partner(place)?.elements);
     let apart =
         || Err(Error::Memory("schedules of different exchanges, or elements of different sizes".into()));
     let Some(count) = elements(sending, to).filter(|count| elements(receiving, from) == Some(*count)) else {
@@ -276,7 +279,7 @@ pub fn copy(
     };
     let totals =
         |schedule: &Schedule, piece: &Piece| -> Vec<u64> { schedule.axes(piece).map(Axis::total).collect() };
-    let pairs = || ours.iter().zip(theirs);
+    let pairs = || ours.iter().zip(&*theirs);
     if ours.len() != theirs.len()
         || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
     {

@@ -1,8 +1,11 @@
 //! What one rank sends to whom, or receives from whom.
 
-use std::ops::Range;
+use std::ops::Deref;
+use std::slice::from_ref;
 
 use crate::comb::Axis;
+use crate::list::{List, Strips};
+use crate::product::Product;
 use crate::{Dims, Local, Order};
 
 /// A rank's messages, as sender or as receiver: its partners, and which of its elements go into the message of each.
@@ -18,32 +21,25 @@ pub struct Schedule {
     pub(crate) order: Order,
     /// The extents of the rank's arrays, to hold a layout against.
     pub(crate) shapes: Vec<Dims>,
-    pub(crate) axes: Vec<Axis>,
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) strips: Vec<Strip>,
-    /// How many elements all strips before every so many-th one have.
-    marks: Vec<u64>,
-    partners: Vec<Partner>,
+    pub(crate) shared: Shared,
 }
 
-/// So many strips are between two marks.
-const APART: usize = 256;
+/// What is shared with the partners.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// Between two regular decompositions.
+    Product(Product),
+    /// Else, and where there is nothing.
+    List(List),
+}
 
 /// Somebody to whom a message goes, or from whom one comes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partner {
     /// The partner's rank.
     pub rank: u32,
     /// How many elements a message has, of each field.
     pub elements: u64,
-    content: Content,
-}
-
-/// Where a partner's part of the schedule's lists begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Pieces(usize, usize),
-    Strips(usize, usize),
 }
 
 /// Elements of one array: along each dimension the indices of an axis.
@@ -66,40 +62,78 @@ pub(crate) struct Strip {
 
 /// What goes into a message: one of the two forms.
 pub(crate) enum Parcel<'a> {
-    Pieces(&'a [Piece]),
-    Strips(&'a [Strip]),
+    Pieces(Pieces<'a>),
+    Strips(Strips<'a>),
+}
+
+/// The pieces of one partner.
+pub(crate) enum Pieces<'a> {
+    Made(Piece),
+    Listed(&'a [Piece]),
+}
+
+impl Deref for Pieces<'_> {
+    type Target = [Piece];
+
+    fn deref(&self) -> &[Piece] {
+        match self {
+            Self::Made(piece) => from_ref(piece),
+            Self::Listed(pieces) => pieces,
+        }
+    }
 }
 
 impl Schedule {
     /// Who the partners are, by rank. Only these exchange anything with this rank.
-    pub fn partners(&self) -> &[Partner] {
-        &self.partners
+    pub fn partners(&self) -> impl ExactSizeIterator<Item = Partner> {
+        (0..self.count()).map(|place| self.partner(place).expect("a place below their number"))
+    }
+
+    /// The partner at a place among them.
+    pub fn partner(&self, place: usize) -> Option<Partner> {
+        match &self.shared {
+            Shared::Product(product) => (place < product.count()).then(|| product.partner(place)),
+            Shared::List(list) => list.partner(place),
+        }
+    }
+
+    /// How many partners there are.
+    pub fn count(&self) -> usize {
+        match &self.shared {
+            Shared::Product(product) => product.count(),
+            Shared::List(list) => list.count(),
+        }
     }
 
     /// The place of a rank among the partners.
     pub fn find(&self, rank: u32) -> Option<usize> {
-        self.partners.binary_search_by_key(&rank, |partner| partner.rank).ok()
+        match &self.shared {
+            Shared::Product(product) => product.find(rank),
+            Shared::List(list) => list.find(rank),
+        }
     }
 
     /// How many elements of a field this rank sends or receives in all.
     pub fn elements(&self) -> u64 {
-        self.partners.iter().map(|partner| partner.elements).sum()
+        match &self.shared {
+            Shared::Product(product) => product.elements(),
+            Shared::List(list) => list.elements(),
+        }
     }
 
     /// How much memory the schedule takes, in bytes, about.
     pub fn footprint(&self) -> usize {
-        let patterns = self.axes.iter().map(|axis| match axis {
+        let patterns = self.all_axes().iter().map(|axis| match axis {
             Axis::One(_) => 0,
             Axis::Many(pattern) => {
                 size_of_val(&**pattern) + size_of_val(&pattern.spans[..]) + size_of_val(&pattern.tail[..])
             }
         });
-        size_of_val(&self.axes[..])
-            + patterns.sum::<usize>()
-            + size_of_val(&self.pieces[..])
-            + size_of_val(&self.strips[..])
-            + size_of_val(&self.marks[..])
-            + size_of_val(&self.partners[..])
+        let rest = match &self.shared {
+            Shared::Product(product) => product.footprint(),
+            Shared::List(list) => list.footprint(),
+        };
+        size_of_val(self.all_axes()) + patterns.sum::<usize>() + rest
     }
 
     /// Whether a layout is one of the arrays that this schedule is about.
@@ -109,124 +143,22 @@ impl Schedule {
     }
 
     pub(crate) fn parcel(&self, partner: usize) -> Parcel<'_> {
-        match self.partners[partner].content {
-            Content::Pieces(from, to) => Parcel::Pieces(&self.pieces[from..to]),
-            Content::Strips(from, to) => Parcel::Strips(&self.strips[from..to]),
+        match &self.shared {
+            Shared::Product(product) => Parcel::Pieces(Pieces::Made(product.piece(partner))),
+            Shared::List(list) => list.parcel(partner),
         }
-    }
-
-    /// The strips of a partner, as far as their elements are in this range of the message's.
-    pub(crate) fn cut(&self, partner: usize, range: Range<u64>) -> impl Iterator<Item = Strip> {
-        let Content::Strips(from, _) = self.partners[partner].content else {
-            unreachable!("a partner whose message has strips")
-        };
-        let mark = from / APART;
-        let before: u64 = self.strips[mark * APART..from].iter().map(|strip| strip.length).sum();
-        let (begin, end) = (self.marks[mark] + before + range.start, self.marks[mark] + before + range.end);
-        let (first, begins) = self.find_strip(begin);
-        let (last, ends) = self.find_strip(end.saturating_sub(1).max(begin));
-        let at = self.strips[first].at + (begin - begins);
-        let (head, middle, tail) = match last - first {
-            0 => (Strip { at, length: end - begin }, 0..0, None),
-            _ => {
-                let length = self.strips[first].length - (begin - begins);
-                let tail = Strip { at: self.strips[last].at, length: end - ends };
-                (Strip { at, length }, first + 1..last, Some(tail))
-            }
-        };
-        std::iter::once(head).chain(self.strips[middle].iter().copied()).chain(tail)
-    }
-
-    /// Which strip has an element, counted through all strips, and how many elements are in those before it.
-    fn find_strip(&self, element: u64) -> (usize, u64) {
-        let mark = self.marks.partition_point(|mark| *mark <= element) - 1;
-        let (mut place, mut before) = (mark * APART, self.marks[mark]);
-        while before + self.strips[place].length <= element && place + 1 < self.strips.len() {
-            before += self.strips[place].length;
-            place += 1;
-        }
-        (place, before)
     }
 
     /// The axes of a piece.
     pub(crate) fn axes<'a>(&'a self, piece: &'a Piece) -> impl Iterator<Item = &'a Axis> {
-        piece.axes.iter().map(|axis| &self.axes[*axis as usize])
-    }
-}
-
-/// Gathers pieces and strips as they are found, in the order of the messages.
-#[derive(Debug, Default)]
-pub(crate) struct Builder {
-    pub axes: Vec<Axis>,
-    pieces: Vec<(u32, Piece, u64)>,
-    strips: Vec<(u32, Strip)>,
-}
-
-impl Builder {
-    /// Keeps an axis; pieces name it by this number.
-    pub fn axis(&mut self, axis: Axis) -> u32 {
-        self.axes.push(axis);
-        (self.axes.len() - 1) as u32
+        let axes = self.all_axes();
+        piece.axes.iter().map(|axis| &axes[*axis as usize])
     }
 
-    pub fn piece(&mut self, rank: u32, piece: Piece, elements: u64) {
-        self.pieces.push((rank, piece, elements));
-    }
-
-    pub fn strip(&mut self, rank: u32, strip: Strip) {
-        match self.strips.last_mut() {
-            Some((last_rank, last)) if *last_rank == rank && last.at + last.length == strip.at => {
-                last.length += strip.length;
-            }
-            _ => self.strips.push((rank, strip)),
+    fn all_axes(&self) -> &[Axis] {
+        match &self.shared {
+            Shared::Product(product) => &product.axes,
+            Shared::List(list) => &list.axes,
         }
-    }
-
-    pub fn finish(mut self, order: Order, shapes: Vec<Dims>) -> Schedule {
-        let mut partners = Vec::new();
-        // Stable: within a message the order stays.
-        if !self.pieces.is_sorted_by_key(|(rank, ..)| *rank) {
-            self.pieces.sort_by_key(|(rank, ..)| *rank);
-        }
-        let mut at = 0;
-        for group in self.pieces.chunk_by_mut(|one, other| one.0 == other.0) {
-            let mut elements = 0;
-            for (_, piece, count) in group.iter_mut() {
-                piece.before = elements;
-                elements += *count;
-            }
-            partners.push(Partner {
-                rank: group[0].0,
-                elements,
-                content: Content::Pieces(at, at + group.len()),
-            });
-            at += group.len();
-        }
-        self.strips.sort_by_key(|(rank, _)| *rank);
-        let mut strips: Vec<Strip> = Vec::with_capacity(self.strips.len());
-        let (mut marks, mut total) = (Vec::new(), 0);
-        for group in self.strips.chunk_by(|one, other| one.0 == other.0) {
-            let (from, mut elements) = (strips.len(), 0);
-            for (_, strip) in group {
-                match strips[from..].last_mut() {
-                    Some(last) if last.at + last.length == strip.at => last.length += strip.length,
-                    _ => {
-                        if strips.len().is_multiple_of(APART) {
-                            marks.push(total + elements);
-                        }
-                        strips.push(*strip);
-                    }
-                }
-                elements += strip.length;
-            }
-            total += elements;
-            partners.push(Partner {
-                rank: group[0].0,
-                elements,
-                content: Content::Strips(from, strips.len()),
-            });
-        }
-        let pieces = self.pieces.into_iter().map(|(_, piece, _)| piece).collect();
-        Schedule { order, shapes, axes: self.axes, pieces, strips, marks, partners }
     }
 }

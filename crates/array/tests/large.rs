@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use common::Random;
 use titin_array::{
-    Decomposition, Exchange, Order, Parts, Region, Register, Role, Schedule, Side, Spread, Wants,
+    Decomposition, Exchange, Order, Partner, Parts, Region, Register, Role, Schedule, Side, Spread, Wants,
 };
 
 const RANKS: u32 = 4096;
@@ -18,12 +18,11 @@ fn symmetric(one: impl Fn(u32) -> Schedule, other: impl Fn(u32) -> Schedule) {
     let mut others: HashMap<u32, Schedule> = HashMap::new();
     for rank in (0..RANKS).step_by(251) {
         let schedule = one(rank);
-        let partners = schedule.partners();
-        assert!(partners.is_sorted_by(|one, next| one.rank < next.rank));
-        for partner in partners {
+        assert!(schedule.partners().is_sorted_by(|one, next| one.rank < next.rank));
+        for partner in schedule.partners() {
             let theirs = others.entry(partner.rank).or_insert_with(|| other(partner.rank));
             let back = theirs.find(rank).unwrap_or_else(|| panic!("{} does not list {rank}", partner.rank));
-            assert_eq!(theirs.partners()[back].elements, partner.elements);
+            assert_eq!(theirs.partner(back), Some(Partner { rank, ..partner }));
         }
         for (other, theirs) in &others {
             assert_eq!(theirs.find(rank).is_some(), schedule.find(*other).is_some(), "{rank} and {other}");

@@ -81,7 +81,7 @@ fn play(
         let fields = sources[rank].iter().zip(sizes);
         let fields: Vec<_> =
             fields.map(|(memory, size)| Source { memory, local: &local, size: *size }).collect();
-        for (place, partner) in schedule.partners().iter().enumerate() {
+        for (place, partner) in schedule.partners().enumerate() {
             let mut message = vec![0; schedule.bytes(place, sizes.iter().copied()) as usize];
             for part in parts(sizes, partner.elements, at_once.0) {
                 schedule.pack(place, &fields, part.start as u64, &mut message[part]).unwrap();
@@ -94,7 +94,7 @@ fn play(
         let fields = targets[rank].iter_mut().zip(sizes);
         let mut fields: Vec<_> =
             fields.map(|(memory, size)| Target { memory, local: &local, size: *size }).collect();
-        for (place, partner) in schedule.partners().iter().enumerate() {
+        for (place, partner) in schedule.partners().enumerate() {
             let message = mail.remove(&(partner.rank, rank as u32)).expect("a message");
             for part in parts(sizes, partner.elements, at_once.1) {
                 schedule.unpack(place, part.start as u64, &message[part], &mut fields).unwrap();
@@ -117,7 +117,7 @@ fn play_copies(
     let mut targets: Vec<_> =
         memories(to, &[size], false).into_iter().map(|mut fields| fields.remove(0)).collect();
     for (rank, schedule) in receiving.iter().enumerate() {
-        for (place, partner) in schedule.partners().iter().enumerate() {
+        for (place, partner) in schedule.partners().enumerate() {
             let sender = &sending[partner.rank as usize];
             let source =
                 Source { memory: &sources[partner.rank as usize][0], local: &from.local(partner.rank), size };
@@ -179,7 +179,7 @@ proptest! {
         // As `play`, from what has arrived.
         let mut again: Vec<_> = memories(&from, &[4], false).into_iter().map(|mut fields| fields.remove(0)).collect();
         for (rank, schedule) in home.iter().enumerate() {
-            for (place, partner) in schedule.partners().iter().enumerate() {
+            for (place, partner) in schedule.partners().enumerate() {
                 let sender = &back[partner.rank as usize];
                 let source = Source { memory: &there[partner.rank as usize][0], local: &to.local(partner.rank), size: 4 };
                 let mut target = Target { memory: &mut again[rank], local: &from.local(rank as u32), size: 4 };
@@ -201,7 +201,7 @@ proptest! {
         let list = |schedules: &[Schedule], turned: bool| {
             let of = |(rank, schedule): (usize, &Schedule)| {
                 let ends = |other: u32| if turned { (other, rank as u32) } else { (rank as u32, other) };
-                schedule.partners().iter().map(|partner| (ends(partner.rank), partner.elements)).collect::<Vec<_>>()
+                schedule.partners().map(|partner| (ends(partner.rank), partner.elements)).collect::<Vec<_>>()
             };
             let mut all: Vec<_> = schedules.iter().enumerate().flat_map(of).collect();
             all.sort_unstable();

@@ -121,7 +121,7 @@ impl Coupling {
         let mut messages = Vec::new();
         let listed =
             exchange.every_sender(from.unwrap_or_default(), to.unwrap_or_default(), |from, schedule| {
-                let partners = schedule.partners().iter();
+                let partners = schedule.partners();
                 messages.extend(partners.map(|to| Message { from, to: to.rank, elements: to.elements }));
                 messages.len() <= MOST_MESSAGES
             });

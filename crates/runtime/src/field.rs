@@ -206,7 +206,7 @@ impl Instance {
             let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
             let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
             let pieces = ways.clone().flat_map(|(way, line)| {
-                let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.partners().len() };
+                let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.count() };
                 (0..count).map(move |turn| (way, line, line.partner(turn)))
             });
             for (way, line, to) in pieces.skip(done.pieces) {
@@ -496,7 +496,7 @@ impl Inner {
             let lines = self.lines(field, state)?;
             let Some(Some(line)) = lines.first() else { return Ok(()) };
             let mut port = line.port.enter()?;
-            while done.pieces < line.schedule.partners().len() {
+            while done.pieces < line.schedule.count() {
                 let from = line.partner(done.pieces);
                 let message = self.await_at(&line.port, from, &mut port.inlets[from])?;
                 if message.tag != number as u32 {
@@ -509,11 +509,10 @@ impl Inner {
                 }
                 if message.timestamp != header.timestamp {
                     let text = format!(
-                        "field on port '{}': rank {} of {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
+                        "field on port '{}': {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
                          ranks send the same times, and a call that fails on one of them may not be passed over",
                         field.name,
-                        line.schedule.partners()[from].rank,
-                        line.peer,
+                        line.partner_name(from),
                         message.timestamp,
                         header.timestamp
                     );

@@ -40,11 +40,17 @@ impl Line {
     /// The place of the partner that has this turn. Each rank begins elsewhere, so that not all send to one at a time; and receivers
     /// take first what is first sent to them, where each side's ranks exchange with all of the other.
     pub(super) fn partner(&self, turn: usize) -> usize {
-        let count = self.schedule.partners().len().max(1);
+        let count = self.schedule.count().max(1);
         match self.port.operator.sends() {
             true => (self.rank as usize + turn) % count,
             false => (self.rank as usize + count - turn % count) % count,
         }
+    }
+
+    /// Who the partner at a place is, for people.
+    pub(super) fn partner_name(&self, place: usize) -> String {
+        let partner = self.schedule.partner(place).expect("the place of a partner");
+        written(&rank_name(&self.peer, partner.rank))
     }
 
     /// Its sending ends to this rank.
@@ -70,7 +76,7 @@ impl Inner {
         let (name, role, peer) = (between_ranks(&field.name), field.role, &way.peer);
         let mut line = Port::new(self.process.name(&name), self.ports[field.port.0].operator, true);
         let ((rank, ranks), mut peers) = (self.place_in_ranks(), Vec::new());
-        for (place, partner) in schedule.partners().iter().enumerate() {
+        for (place, partner) in schedule.partners().enumerate() {
             let conduit = match role {
                 Role::Sender => pair(away.first, rank, partner.rank, away.ranks),
                 Role::Receiver => pair(away.first, partner.rank, rank, ranks),

@@ -338,7 +338,7 @@ impl Inner {
             self.process.change(&self.name, way.conduit, |meeting| meeting.pull(Pull::pass_over));
             return Ok(());
         }
-        let partners = 0..line.schedule.partners().len();
+        let partners = 0..line.schedule.count();
         let sizes = || arrays.iter().map(|array| array.size);
         let whole = |to| self.pack(field, line, to, arrays, 0..line.schedule.bytes(to, sizes()));
         let pieces = partners.map(whole).collect::<Result<_>>()?;
