@@ -86,7 +86,7 @@ SERIAL = {
     "dtypes": "field on port 'x': its arrays are of ",
     "arrays": "float64, int32, float64",
     "sender ordinary": "its sender sends ordinary messages: declare the field at both ends",
-    "receiver ordinary": "the sender of what comes to port 'x' sends a field: declare one here",
+    "receiver ordinary": "the sender of what comes to port 'x' sends a field: receive it by a field",
     "receiver ordinary into": "expected an array",
     "sender declares nothing": "port 'x' is closed: a.x has finished",
     "receiver declares nothing": "1 message from a.x on S port 'x' was never taken",
@@ -113,7 +113,7 @@ def test_ends_that_do_not_fit_are_told(tmp_path: Path, case: str) -> None:
 #: The same where several ranks take part: who is named, and what is told.
 PARALLEL = [
     ("shapes", (2, 1), "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 7 ([0:12, 0:7])"),
-    ("receiver ordinary", (1, 2), "the sender of what comes to port 'x' sends a field: declare one here"),
+    ("receiver ordinary", (1, 2), "the sender of what comes to port 'x' sends a field: receive it by a field"),
     ("sender ordinary", (1, 2), "its sender sends ordinary messages: declare the field at both ends"),
     ("ranks differ", (1, 2), "b reported an error: rank 1: .* rank 1 declares another one than rank 0"),
     ("a closes early", (2, 1), "b: rank 1 of a has closed the instance, and sends no more, where other ranks go on"),
@@ -147,6 +147,37 @@ def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], medium
     programs = [(sys.executable, HERE / "large.py", side, count) for side, count in zip("ab", ranks, strict=True)]
     model = pair(("o_i: x", "s: x"), "a.x: b.x", programs, ranks)
     done = run(tmp_path, f"{model}titin: {{medium: {{b.x: {medium}}}}}\n")
+    assert done.returncode == 0, done.stdout
+
+
+PASSED_OVER = """\
+import sys
+import numpy as np
+import titin
+
+sends = sys.argv[1] == "a"
+with titin.Instance(**{"o_i" if sends else "s": ["x"]}) as instance:
+    instance.reuse()
+    field = instance.field("x", (8,), float)
+    mine = np.arange(8.0) if sends else np.zeros(8)
+    if sends:
+        field.send(mine, timestamp=0.0)
+    else:
+        told = 0
+        for call in (lambda: instance.receive_any("x"), lambda: instance.try_receive("x"), lambda: instance.receive("x")):
+            try:
+                call()
+            except titin.TypeMismatch as error:
+                told += "receive it by a field" in str(error)
+        field.receive(mine)
+        assert told == 3 and (mine == np.arange(8.0)).all()
+"""
+
+
+def test_an_ordinary_call_leaves_a_field_to_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / "passed.py").write_text(PASSED_OVER)
+    programs = [(sys.executable, tmp_path / "passed.py", side) for side in "ab"]
+    done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs))
     assert done.returncode == 0, done.stdout
 
 

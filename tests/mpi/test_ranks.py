@@ -87,6 +87,15 @@ def test_the_death_of_a_rank_ends_the_run_and_names_one(build: Build, tmp_path: 
     assert "driver: the run has failed because of a" in done.stdout
 
 
+@pytest.mark.parametrize(("mpi", "launcher"), [("openmpi", "mpich"), ("mpich", "openmpi")])
+def test_the_launcher_of_another_mpi_is_told(build: Build, tmp_path: Path, mpi: str, launcher: str) -> None:
+    done = run(tmp_path, model({"a": (started(build("sums", "c", mpi), launcher), 3)}))
+    assert done.returncode != 0
+    text = " ".join(done.stdout.split())
+    assert re.search(r"First: +a [^|]* was not let in: [^|]* start them with the launcher of their MPI", text), text
+    assert "detected that one or more processes" not in text, "only what says something"
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_fails_is_named(build: Build, tmp_path: Path, rank: int) -> None:
     done = run(tmp_path, model({"a": (started(build("sums", "c", "openmpi"), "openmpi", rank, "fail"), 3)}))

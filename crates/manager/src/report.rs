@@ -273,7 +273,43 @@ fn tail(file: &Path) -> Vec<String> {
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
     let lines: Vec<String> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(TAIL)..].to_vec()
+    let own = without_launcher(&lines);
+    let shown = if own.is_empty() { lines.iter().collect() } else { own };
+    shown[shown.len().saturating_sub(TAIL)..].iter().map(|line| (*line).clone()).collect()
+}
+
+/// Without what launchers of Open MPI and MPICH say of every program that fails, in a frame that a line of dashes or the like
+/// begins and ends, and behind it. What they say of a signal stays.
+fn without_launcher(lines: &[String]) -> Vec<&String> {
+    const IN_FRAME: [&str; 4] = [
+        "MPI_ABORT was invoked on",
+        "Primary job  terminated normally",
+        "detected that one or more processes exited with non-zero status",
+        "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    ];
+    const BEHIND: [&str; 2] = [
+        "This typically refers to a problem with your application",
+        "Please see the FAQ page for debugging suggestions",
+    ];
+    let is_edge =
+        |line: &str| line.len() > 20 && (line.bytes().all(|c| c == b'-') || line.bytes().all(|c| c == b'='));
+    let mut own = Vec::new();
+    let mut rest = lines;
+    while let [line, after @ ..] = rest {
+        let frame = is_edge(line).then(|| after.iter().position(|line| is_edge(line))).flatten();
+        let is_theirs =
+            |inside: &[String]| inside.iter().any(|line| IN_FRAME.iter().any(|mark| line.contains(mark)));
+        match frame {
+            Some(length) if is_theirs(&after[..length]) => rest = &after[length + 1..],
+            _ => {
+                if !BEHIND.iter().any(|mark| line.starts_with(mark)) {
+                    own.push(line);
+                }
+                rest = after;
+            }
+        }
+    }
+    own
 }
 
 /// What somebody should do whose program was run by a Python without titin. The environment of this command is most
@@ -340,6 +376,9 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::BeforeJoining(_) => {
                     vec!["It failed on its own, not in the coupling: its output says why. Try it by itself.".into()]
                 }
+                Fault::Gone if matches!(fault, Fault::AfterRank { .. }) => {
+                    vec!["Its launcher's last words may tell how: by a signal, for instance.".into()]
+                }
                 Fault::WithoutClosing(Exit::Code(0)) | Fault::Gone => vec![
                     "Close the instance before the program ends (`with titin.Instance(...)`, titin_close), also".into(),
                     "where it returns early; or call reuse() until it is false.".into(),
@@ -362,7 +401,9 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::LinkLost(_) | Fault::Silent(_) => {
                     vec!["Is its host up, and the network between?".into()]
                 }
-                Fault::Late(_) | Fault::Stopped | Fault::AfterRank { .. } => vec!["See its output for what it was doing.".into()],
+                Fault::Late(_) | Fault::Stopped | Fault::AfterRank { .. } | Fault::AfterRefusal { .. } => {
+                    vec!["See its output for what it was doing.".into()]
+                }
             }
         }
         Cause::Deadlock(_) => vec![
@@ -399,6 +440,27 @@ mod tests {
             directory: "/runs/r".into(),
             advice: vec!["Run it in a debugger.".into()],
         }
+    }
+
+    #[test]
+    fn what_launchers_always_say_is_left_out() {
+        let frame = "-".repeat(74);
+        let double = "=".repeat(83);
+        let lines = [
+            &frame,
+            "negative depth in cell 7",
+            &frame,
+            &frame,
+            "Primary job  terminated normally, but 1 process returned",
+            "a non-zero exit code. Per user-direction, the job has been aborted.",
+            &frame,
+            &double,
+            "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+            &double,
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+        ];
+        let lines = lines.map(str::to_owned);
+        assert_eq!(without_launcher(&lines), [&lines[0], &lines[1], &lines[2], &lines[10]]);
     }
 
     #[test]

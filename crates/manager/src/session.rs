@@ -99,6 +99,8 @@ pub struct Session {
     /// Why it cannot be written any more.
     log_trouble: Option<String>,
     connection: ConnectionFile,
+    /// Whether programs on other hosts take part.
+    spans_hosts: bool,
     guard_lives: bool,
     guard: Arc<Guard>,
     starter: Starter,
@@ -272,7 +274,8 @@ impl Session {
             .filter(|&id| self.placement.crowded[id])
             .map(|id| self.plan.instances[id].name.as_str())
             .collect();
-        if !crowded.is_empty() {
+        // What there is on other hosts nobody knows here.
+        if !crowded.is_empty() && !self.spans_hosts {
             let cores = cores::cores().len();
             let few = titin_model::listing(crowded);
             let text = format!(

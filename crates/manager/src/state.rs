@@ -92,6 +92,8 @@ pub(crate) struct Member {
     ranks: Vec<RankProcess>,
     /// That of them, rank 0 included, which has ended first.
     first_gone: Option<(u32, u32)>,
+    /// Which process was not let in as it, and why: that may end the one that was.
+    refused: Option<String>,
     /// Its own error, and whether that is only the echo of another's.
     said: Option<(String, bool)>,
     /// A failure unless something explains it before that time.
@@ -461,6 +463,7 @@ impl Member {
             gone: false,
             ranks: Vec::new(),
             first_gone: None,
+            refused: None,
             said: None,
             doubt: None,
             fault: None,

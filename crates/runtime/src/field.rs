@@ -628,7 +628,7 @@ pub(crate) fn ordinary(port: impl FnOnce() -> String, message: &Message) -> Resu
         return Ok(());
     }
     let text = format!(
-        "the sender of what comes to port '{}' sends a field: declare one here, too, and receive with it",
+        "the sender of what comes to port '{}' sends a field: receive it by a field that is declared on this port, too",
         port()
     );
     Err(Error::new(Kind::TypeMismatch, text))

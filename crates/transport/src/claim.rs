@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use titin_wire::EndpointId;
@@ -12,13 +13,19 @@ use titin_wire::EndpointId;
 /// The file that is locked.
 const LOCK: &str = "lock";
 
+/// What it is called until it is.
+const DRAFT: &str = "locking";
+
+/// Drafts are made into locks at once: whoever made one that is as old as this was killed meanwhile.
+const LEFT: Duration = Duration::from_secs(60);
+
 /// Marks a new folder as in use, until the file is closed.
 ///
 /// # Errors
 /// If the folder cannot be written to, or its file system knows no locks.
 pub fn claim(folder: &Path) -> io::Result<File> {
     // Nobody sees the file under its name before it is locked.
-    let made = folder.join("locking");
+    let made = folder.join(DRAFT);
     let file = OpenOptions::new().write(true).create_new(true).open(&made)?;
     file.lock_shared()?;
     fs::rename(made, folder.join(LOCK))?;
@@ -90,13 +97,23 @@ fn left_over(folder: &Path) -> io::Result<Option<File>> {
         return Ok(None);
     }
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(folder.join(LOCK))?;
+    let open = |name| OpenOptions::new().read(true).custom_flags(flags as i32).open(folder.join(name));
+    let (file, is_draft) = match open(LOCK) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (open(DRAFT)?, true),
+        file => (file?, false),
+    };
     let found = file.metadata()?;
-    Ok((found.is_file() && own(&found) && file.try_lock().is_ok()).then_some(file))
+    let is_new = || found.modified().ok().and_then(|then| then.elapsed().ok()).is_none_or(|age| age < LEFT);
+    if !found.is_file() || !own(&found) || is_draft && is_new() {
+        return Ok(None);
+    }
+    Ok(file.try_lock().is_ok().then_some(file))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     #[test]
@@ -150,5 +167,18 @@ mod tests {
         sweep(place.path(), "t-");
         assert!(!used.exists() && unmarked.exists() && other.join(LOCK).exists());
         assert!(join(&unmarked).is_err());
+    }
+
+    #[test]
+    fn a_draft_goes_once_it_is_old() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("t-run.0123");
+        fs::create_dir(&folder).unwrap();
+        let draft = File::create_new(folder.join(DRAFT)).unwrap();
+        sweep(place.path(), "t-");
+        assert!(folder.exists(), "who makes it may be at work");
+        draft.set_modified(SystemTime::now() - 2 * LEFT).unwrap();
+        sweep(place.path(), "t-");
+        assert!(!folder.exists());
     }
 }

@@ -153,6 +153,7 @@ impl Session {
             log,
             log_trouble: None,
             connection,
+            spans_hosts: reach.is_some(),
             guard_lives: true,
             guard,
             starter,

@@ -17,6 +17,10 @@ use crate::plan::{ConduitId, End, InstanceId, Planned, Port};
 /// Ranks that an instance has at most: the conduits between them are numbered.
 const MOST_RANKS: u32 = 1 << 20;
 
+/// What to do with ranks that come one by one.
+const ONE_PROGRAM: &str = "If they are ranks of one parallel program, open the instance with their communicator, and start them \
+                           with the launcher of their MPI, which would give it more than one rank";
+
 impl Manager {
     pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
         let (name, pid) = (registration.instance.clone(), registration.pid);
@@ -26,12 +30,16 @@ impl Manager {
                 self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
                 self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
                 let Some(id) = instance else { return };
-                // It came to join only afterwards.
-                self.members[id].too_late |= self.course.failure().is_some();
-                // Where `mpirun` has started both, for instance, this process may well end the one that takes part.
-                self.remember(id, &format!("process {pid} was not let in: {text}"));
-                if fatal {
+                let told = format!("process {pid} was not let in: {text}");
+                self.remember(id, &told);
+                let member = &mut self.members[id];
+                if self.course.failure().is_some() {
+                    member.too_late = true;
+                } else if fatal {
                     self.fault(id, Fault::Refused(text));
+                } else {
+                    // Where `mpirun` has started both, this process may well end the one that takes part.
+                    member.refused.get_or_insert(told);
                 }
             }
         }
@@ -51,17 +59,15 @@ impl Manager {
         match &member.seat {
             Seat::Taken(joined) => {
                 return refuse(format!(
-                    "process {} on {} takes part as {name} already, so process {} on {} cannot. If they are ranks \
-                     of one parallel program, open the instance with their communicator, and start them with the \
-                     launcher of their MPI, which would give it more than one rank; if not, give each its own \
-                     TITIN_INSTANCE",
+                    "process {} on {} takes part as {name} already, so process {} on {} cannot. {ONE_PROGRAM}; if not, give \
+                     each its own TITIN_INSTANCE",
                     joined.pid, joined.host, registration.pid, registration.host
                 ));
             }
             Seat::Done => {
                 return refuse(format!(
-                    "{name} has taken part and closed already. Open the instance once, and use reuse() to be \
-                     called several times"
+                    "{name} has taken part and closed already. {ONE_PROGRAM}; if not, open the instance once, and use reuse() \
+                     to be called several times"
                 ));
             }
             Seat::Lost(why) => return refuse(format!("{name} has taken part already and was lost: {why}")),

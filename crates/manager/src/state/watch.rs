@@ -54,6 +54,13 @@ pub enum Fault {
     Late(Duration),
     /// It was made to end with the run.
     Stopped,
+    /// This, after one of its processes was not let in, which may be why.
+    AfterRefusal {
+        /// Which one, and why.
+        text: String,
+        /// How the instance failed.
+        fault: Box<Fault>,
+    },
     /// This, after the process of one of its ranks had ended, which may be why.
     AfterRank {
         /// Which rank.
@@ -66,11 +73,22 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// How the instance failed, whichever of its ranks was first.
+    /// How the instance failed, whichever of its processes was first.
     pub fn of_all(&self) -> &Fault {
         match self {
-            Fault::AfterRank { fault, .. } => fault,
+            Fault::AfterRank { fault, .. } | Fault::AfterRefusal { fault, .. } => fault.of_all(),
             fault => fault,
+        }
+    }
+
+    /// Whether a process has not ended well.
+    fn is_bad_end(&self) -> bool {
+        match self {
+            Fault::BeforeJoining(exit) | Fault::WithoutClosing(exit) | Fault::AfterDone(exit) => {
+                !exit.is_success()
+            }
+            Fault::Gone => true,
+            _ => false,
         }
     }
 
@@ -126,6 +144,13 @@ impl fmt::Display for Fault {
                 time.as_secs_f64()
             ),
             Fault::Stopped => write!(f, "was made to end"),
+            Fault::AfterRefusal { text, fault } => write!(f, "{fault}, after {text}"),
+            Fault::AfterRank { rank, pid, fault } if **fault == Fault::Gone => {
+                write!(
+                    f,
+                    "ended without closing its instance, rank {rank} (process {pid}) first; how is not known"
+                )
+            }
             Fault::AfterRank { rank, pid, fault } => {
                 write!(f, "{fault}; of its ranks, rank {rank} (process {pid}) ended first")
             }
@@ -387,6 +412,10 @@ impl Manager {
         if member.fault.is_some() {
             return;
         }
+        let fault = match member.refused.take_if(|_| fault.is_bad_end()) {
+            Some(text) => Fault::AfterRefusal { text, fault: Box::new(fault) },
+            None => fault,
+        };
         let fault = match member.first_gone.filter(|_| fault.is_of_process()) {
             Some((rank, pid)) => Fault::AfterRank { rank, pid, fault: Box::new(fault) },
             None => fault,

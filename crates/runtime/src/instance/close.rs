@@ -243,9 +243,7 @@ impl<'a> Untaken<'a> {
         }
         let todo = match self.port.operator {
             Operator::FInit => "call reuse() until it returns false, and receive in every use",
-            _ => {
-                "receive as often as the sender sends, or let the sender send less often, or put the filter `last` on the conduit"
-            }
+            _ => "receive as often as the sender sends, or let the sender send less often",
         };
         Err(Error::new(Kind::CallOrder, format!("{text}; {todo}")))
     }

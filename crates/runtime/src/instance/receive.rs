@@ -556,8 +556,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a message back that a call out of order has found, so that a call in its place gets it. One of a time that cannot
-    /// be goes, since no call could take it. Gives the error.
+    /// Puts a message back that a call has found and is not given, so that a call in its place gets it: one that came out of order,
+    /// or that says that a field follows. One of a time that cannot be goes, since no call could take it. Gives the error.
     #[cold]
     pub(super) fn misplaced(
         &self,
@@ -567,7 +567,8 @@ impl Inner {
         slot: u32,
         message: Message,
     ) -> Error {
-        if self.cycle().place(&source.port.name, source.port.operator).is_err() {
+        let is_field = error.kind == Kind::TypeMismatch;
+        if is_field || self.cycle().place(&source.port.name, source.port.operator).is_err() {
             self.leave_there(source, port, slot, message);
         }
         error

@@ -88,7 +88,9 @@ fn joining_twice_is_refused_and_is_told_in_the_report_of_what_follows() {
     let recent = rig.manager.recent(rig.id("macro"));
     assert!(recent[0].starts_with("process 4711 was not let in: process 100 on here"), "{recent:?}");
     rig.exit("macro", Exit::Code(1));
-    assert!(rig.failure().unwrap().starts_with("macro ended with exit code 1"), "{:?}", rig.failure());
+    let failure = rig.failure().unwrap();
+    let cause = "macro ended with exit code 1 after it had finished its coupling, after process 4711 was not let in: ";
+    assert!(failure.starts_with(cause), "{failure}");
 }
 
 #[test]
