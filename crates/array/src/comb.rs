@@ -166,18 +166,23 @@ impl Axis {
     }
 
     /// From the shared pieces of one period, in the domain, and how often that comes between `lower` and `upper`.
-    fn new(own: &Comb, pieces: &[(u64, u64)], lower: u64, upper: u64, period: u64) -> Option<Self> {
+    fn new(
+        own: &Comb,
+        pieces: impl Iterator<Item = (u64, u64)> + Clone,
+        lower: u64,
+        upper: u64,
+        period: u64,
+    ) -> Option<Self> {
         let (times, step) = ((upper - lower) / period, own.step(period));
         let mut spans = Vec::new();
-        let repeated = if times > 0 { pieces } else { &[] };
-        for (at, length) in repeated {
-            push(&mut spans, Span { at: own.local(*at), length: *length });
+        if times > 0 {
+            pieces.clone().for_each(|(at, length)| push(&mut spans, Span { at: own.local(at), length }));
         }
         let mut tail = Vec::new();
         for (at, length) in pieces {
             let at = at + times * period;
             if at < upper {
-                push(&mut tail, Span { at: own.local(at), length: (*length).min(upper - at) });
+                push(&mut tail, Span { at: own.local(at), length: length.min(upper - at) });
             }
         }
         // What follows itself without a gap is one piece.
@@ -236,7 +241,7 @@ pub(crate) fn meet(own: &Comb, other: &Comb) -> Option<Axis> {
         pieces.push((at, to - at));
         at = to;
     }
-    Axis::new(own, &pieces, lower, upper, period)
+    Axis::new(own, pieces.into_iter(), lower, upper, period)
 }
 
 /// What `own` shares with each process of a dimension that it shares something with, by process.
@@ -267,8 +272,8 @@ pub(crate) fn meet_all(own: &Comb, dimension: &Dimension, clip: Clip) -> Vec<(u3
     pieces.sort_by_key(|(process, _)| *process);
     let groups = pieces.chunk_by(|one, other| one.0 == other.0);
     let axes = groups.filter_map(|group| {
-        let pieces: Vec<_> = group.iter().map(|(_, piece)| *piece).collect();
-        Some((group[0].0, Axis::new(own, &pieces, lower, upper, period)?))
+        let pieces = group.iter().map(|(_, piece)| *piece);
+        Some((group[0].0, Axis::new(own, pieces, lower, upper, period)?))
     });
     axes.collect()
 }
