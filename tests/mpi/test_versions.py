@@ -20,6 +20,7 @@ CASES = {
     "waiting": "versions: 3, full: wait",
     "raised": "versions: 1, full: wait",
     "steps": "versions: 4, sender: {from: 2, until: 11, every: 3}",
+    "last": "versions: 2, full: wait, sender: {until: 5}",
     "nothing": "versions: 1",
     "alone": "versions: 1",
 }

@@ -188,6 +188,25 @@ def steps(side: Side) -> None:
         assert times[-1] == 11.0 and set(times) <= {8.0, 11.0}, times
 
 
+def last(side: Side) -> None:
+    """The description has no more, though the sender goes on: who asks for a later time hears that at once."""
+    if sends:
+        side.send(range(10), step=1.0)
+        side.hear()
+    else:
+        assert [side.receive(at=t) for t in (3.0, 4.5)] == [3.0, 4.0]
+        for _ in range(2):
+            try:
+                side.receive(at=5.0)
+            except titin.PortClosed as error:
+                assert "field on port 'u': no version follows the one of time 4, after which the" in str(error), error
+            else:
+                raise AssertionError("there is a version at 5")
+        assert side.receive() == 4.0
+        side.tell()
+        assert set(side.rest()) <= {4.0}
+
+
 def nothing(side: Side) -> None:
     """The sender never sends."""
     if not sends:

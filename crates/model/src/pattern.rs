@@ -94,6 +94,11 @@ impl Steps {
             && self.until.is_none_or(|until| step <= until)
             && (step - self.from).is_multiple_of(self.every)
     }
+
+    /// Whether a step is the last one of them.
+    pub fn end_with(&self, step: u64) -> bool {
+        self.contain(step) && self.until.is_some_and(|until| until - step < self.every)
+    }
 }
 
 impl Default for Cache {
@@ -110,6 +115,7 @@ mod tests {
     fn steps_are_counted_from_the_first_one() {
         let steps = Steps { from: 3, until: Some(12), every: 4 };
         assert_eq!((0..20).filter(|step| steps.contain(*step)).collect::<Vec<_>>(), [3, 7, 11]);
-        assert!((1..5).all(|step| Steps::default().contain(step)));
+        assert_eq!((0..20).filter(|step| steps.end_with(*step)).collect::<Vec<_>>(), [11]);
+        assert!((1..5).all(|step| Steps::default().contain(step) && !Steps::default().end_with(step)));
     }
 }

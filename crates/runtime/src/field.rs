@@ -227,6 +227,14 @@ impl Instance {
             return Err(error);
         }
         state.steps = step;
+        // The description may end it before the sender does.
+        let ends =
+            |way: &&Coupled| way.pattern.cache().is_some() && way.share(Role::Sender).steps.end_with(step);
+        for way in field.ways.iter().filter(ends) {
+            inner.process.change(&inner.name, way.conduit, |meeting| {
+                meeting.pull(|pull| pull.complete(false));
+            });
+        }
         Ok(())
     }
 

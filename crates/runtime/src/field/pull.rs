@@ -94,9 +94,9 @@ impl Pull {
         self.keeper.pass_over();
     }
 
-    /// No more are produced.
-    pub(crate) fn complete(&mut self) {
-        self.decide(Chooser::complete);
+    /// No more are produced, since the sender closes, or though it goes on.
+    pub(super) fn complete(&mut self, closing: bool) {
+        self.decide(|chooser| chooser.complete(closing));
     }
 
     /// Whether rank 0 may end it.
@@ -192,14 +192,16 @@ impl Pull {
 pub(super) struct Answer {
     /// The question that it answers.
     pub(super) question: u64,
-    /// Why there is no version.
-    pub(super) refusal: Option<String>,
+    /// Why there is no version, as an error's kind and text.
+    pub(super) refusal: Option<(Kind, String)>,
 }
 
 impl Answer {
     fn encode(&self) -> Vec<u8> {
         let mut said: Vec<Value<&[u8]>> = vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
-        said.extend(self.refusal.iter().map(|why| Value::Text(why.clone())));
+        if let Some((kind, why)) = &self.refusal {
+            said.extend([Value::Text(why.clone()), Value::Bool(*kind == Kind::PortClosed)]);
+        }
         let said = Value::List(said);
         structure::encode(&said).expect("a short list").to_bytes()
     }
@@ -212,10 +214,12 @@ impl Answer {
         let Ok(Value::List(said)) = structure::decode(message.bytes()) else { return None };
         match &said[..] {
             [Value::Text(text), Value::Int(question), why @ ..] if text == TEXT => {
-                let refusal = why.first().and_then(|why| match why {
-                    Value::Text(why) => Some(why.clone()),
+                let refusal = match why {
+                    [Value::Text(why), Value::Bool(closed)] => {
+                        Some((if *closed { Kind::PortClosed } else { Kind::Evicted }, why.clone()))
+                    }
                     _ => None,
-                });
+                };
                 Some(Answer { question: *question as u64, refusal })
             }
             _ => None,
@@ -224,8 +228,15 @@ impl Answer {
 }
 
 /// What the user is told of a version that is not there.
-fn refusal(why: Refusal) -> String {
-    match why {
+fn refusal(why: Refusal) -> (Kind, String) {
+    let text = match why {
+        Refusal::TooLate { at, last } => {
+            let text = format!(
+                "no version follows the one of time {last}, after which the description couples it no more (titin: fields, \
+                 `until`); there is none for time {at}"
+            );
+            return (Kind::PortClosed, text);
+        }
         Refusal::Evicted { at, oldest } => format!(
             "its version at time {at} is not kept any more, the oldest one is of {oldest}: have the sender keep more (titin: fields, \
              `versions`), or wait when they are full (`full: wait`), or ask for a later time"
@@ -235,7 +246,8 @@ fn refusal(why: Refusal) -> String {
                 "it has no version at time {at}, the first one is of {first}: ask for that time, or a later one"
             )
         }
-    }
+    };
+    (Kind::Evicted, text)
 }
 
 impl Inner {
@@ -246,7 +258,9 @@ impl Inner {
                 self.answer(conduit, Answer { question, refusal: None }, version.stamps);
             }
             Step::Refuse(question, why) => {
-                let (Refusal::Evicted { at, .. } | Refusal::TooEarly { at, .. }) = why;
+                let (Refusal::Evicted { at, .. }
+                | Refusal::TooEarly { at, .. }
+                | Refusal::TooLate { at, .. }) = why;
                 self.answer(conduit, Answer { question, refusal: Some(refusal(why)) }, (at, None));
             }
             Step::Serve(version) => {
@@ -392,14 +406,14 @@ impl Instance {
             };
             let answer = Answer::of(&header).expect("`is_answer` has seen it");
             let late = answer.question < number;
-            if let Some(why) = answer.refusal {
+            if let Some((kind, why)) = answer.refusal {
                 state.asking.refused += 1;
                 if late {
                     continue;
                 }
                 state.asking.open = None;
                 return Err(Error::new(
-                    Kind::Evicted,
+                    kind,
                     format!("{}: field on port '{}': {why}", inner.name, field.name),
                 ));
             }
@@ -444,7 +458,7 @@ impl Inner {
         let mut open = self.pulled(Role::Sender);
         if self.leads() {
             for conduit in &open {
-                self.process.change(&self.name, *conduit, |meeting| meeting.pull(Pull::complete));
+                self.process.change(&self.name, *conduit, |meeting| meeting.pull(|pull| pull.complete(true)));
             }
         }
         while !open.is_empty() {

@@ -58,13 +58,15 @@ pub(crate) enum Decision {
     Order(Order),
 }
 
-/// Why a receiver does not get what it asks for: the time, and that of the oldest version that there is.
+/// Why a receiver does not get what it asks for: the time, and that of the oldest version that there is, or of the last one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Refusal {
     /// The version at that time was given up.
     Evicted { at: f64, oldest: f64 },
     /// There never was one so early.
     TooEarly { at: f64, first: f64 },
+    /// None will follow the last one, which it has, though the sender goes on.
+    TooLate { at: f64, last: f64 },
 }
 
 /// What rank 0 of the sender knows of a version.
@@ -96,8 +98,10 @@ pub(crate) struct Chooser {
     question: Option<Question>,
     /// The number of the last question.
     heard: u64,
-    /// Whether no more are produced.
+    /// Whether no more are produced, ...
     complete: bool,
+    /// ... and the conduit ends once the last one is taken.
+    closing: bool,
     /// Whether nothing is decided any more.
     over: bool,
 }
@@ -117,6 +121,7 @@ impl Chooser {
             question: None,
             heard: 0,
             complete: false,
+            closing: false,
             over: false,
         }
     }
@@ -159,12 +164,12 @@ impl Chooser {
         self.answer()
     }
 
-    /// No more versions are produced; the receiver may still take what there is.
-    pub(crate) fn complete(&mut self) -> Vec<Decision> {
+    /// No more versions are produced, since the sender closes, or though it goes on; the receiver may still take what there is.
+    pub(crate) fn complete(&mut self, closing: bool) -> Vec<Decision> {
         if self.over {
             return Vec::new();
         }
-        self.complete = true;
+        (self.complete, self.closing) = (true, closing);
         let mut decisions = vec![Decision::Order(Order::Complete(self.produced))];
         decisions.extend(self.answer());
         decisions
@@ -236,11 +241,16 @@ impl Chooser {
         // The last version serves all times before the one that was to follow.
         let end = latest.next.unwrap_or(latest.timestamp);
         let beyond = question.at.is_none_or(|at| at > latest.timestamp && at >= end);
-        if self.complete && beyond && self.has_last() {
-            // It has the last one; it hears that no more follows as the conduit ends.
-            self.exhausted = true;
-            return Vec::new();
-        }
+        let chosen = match question.at {
+            _ if !(self.complete && beyond && self.has_last()) => chosen,
+            Some(at) if !self.closing => Err(Refusal::TooLate { at, last: latest.timestamp }),
+            None if !self.closing => chosen,
+            _ => {
+                // It hears that no more follows as the conduit ends.
+                self.exhausted = true;
+                return Vec::new();
+            }
+        };
         self.question = None;
         match chosen {
             Ok(Stamped { number: version, .. }) => {
@@ -422,7 +432,7 @@ mod tests {
         assert_eq!(chooser.produce(1.5, None), serves(2, 3));
         chooser.took(2);
         assert_eq!(chooser.ask(at(3, 9.0)), []);
-        assert_eq!(chooser.complete(), [Decision::Order(Order::Complete(3))], "it has the last one");
+        assert_eq!(chooser.complete(true), [Decision::Order(Order::Complete(3))], "it has the last one");
         assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
         assert_eq!(chooser.ask(at(5, -1.0)), refused(5, Refusal::TooEarly { at: -1.0, first: 0.0 }));
     }
@@ -460,11 +470,11 @@ mod tests {
     #[test]
     fn the_last_version_is_taken_before_the_sender_goes() {
         let mut chooser = chooser(1, Full::Evict);
-        assert_eq!(chooser.complete(), [Decision::Order(Order::Complete(0))]);
+        assert_eq!(chooser.complete(true), [Decision::Order(Order::Complete(0))]);
         assert!(chooser.is_settled(), "there was none");
         let mut chooser = self::chooser(1, Full::Evict);
         chooser.produce(0.0, None);
-        chooser.complete();
+        chooser.complete(true);
         assert!(!chooser.is_settled());
         assert_eq!(chooser.ask(latest(1)), serves(1, 1));
         assert!(!chooser.is_settled(), "it may have given up");
@@ -480,7 +490,7 @@ mod tests {
     fn the_last_version_serves_all_times_before_the_next_one_that_was_to_be() {
         let mut chooser = chooser(2, Full::Evict);
         chooser.produce(40.0, Some(50.0));
-        chooser.complete();
+        chooser.complete(true);
         for (question, time) in [(1, 41.0), (2, 43.0), (3, 49.0)] {
             assert!(!chooser.is_settled(), "it may ask for {time}");
             assert_eq!(chooser.ask(at(question, time)), serves(question, 1));
@@ -490,10 +500,29 @@ mod tests {
         assert!(chooser.is_settled());
         let mut chooser = self::chooser(2, Full::Evict);
         chooser.produce(40.0, Some(50.0));
-        chooser.complete();
+        chooser.complete(true);
         assert_eq!(chooser.ask(latest(1)), serves(1, 1));
         chooser.took(1);
         assert!(chooser.is_settled(), "it asks for the latest one");
+    }
+
+    #[test]
+    fn a_time_after_the_last_version_is_refused_where_the_sender_goes_on() {
+        let mut chooser = chooser(2, Full::Evict);
+        chooser.produce(40.0, Some(50.0));
+        assert_eq!(chooser.ask(at(1, 60.0)), []);
+        let complete = Decision::Order(Order::Complete(1));
+        assert_eq!(chooser.complete(false), [vec![complete.clone()], serves(1, 1)].concat());
+        chooser.took(1);
+        assert_eq!(chooser.ask(at(2, 49.0)), serves(2, 1));
+        chooser.took(2);
+        assert_eq!(chooser.ask(at(3, 50.0)), refused(3, Refusal::TooLate { at: 50.0, last: 40.0 }));
+        assert_eq!(chooser.ask(latest(4)), serves(4, 1), "as long as it is there");
+        chooser.took(4);
+        assert_eq!(chooser.ask(at(5, 51.0)), refused(5, Refusal::TooLate { at: 51.0, last: 40.0 }));
+        assert_eq!(chooser.complete(true), [complete]);
+        assert_eq!(chooser.ask(at(6, 51.0)), [], "the end of the conduit tells");
+        assert!(chooser.is_settled());
     }
 
     #[test]
