@@ -71,7 +71,7 @@ static void left(void) {
             a[i][j] = inside ? 10 * (i - 1) + j - 1 : -1;
             b[i][j] = inside ? 100 + 10 * (i - 1) + j - 1 : -1;
         }
-    refused(titin_field_send(send, (const void *[]){a, NULL}, 1.0, 2.0), "NULL was given for array 1");
+    refused(titin_field_send(send, (const void *[]){a, NULL}, 1.0, 2.0), "array 1 of its 2, which count from 0, was given as NULL");
     CHECK(titin_field_send(send, (const void *[]){a, b}, 1.0, 2.0) == 0);
     CHECK(titin_field_receive(receive, (void *[]){line}, TITIN_WAIT, &stamp, &next) == 0);
     CHECK(stamp == 1.0 && next == TITIN_NO_NEXT);
@@ -106,7 +106,7 @@ static void right(void) {
     CHECK(titin_decomposition_region(boxes, (int64_t[]){1}, (int64_t[]){11}) == 0);
     CHECK(titin_field_new(out, boxes, 1, (int[]){TITIN_F64}, &send) == 0);
     titin_decomposition_free(boxes);
-    refused(titin_field_layout(send, 0, (int64_t[]){12}, (int64_t[]){8}), "its arrays are flat");
+    refused(titin_field_layout(send, 0, (int64_t[]){12}, (int64_t[]){8}), "is flat here");
     for (int i = 0; i < 12; ++i) line[i] = (i + 6) % 12;
     CHECK(titin_field_send(send, (const void *[]){line}, 1.0, TITIN_NO_NEXT) == 0);
     titin_field_free(send);

@@ -74,7 +74,7 @@ REFUSED = {
     "group": "global array 'odd': it is of another process group than the default one",
     "shape": "the sender couples 13 × 7 elements ([0:13, 0:7]), the receiver 13 × 8",
     "element": "its arrays are of float",
-    "distribution": "array 0 of the field is 7 × 7 here, halo and all; one of 13 × 2 was given",
+    "distribution": "its array is 7 × 7 here, halo and all; one of 13 × 2 was given",
 }
 
 

@@ -19,6 +19,7 @@ use crate::{error, sys};
 pub struct Field {
     handle: NonNull<sys::titin_field>,
     session: Arc<Session>,
+    port: String,
     dims: c_int,
     dtypes: Vec<c_int>,
     /// Whether a local array has as many dimensions as the whole.
@@ -164,7 +165,9 @@ impl Declaration<'_, '_> {
                 sys::titin_field_new(port, spec, dtypes.len() as c_int, dtypes.as_ptr(), &mut field)
             })?;
             let handle = NonNull::new(field).ok_or_else(|| error::last(py, sys::USAGE))?;
-            Ok(Field { handle, session: session.clone(), dims, dtypes, whole, busy: AtomicBool::new(false) })
+            let port = error::text(sys::titin_port_name(port));
+            let (session, busy) = (session.clone(), AtomicBool::new(false));
+            Ok(Field { handle, session, port, dims, dtypes, whole, busy })
         }
     }
 }
@@ -254,6 +257,16 @@ impl Field {
         }
     }
 
+    /// One of its arrays, for people.
+    fn name(&self, array: usize) -> String {
+        match self.dtypes.len() {
+            1 => format!("field on port '{}': its array", self.port),
+            count => {
+                format!("field on port '{}': array {array} of its {count}, which count from 0,", self.port)
+            }
+        }
+    }
+
     /// The arrays of a call, each of its element type; libtitin learns how they lie.
     fn hold(
         &self,
@@ -263,14 +276,15 @@ impl Field {
         let py = arrays.py();
         if arrays.len() != self.dtypes.len() {
             let (given, wanted) = (arrays.len(), self.dtypes.len());
-            return Err(error::usage(py, format!("{given} arrays for a field with {wanted}")));
+            let text =
+                format!("field on port '{}': {given} arrays were given, where it has {wanted}", self.port);
+            return Err(error::usage(py, text));
         }
         let mut held = Vec::new();
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
             if array.dtype != *dtype {
-                let text =
-                    format!("array {number} of the field is of another element type than was declared");
+                let text = format!("{} is of another element type than was declared", self.name(number));
                 return Err(error::mismatch(py, text));
             }
             if self.whole && array.rank() == self.dims {
@@ -291,8 +305,8 @@ impl Field {
                 let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
                 if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted {
                     let text = format!(
-                        "array {number} of the field has to be flat here, one part after the other, of {wanted} bytes; \
-                         it has rank {} and {} bytes",
+                        "{} has to be flat here, one part after the other, of {wanted} bytes; it has rank {} and {} bytes",
+                        self.name(number),
                         array.rank(),
                         array.bytes()
                     );

@@ -10,10 +10,12 @@ use crate::decomposition::{Spec, wrong};
 use crate::error::{keep, null, usage, value};
 use crate::handle::{Port, Shared, on_port};
 use crate::input;
+use crate::text::Text;
 
 /// What `titin_field` points to.
 pub struct Field {
     shared: Arc<Shared>,
+    port: Arc<Text>,
     id: FieldId,
     spec: Spec,
     dtypes: Vec<Dtype>,
@@ -47,14 +49,27 @@ impl Field {
     fn number(&self, array: c_int) -> Result<usize> {
         let count = self.dtypes.len();
         let number = usize::try_from(array).ok().filter(|number| *number < count);
-        number.ok_or_else(|| usage(format!("array {array} of a field with {count}, which count from 0")))
+        number.ok_or_else(|| {
+            let port = self.port.as_str();
+            usage(format!("field on port '{port}': array {array} of its {count}, which count from 0"))
+        })
+    }
+
+    /// One of its arrays, for people.
+    fn name(&self, array: usize) -> String {
+        let port = self.port.as_str();
+        match self.dtypes.len() {
+            1 => format!("field on port '{port}': its array"),
+            count => format!("field on port '{port}': array {array} of its {count}, which count from 0,"),
+        }
     }
 
     /// Fails unless an array has the extents that this rank owns, and the halo. If it owns nothing it may have any.
     fn check_extents(&self, array: usize, extents: &[u64], halo: &Halo) -> Result<()> {
         let Some(owned) = &self.owned else {
-            let what = "its arrays are flat here, one part after the other, and have no layout";
-            return Err(usage(format!("a layout for array {array} of the field: {what}")));
+            let text =
+                format!("{} is flat here, one part after the other, and has no layout", self.name(array));
+            return Err(usage(text));
         };
         let whole = |dim: usize| owned[dim].saturating_add(halo[dim].0).saturating_add(halo[dim].1);
         let wanted = Dims::from_fn(owned.len(), whole);
@@ -62,9 +77,8 @@ impl Field {
             return Ok(());
         }
         let given = Dims::new(extents).map_err(wrong)?;
-        let text =
-            format!("array {array} of the field is {wanted} here, halo and all; one of {given} was given");
-        Err(usage(text))
+        let name = self.name(array);
+        Err(usage(format!("{name} is {wanted} here, halo and all; one of {given} was given")))
     }
 
     /// What `make` makes of each array's memory, layout and element size.
@@ -81,7 +95,9 @@ impl Field {
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
         let each = pointers.iter().zip(layouts).zip(&self.dtypes).enumerate();
         each.map(|(number, ((pointer, layout), dtype))| {
-            Ok(make(memory(*pointer, number, layout, *dtype)?, &layout.local, dtype.size()))
+            let memory = memory(*pointer, layout, *dtype);
+            let memory = memory.ok_or_else(|| usage(format!("{} was given as NULL", self.name(number))))?;
+            Ok(make(memory, &layout.local, dtype.size()))
         })
         .collect()
     }
@@ -108,16 +124,13 @@ unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>
     }
 }
 
-/// The memory of an array: where it begins, and how many bytes it has.
-fn memory(pointer: *mut c_void, number: usize, layout: &Layout, dtype: Dtype) -> Result<(*mut u8, usize)> {
-    let length = layout.length(dtype);
-    if pointer.is_null() && length > 0 {
-        return Err(usage(format!("NULL was given for array {number} of the field, of {length} bytes")));
+/// The memory of an array: where it begins, and how many bytes it has. `None` if it has some, and the pointer is NULL.
+fn memory(pointer: *mut c_void, layout: &Layout, dtype: Dtype) -> Option<(*mut u8, usize)> {
+    match layout.length(dtype) {
+        0 if pointer.is_null() => Some((std::ptr::NonNull::dangling().as_ptr(), 0)),
+        _ if pointer.is_null() => None,
+        length => Some((pointer.cast::<u8>().wrapping_sub(layout.before), length)),
     }
-    if pointer.is_null() {
-        return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
-    }
-    Ok((pointer.cast::<u8>().wrapping_sub(layout.before), length))
 }
 
 /// # Safety
@@ -150,8 +163,8 @@ unsafe extern "C" fn titin_field_new(
             let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
             let dense = Layout { local, before: 0, given: None };
             let layouts = Mutex::new(Arc::new(vec![dense.clone(); dtypes.len()]));
-            let (shared, spec) = (port.shared.clone(), spec.clone());
-            let made = Field { shared, id, spec, dtypes, owned, dense, layouts };
+            let (shared, port, spec) = (port.shared.clone(), port.name.clone(), spec.clone());
+            let made = Field { shared, port, id, spec, dtypes, owned, dense, layouts };
             field.write(Box::into_raw(Box::new(made)));
             Ok(())
         })
