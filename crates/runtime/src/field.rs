@@ -1,36 +1,38 @@
 //! Fields: arrays that are spread over the ranks of an instance, which go from the ranks that own a piece to those that want it.
 //!
 //! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, which says that the field follows, at
-//! which time: so the order of calls, `reuse`, closing and the search for deadlocks are as for any message. The pieces go from
-//! rank to rank along conduits of their own, which each rank opens to those that it exchanges something with (`line`); their
-//! messages are tagged with the number of the one that rank 0 has sent. A serial program is the case of one rank.
+//! which time (`header`): so the order of calls, `reuse`, closing and the search for deadlocks are as for any message. The pieces
+//! go from rank to rank (`pieces`) along conduits of their own, which each rank opens to those that it exchanges something with
+//! (`line`); their messages are tagged with the number of the one that rank 0 has sent. A serial program is the case of one rank.
 //!
 //! Who sends what to whom is the business of `titin-array`.
 
+mod header;
 mod line;
+mod pieces;
 mod pull;
 pub(crate) mod setup;
 mod versions;
 
-use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
-use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source as Piece, Target};
+use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source, Target};
 use titin_model::{Pattern, Share};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
-use titin_wire::meta::{Content, Dtype, Layout, Order, Shape};
-use titin_wire::structure::{self, Value};
+use titin_wire::meta::Dtype;
 
+pub(crate) use header::ordinary;
+use header::{HEADER, announces_field};
 pub(crate) use line::Line;
+use pieces::Done;
 use pull::{Answer, Asking};
 pub(crate) use pull::{Pull, Step};
 pub(crate) use versions::Word;
 
-use crate::instance::{Inner, Part, Patience, Sending};
-use crate::message::Lent;
+use crate::instance::{Inner, Patience};
 use crate::port::End;
 use crate::process::{Found, Own};
 use crate::{Error, Instance, Kind, Message, Payload, PortId, Result};
@@ -78,14 +80,6 @@ struct State {
 
 /// One to each of the peers.
 type Lines = Arc<[Option<Arc<Line>>]>;
-
-/// How far a call has come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Done {
-    pieces: usize,
-    /// Of the next piece.
-    bytes: u64,
-}
 
 /// When a field that was received was valid, in simulated time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -169,7 +163,7 @@ impl Instance {
     pub fn send_field(
         &self,
         field: FieldId,
-        arrays: &[Piece<'_>],
+        arrays: &[Source<'_>],
         timestamp: f64,
         next_timestamp: Option<f64>,
     ) -> Result<()> {
@@ -430,120 +424,6 @@ impl Inner {
         self.fields.read().expect("never poisoned")[id.0].clone()
     }
 
-    /// Sends what a partner is to get, from byte `done` on: a large piece in parts, so that the partner unpacks one, which is still
-    /// in the cache that both share, while the next one is packed.
-    fn send_piece(
-        &self,
-        field: &Field,
-        line: &Line,
-        to: usize,
-        arrays: &[Piece<'_>],
-        stamps: (f64, Option<f64>),
-        done: &mut u64,
-    ) -> Result<()> {
-        let sizes = || arrays.iter().map(|array| array.size);
-        let whole = line.schedule.bytes(to, sizes());
-        let in_place = match arrays {
-            [one] => line.schedule.in_place(to, one.local, one.size).and_then(|range| one.memory.get(range)),
-            _ => None,
-        };
-        let mut port = line.port.enter()?;
-        let exchange = line.exchanges.load(Ordering::Relaxed);
-        while *done < whole {
-            let end = match *done + AT_ONCE {
-                // No part is much smaller than the others.
-                end if end + AT_ONCE / 2 < whole => line.schedule.end_of_element(to, sizes(), end),
-                _ => whole,
-            };
-            let (layout, packed);
-            let payload = match in_place {
-                Some(bytes) => {
-                    layout = flat(end - *done);
-                    Payload::array(&layout, &bytes[*done as usize..end as usize])
-                }
-                None => {
-                    packed = self.pack(field, line, to, arrays, *done..end)?;
-                    Payload::lent(&packed)
-                }
-            };
-            let part = Part { exchange, room: (*done == 0).then_some(whole) };
-            let mut sending = Sending::of(&payload, stamps).part(part);
-            self.send_along_all(&line.port, &line.port.outlets[to], &mut port, &payload, &mut sending)?;
-            *done = end;
-        }
-        Ok(())
-    }
-
-    /// These bytes of what a partner is to get, one element after the other, where peers can read them.
-    fn pack(
-        &self,
-        field: &Field,
-        line: &Line,
-        to: usize,
-        arrays: &[Piece<'_>],
-        bytes: Range<u64>,
-    ) -> Result<Lent> {
-        let length = bytes.end - bytes.start;
-        let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
-        let packing = line.schedule.pack(to, arrays, bytes.start, memory.rest());
-        packing.map_err(|error| refused(self, &field.name, &error))?;
-        Ok(Lent::new(flat(length), memory.finish()))
-    }
-
-    /// Receives the pieces with this number that have not come yet, into these arrays if there are any. If it is interrupted it
-    /// notes how many have come.
-    fn receive_pieces(
-        self: &Arc<Self>,
-        field: &Field,
-        state: &mut State,
-        (header, number): (&Message, u64),
-        mut done: Done,
-        mut arrays: Option<&mut [Target<'_>]>,
-    ) -> Result<()> {
-        let mut receive = |state: &mut State, done: &mut Done| -> Result<()> {
-            let lines = self.lines(field, state)?;
-            let Some(Some(line)) = lines.first() else { return Ok(()) };
-            let mut port = line.port.enter()?;
-            while done.pieces < line.schedule.count() {
-                let from = line.partner(done.pieces);
-                let message = self.await_at(&line.port, from, &mut port.inlets[from])?;
-                if message.tag != number as u32 {
-                    let text = format!(
-                        "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
-                         port, too? Give the field a port of its own",
-                        field.name, message.tag
-                    );
-                    return Err(Error::new(Kind::Usage, text));
-                }
-                if message.timestamp != header.timestamp {
-                    let text = format!(
-                        "field on port '{}': {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
-                         ranks send the same times, and a call that fails on one of them may not be passed over",
-                        field.name,
-                        line.partner_name(from),
-                        message.timestamp,
-                        header.timestamp
-                    );
-                    return Err(Error::new(Kind::CallOrder, text));
-                }
-                if let Some(arrays) = arrays.as_deref_mut() {
-                    let unpacked = line.schedule.unpack(from, done.bytes, message.bytes(), arrays);
-                    unpacked.map_err(|error| refused(self, &field.name, &error))?;
-                }
-                done.bytes += message.bytes().len() as u64;
-                if done.bytes >= line.schedule.bytes(from, field.dtypes.iter().map(|dtype| dtype.size())) {
-                    *done = Done { pieces: done.pieces + 1, bytes: 0 };
-                }
-            }
-            Ok(())
-        };
-        let received = receive(state, &mut done);
-        if received.as_ref().is_err_and(Error::is_unfinished) {
-            state.receiving = Some((header.clone(), done));
-        }
-        received
-    }
-
     /// The lines to or from the peers; waits until these have declared the field.
     fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Lines> {
         if let Some(lines) = &state.lines {
@@ -601,45 +481,6 @@ impl Inner {
         };
         self.wait(None, deadline, None, on, known)
     }
-}
-
-/// So many bytes of a piece go at once: far less than a cache holds, and enough that what a message costs is nothing beside it.
-const AT_ONCE: u64 = 512 << 10;
-
-/// What says in a message that a field follows, or why none does.
-const TEXT: &str = "a field follows, from rank to rank";
-
-/// What a message has that says that a field follows.
-static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let text: Value<&[u8]> = Value::Text(TEXT.into());
-    structure::encode(&text).expect("a short text").to_bytes()
-});
-
-/// Whether a message says that a field follows, or is the answer to who asks for one.
-fn announces_field(message: &Message) -> bool {
-    // The length of the tree goes before it; in an answer it is a list, whose head is one byte.
-    const LENGTH: usize = 8;
-    let said =
-        |from: usize| message.bytes().get(from..).is_some_and(|tree| tree.starts_with(&HEADER[LENGTH..]));
-    *message.content() == Content::Structure && (message.bytes() == *HEADER || said(LENGTH + 1))
-}
-
-/// So many bytes.
-fn flat(length: u64) -> Layout {
-    Layout { dtype: Dtype::UInt8, order: Order::C, shape: Shape::from_slice(&[length]), names: Vec::new() }
-}
-
-/// Fails if this message, which an ordinary call would receive on that port, says that a field follows.
-#[inline(always)]
-pub(crate) fn ordinary(port: impl FnOnce() -> String, message: &Message) -> Result<()> {
-    if !announces_field(message) {
-        return Ok(());
-    }
-    let text = format!(
-        "the sender of what comes to port '{}' sends a field: receive it by a field that is declared on this port, too",
-        port()
-    );
-    Err(Error::new(Kind::TypeMismatch, text))
 }
 
 fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use titin_array::{Role, Source as Piece, Target};
+use titin_array::{Role, Source, Target};
 use titin_model::Cache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
@@ -14,8 +14,10 @@ use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
+use super::header::TEXT;
+use super::pieces::Done;
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
-use super::{Coupled, Done, Field, FieldId, Line, Stamps, State, TEXT};
+use super::{Coupled, Field, FieldId, Line, Stamps, State};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
@@ -315,7 +317,7 @@ impl Inner {
         field: &Field,
         way: &Coupled,
         line: &Arc<Line>,
-        arrays: &[Piece<'_>],
+        arrays: &[Source<'_>],
         stamps: (f64, Option<f64>),
     ) -> Result<()> {
         // The background thread sends them, and cannot wait for who is not there yet.
