@@ -164,9 +164,9 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}) as instance:
         field.send(mine, timestamp=0.0)
     else:
         told = 0
-        for call in (lambda: instance.receive_any("x"), lambda: instance.try_receive("x"), lambda: instance.receive("x")):
+        for call in instance.receive_any, instance.try_receive, instance.receive:
             try:
-                call()
+                call("x")
             except titin.TypeMismatch as error:
                 told += "receive it by a field" in str(error)
         field.receive(mine)
