@@ -257,16 +257,6 @@ impl Field {
         }
     }
 
-    /// One of its arrays, for people.
-    fn name(&self, array: usize) -> String {
-        match self.dtypes.len() {
-            1 => format!("field on port '{}': its array", self.port),
-            count => {
-                format!("field on port '{}': array {array} of its {count}, which count from 0,", self.port)
-            }
-        }
-    }
-
     /// The arrays of a call, each of its element type; libtitin learns how they lie.
     fn hold(
         &self,
@@ -284,7 +274,10 @@ impl Field {
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
             if array.dtype != *dtype {
-                let text = format!("{} is of another element type than was declared", self.name(number));
+                let (port, place) = (&self.port, number + 1);
+                let text = format!(
+                    "field on port '{port}': argument {place} is of another element type than was declared"
+                );
                 return Err(error::mismatch(py, text));
             }
             if self.whole && array.rank() == self.dims {
@@ -305,8 +298,10 @@ impl Field {
                 let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
                 if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted {
                     let text = format!(
-                        "{} has to be flat here, one part after the other, of {wanted} bytes; it has rank {} and {} bytes",
-                        self.name(number),
+                        "field on port '{}': argument {} has to be flat here, one part after the other, of {wanted} bytes; it \
+                         has rank {} and {} bytes",
+                        self.port,
+                        number + 1,
                         array.rank(),
                         array.bytes()
                     );

@@ -30,8 +30,8 @@ class Field:
         ``at``, which is known once the sender has passed that time, or else the latest one. None, and nothing is
         written, if the description couples nothing at this step.
 
-        Called by all ranks together. Raises as :meth:`Instance.receive`, and :class:`titin.Evicted` for a version
-        that its sender does not keep.
+        Called by all ranks together. Raises as :meth:`Instance.receive`, :class:`titin.Evicted` for a version that its
+        sender does not keep, and :class:`titin.PortClosed` if none at that time will come.
         """
 
     def withdraw(self) -> None:

@@ -38,7 +38,7 @@ class Timeout(Error, TimeoutError):
 
 
 class PortClosed(Error):
-    """The port's sender has finished, so no message will come. The instance can go on."""
+    """No more will come: the port's sender has finished, for instance. The instance can go on."""
 
 
 class PeerLost(Error):

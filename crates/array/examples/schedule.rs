@@ -6,6 +6,7 @@
 //! Each line has the mean and the longest processor time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank
 //! of an irregular sender works for its own schedule and for its share of the directory.
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -61,7 +62,15 @@ struct Name {
 
 fn regular(name: Name, from: Decomposition, to: Decomposition) {
     let exchange = Exchange::new(Side::new(from), Side::new(to)).unwrap();
-    let all = |role, ranks| timed(ranks, |rank| exchange.schedule(role, rank).unwrap());
+    let found = |role, rank| {
+        let schedule = exchange.schedule(role, rank).unwrap();
+        // They are made when they are asked for, as a rank does that opens its conduits.
+        schedule.partners().for_each(|partner| {
+            black_box(partner);
+        });
+        schedule
+    };
+    let all = |role, ranks| timed(ranks, |rank| found(role, rank));
     let (sending, senders) = all(Role::Sender, exchange.from().decomposition.ranks());
     let (receiving, receivers) = all(Role::Receiver, exchange.to().decomposition.ranks());
     report(name, &senders, &receivers, &sending, &receiving, (0, 0));

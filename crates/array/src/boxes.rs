@@ -45,7 +45,6 @@ pub(crate) fn receiving(
         }
     }
     let wants = match exchange.to.decomposition.is_regular() {
-        _ if exchange.is_regular() => Vec::new(),
         true => Wants::by_partner(asked, |_| Wants::Part),
         false => {
             Wants::by_partner(asked, |places| Wants::Boxes(places.map(|place| own[place].hull()).collect()))

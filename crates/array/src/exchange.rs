@@ -181,7 +181,7 @@ impl Exchange {
     }
 
     /// The schedule of a rank between two regular decompositions, in closed form: the time grows with the processes that it meets,
-    /// and the pieces that it has, along each dimension by itself; not with the array, nor with the number of ranks.
+    /// and the pieces that it has, along each dimension by itself; not with the array, nor with the number of partners.
     pub fn schedule(&self, role: Role, rank: u32) -> Result<Schedule, Error> {
         if !self.is_regular() {
             return Err(Error::Invalid(
@@ -204,6 +204,9 @@ impl Exchange {
         answers: Vec<crate::Answer>,
     ) -> Result<(Schedule, Vec<(u32, Wants)>), Error> {
         parts.check(&self.to.decomposition, rank)?;
+        if self.is_regular() {
+            return Ok((self.schedule(Role::Receiver, rank)?, Vec::new()));
+        }
         if self.by_numbers() {
             crate::numbers::receiving(self, rank, parts, answers)
         } else {
@@ -247,8 +250,8 @@ impl Exchange {
 pub(crate) fn by_rule(builder: &mut Builder, part: &Owned, other: &Side, mut partner: impl FnMut(u32)) {
     let Some(product) = Product::new(part, other) else { return };
     let before = builder.axes.len() as u32;
-    for place in 0..product.count() {
-        let (Partner { rank, elements }, mut piece) = (product.partner(place), product.piece(place));
+    for (place, Partner { rank, elements }) in product.partners().enumerate() {
+        let mut piece = product.piece(place);
         piece.axes.iter_mut().for_each(|axis| *axis += before);
         partner(rank);
         builder.piece(rank, piece, elements);

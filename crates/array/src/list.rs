@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::comb::Axis;
-use crate::schedule::{Parcel, Partner, Piece, Pieces, Shared, Strip};
+use crate::schedule::{Content, Partner, Piece, Pieces, Shared, Strip};
 use crate::{Dims, Order, Schedule};
 
 /// The partners, and the pieces or strips of each.
@@ -14,7 +14,7 @@ pub(crate) struct List {
     strips: Vec<Strip>,
     /// How many elements all strips before every so many-th one have.
     marks: Vec<u64>,
-    partners: Vec<(Partner, Content)>,
+    partners: Vec<(Partner, Place)>,
 }
 
 /// So many strips are between two marks.
@@ -22,7 +22,7 @@ const APART: usize = 256;
 
 /// Where a partner's part of the pieces or the strips begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum Place {
     Pieces(usize, usize),
     Strips(usize, usize),
 }
@@ -30,6 +30,10 @@ enum Content {
 impl List {
     pub fn count(&self) -> usize {
         self.partners.len()
+    }
+
+    pub fn partners(&self) -> impl Iterator<Item = Partner> {
+        self.partners.iter().map(|(partner, _)| *partner)
     }
 
     pub fn partner(&self, place: usize) -> Option<Partner> {
@@ -52,10 +56,10 @@ impl List {
             + size_of_val(&self.partners[..])
     }
 
-    pub fn parcel(&self, partner: usize) -> Parcel<'_> {
+    pub fn content(&self, partner: usize) -> Content<'_> {
         match self.partners[partner].1 {
-            Content::Pieces(from, to) => Parcel::Pieces(Pieces::Listed(&self.pieces[from..to])),
-            Content::Strips(from, to) => Parcel::Strips(Strips { list: self, from, to }),
+            Place::Pieces(from, to) => Content::Pieces(Pieces::Listed(&self.pieces[from..to])),
+            Place::Strips(from, to) => Content::Strips(Strips { list: self, from, to }),
         }
     }
 
@@ -147,7 +151,7 @@ impl Builder {
                 piece.before = elements;
                 elements += *count;
             }
-            partners.push((Partner { rank: group[0].0, elements }, Content::Pieces(at, at + group.len())));
+            partners.push((Partner { rank: group[0].0, elements }, Place::Pieces(at, at + group.len())));
             at += group.len();
         }
         self.strips.sort_by_key(|(rank, _)| *rank);
@@ -168,7 +172,7 @@ impl Builder {
                 elements += strip.length;
             }
             total += elements;
-            partners.push((Partner { rank: group[0].0, elements }, Content::Strips(from, strips.len())));
+            partners.push((Partner { rank: group[0].0, elements }, Place::Strips(from, strips.len())));
         }
         let pieces = self.pieces.into_iter().map(|(_, piece, _)| piece).collect();
         let list = List { axes: self.axes, pieces, strips, marks, partners };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::comb::Axis;
 use crate::kernel::{At, Loop, Loops};
 use crate::plan::{End, Plan};
-use crate::schedule::{Parcel, Partner, Piece, Strip};
+use crate::schedule::{Content, Partner, Piece, Strip};
 use crate::{Dims, Error, Local, Order, Schedule};
 
 /// An array of a sender: its memory, how the elements lie there, and how many bytes each has.
@@ -83,8 +83,8 @@ impl Schedule {
         }
         let length = usize::try_from(self.bytes(partner, [size])).ok()?;
         let mut begin = None;
-        match self.parcel(partner) {
-            Parcel::Pieces(pieces) => {
+        match self.content(partner) {
+            Content::Pieces(pieces) => {
                 let [piece] = &*pieces else { return None };
                 let mut plan = Plan::new(self.axes(piece), size);
                 let dense = plan.dense(self.order, 0);
@@ -92,7 +92,7 @@ impl Schedule {
                     begin = copy.is_one_piece(length).then_some(at.from as usize);
                 });
             }
-            Parcel::Strips(strips) => {
+            Content::Strips(strips) => {
                 let strip = strips.only()?;
                 each_row(std::iter::once(strip), local, |at, stride, count| {
                     let whole = count == strip.length && (stride == 1 || count == 1);
@@ -114,7 +114,7 @@ impl Schedule {
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
-        let parcel = self.parcel(partner);
+        let parcel = self.content(partner);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
@@ -123,8 +123,8 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
             match &parcel {
-                Parcel::Strips(strips) => pack_strips(strips.cut(range), field, bytes),
-                Parcel::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
+                Content::Strips(strips) => pack_strips(strips.cut(range), field, bytes),
+                Content::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
             }
             rest = after;
         }
@@ -142,7 +142,7 @@ impl Schedule {
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
-        let parcel = self.parcel(partner);
+        let parcel = self.content(partner);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
@@ -151,8 +151,8 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
             match &parcel {
-                Parcel::Strips(strips) => unpack_strips(strips.cut(range), bytes, field),
-                Parcel::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
+                Content::Strips(strips) => unpack_strips(strips.cut(range), bytes, field),
+                Content::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
             }
             rest = after;
         }
@@ -270,7 +270,8 @@ pub fn copy(
     }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
-    let (Parcel::Pieces(ours), Parcel::Pieces(theirs)) = (sending.parcel(to), receiving.parcel(from)) else {
+    let (Content::Pieces(ours), Content::Pieces(theirs)) = (sending.content(to), receiving.content(from))
+    else {
         // Single elements: a message between costs little beside looking for them.
         let mut message = vec![0; (count as usize).saturating_mul(source.size)];
         sending.pack(to, &[*source], 0, &mut message)?;
@@ -524,7 +525,7 @@ mod tests {
         let (sending, receiving) =
             (exchange.schedule(Role::Sender, 1).unwrap(), exchange.schedule(Role::Receiver, 2).unwrap());
         let (our, their) = (sending.find(2).unwrap(), receiving.find(1).unwrap());
-        let Parcel::Pieces(ours) = sending.parcel(our) else { panic!() };
+        let Content::Pieces(ours) = sending.content(our) else { panic!() };
         assert!(Plan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
         let parts = (&Parts::Rule, Order::C);
         let local =

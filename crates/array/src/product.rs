@@ -3,7 +3,7 @@
 use crate::comb::{Axis, meet_all};
 use crate::exchange::{Owned, Side};
 use crate::schedule::{Partner, Piece};
-use crate::{Dims, Order};
+use crate::{Dims, MOST_DIMS, Order};
 
 /// What one of a rank's arrays shares with the ranks of a regular side. Along each dimension by itself it meets some processes of
 /// their grid, and every combination of these is a partner, which is made when it is asked for. So what is found and kept grows with
@@ -54,6 +54,22 @@ impl Product {
         Partner { rank: self.order.number(&process, &self.procs) as u32, elements }
     }
 
+    /// All partners.
+    pub fn partners(&self) -> Partners<'_> {
+        let dims = self.counts.len();
+        let mut partners = Partners {
+            product: self,
+            dims: self.order.fastest_first(dims).rev().collect(),
+            firsts: self.firsts(),
+            strides: self.order.strides(&self.procs),
+            turn: Dims::all(dims, 0),
+            before: [Partner { rank: 0, elements: 1 }; MOST_DIMS + 1],
+            left: self.count(),
+        };
+        partners.combine(0);
+        partners
+    }
+
     /// What is shared with the partner at a place.
     pub fn piece(&self, place: usize) -> Piece {
         let axes = self.places(&self.order.point(place as u64, &self.counts));
@@ -65,12 +81,11 @@ impl Product {
         if u64::from(rank) >= self.procs.volume() {
             return None;
         }
-        let process = self.order.point(u64::from(rank), &self.procs);
-        let (mut point, mut from) = (Dims::all(process.len(), 0), 0);
+        let (process, firsts) = (self.order.point(u64::from(rank), &self.procs), self.firsts());
+        let mut point = Dims::all(process.len(), 0);
         for (dim, at) in point.iter_mut().enumerate() {
-            let met = &self.processes[from..from + self.counts[dim] as usize];
+            let met = &self.processes[firsts[dim]..][..self.counts[dim] as usize];
             *at = met.binary_search(&(process[dim] as u32)).ok()? as u64;
-            from += met.len();
         }
         Some(self.order.number(&point, &self.counts) as usize)
     }
@@ -89,12 +104,63 @@ impl Product {
 
     /// Where the axes stand of which each is the so many-th of its dimension.
     fn places(&self, point: &Dims) -> Dims<u32> {
+        let firsts = self.firsts();
+        Dims::from_fn(point.len(), |dim| (firsts[dim] as u64 + point[dim]) as u32)
+    }
+
+    /// Where the axes of each dimension begin.
+    fn firsts(&self) -> Dims<usize> {
         let mut from = 0;
-        Dims::from_fn(point.len(), |dim| {
-            let place = from + point[dim];
-            from += self.counts[dim];
-            place as u32
+        Dims::from_fn(self.counts.len(), |dim| {
+            from += self.counts[dim] as usize;
+            from - self.counts[dim] as usize
         })
+    }
+}
+
+/// The partners of a product, one after the other: of the next one only what changes is combined anew.
+#[derive(Debug, Clone)]
+pub(crate) struct Partners<'a> {
+    product: &'a Product,
+    /// The dimensions, the one last that counts fastest.
+    dims: Vec<usize>,
+    /// Where the axes of each dimension begin, and how far ranks are apart along it.
+    firsts: Dims<usize>,
+    strides: Dims,
+    /// The so many-th of each dimension.
+    turn: Dims<usize>,
+    /// What the first so many of `dims` make together.
+    before: [Partner; MOST_DIMS + 1],
+    left: usize,
+}
+
+impl Partners<'_> {
+    /// What the dimensions from the so many-th on add.
+    fn combine(&mut self, from: usize) {
+        for (level, dim) in self.dims.iter().copied().enumerate().skip(from) {
+            let (place, Partner { rank, elements }) = (self.firsts[dim] + self.turn[dim], self.before[level]);
+            let rank = rank + self.product.processes[place] * self.strides[dim] as u32;
+            self.before[level + 1] = Partner { rank, elements: elements * self.product.axes[place].total() };
+        }
+    }
+}
+
+impl Iterator for Partners<'_> {
+    type Item = Partner;
+
+    fn next(&mut self) -> Option<Partner> {
+        self.left = self.left.checked_sub(1)?;
+        let partner = self.before[self.dims.len()];
+        for level in (0..self.dims.len()).rev() {
+            let dim = self.dims[level];
+            self.turn[dim] += 1;
+            if self.turn[dim] < self.product.counts[dim] as usize {
+                self.combine(level);
+                break;
+            }
+            self.turn[dim] = 0;
+        }
+        Some(partner)
     }
 }
 
@@ -114,6 +180,7 @@ mod tests {
                 let partners: Vec<_> = (0..product.count()).map(|place| product.partner(place)).collect();
                 assert!(partners.is_sorted_by(|one, next| one.rank < next.rank), "{partners:?}");
                 assert_eq!((partners.len(), partners[0].elements, product.elements()), (6, 6, 36));
+                assert!(product.partners().eq(partners.iter().copied()), "{partners:?}");
                 for (place, partner) in partners.iter().enumerate() {
                     assert_eq!(product.find(partner.rank), Some(place));
                 }

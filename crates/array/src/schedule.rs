@@ -61,7 +61,7 @@ pub(crate) struct Strip {
 }
 
 /// What goes into a message: one of the two forms.
-pub(crate) enum Parcel<'a> {
+pub(crate) enum Content<'a> {
     Pieces(Pieces<'a>),
     Strips(Strips<'a>),
 }
@@ -85,8 +85,12 @@ impl Deref for Pieces<'_> {
 
 impl Schedule {
     /// Who the partners are, by rank. Only these exchange anything with this rank.
-    pub fn partners(&self) -> impl ExactSizeIterator<Item = Partner> {
-        (0..self.count()).map(|place| self.partner(place).expect("a place below their number"))
+    pub fn partners(&self) -> impl Iterator<Item = Partner> {
+        let (product, list) = match &self.shared {
+            Shared::Product(product) => (Some(product.partners()), None),
+            Shared::List(list) => (None, Some(list.partners())),
+        };
+        product.into_iter().flatten().chain(list.into_iter().flatten())
     }
 
     /// The partner at a place among them.
@@ -142,10 +146,10 @@ impl Schedule {
             && self.shapes.iter().zip(&local.blocks).all(|(shape, block)| *shape == block.extents)
     }
 
-    pub(crate) fn parcel(&self, partner: usize) -> Parcel<'_> {
+    pub(crate) fn content(&self, partner: usize) -> Content<'_> {
         match &self.shared {
-            Shared::Product(product) => Parcel::Pieces(Pieces::Made(product.piece(partner))),
-            Shared::List(list) => list.parcel(partner),
+            Shared::Product(product) => Content::Pieces(Pieces::Made(product.piece(partner))),
+            Shared::List(list) => list.content(partner),
         }
     }
 

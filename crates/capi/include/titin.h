@@ -91,7 +91,7 @@ enum {
     TITIN_ERROR_SETTING = 3,        /* a setting is missing, or of another type or unit */
     TITIN_ERROR_TYPE_MISMATCH = 4,  /* the data are not of the type or shape asked for */
     TITIN_ERROR_TIMEOUT = 5,        /* the time given to the call is over (does not stick) */
-    TITIN_ERROR_PORT_CLOSED = 6,    /* the port's other end has finished (does not stick) */
+    TITIN_ERROR_PORT_CLOSED = 6,    /* no more will come: the other end has finished, for instance (does not stick) */
     TITIN_ERROR_PEER_LOST = 7,      /* another instance has failed, or cannot be reached */
     TITIN_ERROR_DEADLOCK = 8,       /* instances wait for each other in a circle */
     TITIN_ERROR_CONNECTION = 9,     /* the run cannot be joined, or its manager is gone */
@@ -301,7 +301,7 @@ int titin_field_send(titin_field *field, const void *const *arrays, double times
  * `*timestamp` is NaN. */
 int titin_field_receive(titin_field *field, void *const *arrays, double timeout, double *timestamp, double *next_timestamp);
 /* Of one that is pulled, the version at or before the simulated time `at`; waits until the sender has passed that time. It is
- * TITIN_ERROR_EVICTED if that version is not kept. */
+ * TITIN_ERROR_EVICTED if that version is not kept, and TITIN_ERROR_PORT_CLOSED if none at that time will come. */
 int titin_field_receive_at(titin_field *field, void *const *arrays, double at, double timeout, double *timestamp,
                            double *next_timestamp);
 /* The sender says that no more follows, and gives up all versions; for receivers the port is closed. */

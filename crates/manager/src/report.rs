@@ -279,7 +279,7 @@ fn tail(file: &Path) -> Vec<String> {
 }
 
 /// Without what launchers of Open MPI and MPICH say of every program that fails, in a frame that a line of dashes or the like
-/// begins and ends, and behind it. What they say of a signal stays.
+/// begins and ends, and behind it. What they say of this one stays: of which rank, with which exit code or by which signal.
 fn without_launcher(lines: &[String]) -> Vec<&String> {
     const IN_FRAME: [&str; 4] = [
         "MPI_ABORT was invoked on",
@@ -287,24 +287,34 @@ fn without_launcher(lines: &[String]) -> Vec<&String> {
         "detected that one or more processes exited with non-zero status",
         "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
     ];
+    const TELLING: [&str; 7] = [
+        "MPI_ABORT was invoked on",
+        "errorcode",
+        "Process name",
+        "Exit code",
+        "RUNNING AT",
+        "EXIT CODE",
+        "SIGNAL",
+    ];
     const BEHIND: [&str; 2] = [
         "This typically refers to a problem with your application",
         "Please see the FAQ page for debugging suggestions",
     ];
-    let is_edge =
-        |line: &str| line.len() > 20 && (line.bytes().all(|c| c == b'-') || line.bytes().all(|c| c == b'='));
+    let has = |line: &str, marks: &[&str]| marks.iter().any(|mark| line.contains(mark));
+    let is_edge = |line: &String| {
+        line.len() > 20 && line.bytes().all(|c| c == line.as_bytes()[0] && b"-=".contains(&c))
+    };
     let mut own = Vec::new();
     let mut rest = lines;
     while let [line, after @ ..] = rest {
-        let frame = is_edge(line).then(|| after.iter().position(|line| is_edge(line))).flatten();
-        let is_theirs =
-            |inside: &[String]| inside.iter().any(|line| IN_FRAME.iter().any(|mark| line.contains(mark)));
-        match frame {
-            Some(length) if is_theirs(&after[..length]) => rest = &after[length + 1..],
+        let frame = is_edge(line).then(|| after.iter().position(is_edge)).flatten();
+        match frame.map(|length| after.split_at(length)) {
+            Some((inside, behind)) if inside.iter().any(|line| has(line, &IN_FRAME)) => {
+                own.extend(inside.iter().filter(|line| has(line, &TELLING)));
+                rest = &behind[1..];
+            }
             _ => {
-                if !BEHIND.iter().any(|mark| line.starts_with(mark)) {
-                    own.push(line);
-                }
+                own.extend(Some(line).filter(|line| !has(line, &BEHIND)));
                 rest = after;
             }
         }
@@ -376,7 +386,7 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::BeforeJoining(_) => {
                     vec!["It failed on its own, not in the coupling: its output says why. Try it by itself.".into()]
                 }
-                Fault::Gone if matches!(fault, Fault::AfterRank { .. }) => {
+                Fault::Gone if *fault != Fault::Gone => {
                     vec!["Its launcher's last words may tell how: by a signal, for instance.".into()]
                 }
                 Fault::WithoutClosing(Exit::Code(0)) | Fault::Gone => vec![
@@ -444,23 +454,53 @@ mod tests {
 
     #[test]
     fn what_launchers_always_say_is_left_out() {
-        let frame = "-".repeat(74);
-        let double = "=".repeat(83);
-        let lines = [
-            &frame,
-            "negative depth in cell 7",
-            &frame,
-            &frame,
+        let (single, double) = ("-".repeat(74), "=".repeat(83));
+        let kept = |lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            without_launcher(&lines).into_iter().cloned().collect::<Vec<_>>()
+        };
+        let own = [&*single, "negative depth in cell 7", &single];
+        assert_eq!(kept(&own), own, "a frame of the program's");
+        let open_mpi = [
+            &*single,
             "Primary job  terminated normally, but 1 process returned",
             "a non-zero exit code. Per user-direction, the job has been aborted.",
-            &frame,
-            &double,
+            &single,
+            &single,
+            "mpirun detected that one or more processes exited with non-zero status, thus causing",
+            "the job to be terminated. The first process to do so was:",
+            "  Process name: [[5399,1],2]",
+            "  Exit code:    9",
+            &single,
+        ];
+        assert_eq!(kept(&open_mpi), ["  Process name: [[5399,1],2]", "  Exit code:    9"]);
+        let abort = [
+            &*single,
+            "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD",
+            "with errorcode 7.",
+            "NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.",
+            &single,
+        ];
+        assert_eq!(kept(&abort), abort[1..3]);
+        let mpich = [
+            &*double,
             "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+            "=   PID 12 RUNNING AT vm",
+            "=   EXIT CODE: 9",
+            "=   CLEANING UP REMAINING PROCESSES",
             &double,
             "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+            "This typically refers to a problem with your application.",
         ];
-        let lines = lines.map(str::to_owned);
-        assert_eq!(without_launcher(&lines), [&lines[0], &lines[1], &lines[2], &lines[10]]);
+        assert_eq!(kept(&mpich), [mpich[2], mpich[3], mpich[6]]);
+        let intel = [
+            &*double,
+            "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+            "=   RANK 6 PID 12 RUNNING AT vm",
+            "=   KILLED BY SIGNAL: 9 (Killed)",
+            &double,
+        ];
+        assert_eq!(kept(&intel), intel[2..4]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub enum Kind {
     TypeMismatch = 4,
     /// The time given to the call is over.
     Timeout = 5,
-    /// The port's sender has ended, so no message will come.
+    /// No more will come: the port's sender has ended, or, of a field that is pulled, the description couples no later step.
     PortClosed = 6,
     /// Another instance has failed, or cannot be reached.
     PeerLost = 7,

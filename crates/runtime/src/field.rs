@@ -197,8 +197,8 @@ impl Instance {
         };
         let send = |state: &mut State, done: &mut Done| -> Result<()> {
             let lines = inner.lines(&field, state)?;
-            let ways = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
-            let ways = ways.filter_map(|(way, line)| Some((way, line.as_ref()?)));
+            let all = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
+            let ways = all.clone().filter_map(|(way, line)| Some((way, line.as_ref()?)));
             let pieces = ways.clone().flat_map(|(way, line)| {
                 let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.count() };
                 (0..count).map(move |turn| (way, line, line.partner(turn)))
@@ -213,6 +213,10 @@ impl Instance {
             for (_, line) in ways.filter(|(way, _)| way.pattern.cache().is_none()) {
                 line.exchanges.fetch_add(1, Ordering::Relaxed);
             }
+            // Who was to pull it has left before this rank could meet it.
+            for (way, _) in all.filter(|(_, line)| line.is_none()) {
+                inner.process.change(&inner.name, way.conduit, |meeting| meeting.pull(Pull::pass_over));
+            }
             Ok(())
         };
         let sent = send(&mut state, &mut done);
@@ -226,7 +230,7 @@ impl Instance {
             |way: &&Coupled| way.pattern.cache().is_some() && way.share(Role::Sender).steps.end_with(step);
         for way in field.ways.iter().filter(ends) {
             inner.process.change(&inner.name, way.conduit, |meeting| {
-                meeting.pull(|pull| pull.complete(false));
+                meeting.pull(Pull::complete);
             });
         }
         Ok(())

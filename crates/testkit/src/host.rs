@@ -1,6 +1,7 @@
 //! A process that takes part over tcp, as far as other processes can tell.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 
 use titin_transport::{Exchange, Reactor};
@@ -36,6 +37,11 @@ impl Host {
         Host { exchange, events, reactor, directory, _watchdog: Watchdog::start() }
     }
 
+    /// A folder that goes with it.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// Listens on loopback.
     pub fn listen(&self) -> Address {
         self.reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("a port is free")
@@ -43,7 +49,7 @@ impl Host {
 
     /// Listens at a file, which is gone with this.
     pub fn listen_shm(&self) -> Address {
-        let path = self.directory.path().join("here");
+        let path = self.directory().join("here");
         self.reactor.listen_shm(path.to_str().expect("a plain name")).expect("a file can be made")
     }
 

@@ -23,6 +23,8 @@ fn start(part: &str) -> (Child, Side) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "part", "--ignored", "--nocapture"])
         .env("TITIN_PART", part)
+        // It is killed, so what it makes must go with ours.
+        .env("TMPDIR", host.directory())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()

@@ -193,7 +193,7 @@ public:
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count(), arrays...);
     }
     /// Of one that is pulled, the version at or before a simulated time; waits until the sender has passed that. Throws Evicted
-    /// if that version is not kept.
+    /// if that version is not kept, and PortClosed if none at that time will come.
     template <class First, class... Rest>
     Stamps receive_at(double at, First &&first, Rest &&...rest) {
         return receive_within(at, TITIN_WAIT, first, rest...);

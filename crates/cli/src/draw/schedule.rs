@@ -107,7 +107,7 @@ impl Section<'_> {
         notes.extend(coupling.pattern.as_ref().and_then(pattern));
         if field.more > 0 {
             notes.push(format!(
-                "The same goes for {} of the same components.",
+                "The same goes for {} of ports of the same components.",
                 count(field.more as u64, "other pair")
             ));
         }

@@ -14,7 +14,8 @@ use super::{Coupling, End};
 /// With more fields a picture is too long to be looked through.
 const MOST_FIELDS: usize = 50;
 
-/// Fields between the same two components, spread alike, are drawn once: the first of them, and how many others there are.
+/// Fields between the same two components, spread alike, are drawn once, whatever their ports and instances: the first of them, and
+/// how many others there are.
 pub(crate) struct Alike {
     pub(crate) coupling: Coupling,
     pub(crate) more: usize,
@@ -44,9 +45,9 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
     let mut found: Vec<Alike> = Vec::new();
     let mut places = HashMap::new();
     for field in fields.iter().filter(wanted) {
-        let names = (without_index(&field.from), without_index(&field.to));
+        let components = (component(&field.from), component(&field.to));
         let place = places
-            .entry((names, &field.sender, &field.receiver, &field.sizes, format!("{:?}", field.pattern)))
+            .entry((components, &field.sender, &field.receiver, &field.sizes, format!("{:?}", field.pattern)))
             .or_insert(found.len());
         match found.get_mut(*place) {
             Some(alike) => alike.more += 1,
@@ -97,6 +98,12 @@ fn coupling(field: &Field) -> Result<Coupling, String> {
     })
 }
 
+/// `micro` of `micro[3].out`.
+fn component(end: &str) -> String {
+    let name = without_index(end);
+    name.rsplit_once('.').map_or(name.clone(), |(component, _)| component.to_owned())
+}
+
 /// `micro.out` of `micro[3].out`.
 fn without_index(end: &str) -> String {
     let mut depth = 0;
@@ -116,5 +123,6 @@ mod tests {
     #[test]
     fn ports_are_named_without_the_index_of_their_instance() {
         assert_eq!(["a.out", "a[3].out", "b.c[1][20].in"].map(without_index), ["a.out", "a.out", "b.c.in"]);
+        assert_eq!(["a.out", "a[3].out", "b.c[1][20].in"].map(component), ["a", "a", "b.c"]);
     }
 }

@@ -172,7 +172,8 @@ const PATTERN: &str = r#"{"mode": {"pull": {"versions": 3, "full": "evict"}},
     "sender": {"steps": {"from": 1, "until": 1000, "every": 4}, "region": [[0, 0], [8, 6]]},
     "receiver": {"steps": {"from": 1, "until": null, "every": 1}, "region": [[0, 6], [8, 12]]}}"#;
 
-/// A run of two fields: between all `macro` and `micro` of an ensemble the same, and one of which the sender is irregular.
+/// A run with the same field between all `macro` and `micro` of an ensemble, and once on other ports, and one of which the sender is
+/// irregular.
 fn run() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
@@ -183,7 +184,7 @@ fn run() -> tempfile::TempDir {
         CREATE TABLE conduits (oid INTEGER PRIMARY KEY, sender_oid INTEGER, sender_port TEXT, sender_slot INTEGER,
             receiver_oid INTEGER, receiver_port TEXT, receiver_slot INTEGER);
         INSERT INTO conduits VALUES (0, 1, 'out', NULL, 3, 'in', NULL), (1, 2, 'out', NULL, 4, 'in', NULL),
-            (2, 5, 'out', NULL, 3, 'mesh', NULL);";
+            (2, 5, 'out', NULL, 3, 'mesh', NULL), (3, 1, 'too', NULL, 3, 'also', NULL);";
     database.execute_batch(tables).unwrap();
     let none = titin(folder.path(), &["plot", "--schedule", "."]);
     assert_eq!(none.code, Some(2));
@@ -194,9 +195,9 @@ fn run() -> tempfile::TempDir {
     let spreads = [Spread::Even, Spread::Cyclic(2)];
     let dealt = Side::new(Decomposition::regular(&[8, 12], &[2, 2], &spreads, Order::Fortran, 4).unwrap());
     let listed = Side::new(Decomposition::indices(&[8, 12], 3).unwrap());
-    for (conduit, from) in [(0, &rows), (1, &rows), (2, &listed)] {
+    for (conduit, from) in [(0, &rows), (1, &rows), (2, &listed), (3, &rows)] {
         // 12: float64, as on the wire.
-        let pattern = (conduit < 2).then_some(PATTERN);
+        let pattern = (conduit != 2).then_some(PATTERN);
         let values = params![conduit, from.to_bytes(), dealt.to_bytes(), [12u8, 12], pattern];
         database.execute("INSERT INTO fields VALUES (?, ?, ?, ?, ?)", values).unwrap();
     }
@@ -208,7 +209,7 @@ fn fields_of_a_run_are_drawn_as_they_were_declared() {
     let run = run();
     let svg = plot(run.path(), &["--schedule", "."]);
     assert!(svg.contains("schedules of 2 fields") && svg.contains("macro[0].out: 4 ranks"), "{svg}");
-    assert!(svg.contains("The same goes for 1 other pair of the same components."), "{svg}");
+    assert!(svg.contains("The same goes for 2 other pairs of ports of the same components."), "{svg}");
     assert!(svg.contains("8 × 12, grid 2 × 2, even × cyclic(2), ranks in Fortran order"), "{svg}");
     assert!(svg.contains("8 messages with 768 B in 2 arrays in all"), "{svg}");
     assert!(svg.contains("The sender is spread by indices: only its ranks know who owns what"), "{svg}");

@@ -154,7 +154,7 @@ impl Manager {
         let here = ranks.iter().filter(|rank| rank.host == self.host);
         self.actions.extend(here.map(|rank| Action::Watch(rank.pid)));
         let member = &mut self.members[id];
-        member.ranks = ranks;
+        (member.ranks, member.refused) = (ranks, None);
         member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, vectors });
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);

@@ -117,6 +117,7 @@ impl Fault {
             }
             Fault::AfterDone(exit) => format!("{exit} after its instances had finished their coupling"),
             Fault::Gone => "ended (how is not known) without closing all of its instances".to_owned(),
+            Fault::AfterRefusal { text, fault } => format!("{}, after {text}", fault.of_host()),
             other => other.to_string(),
         }
     }
@@ -412,12 +413,13 @@ impl Manager {
         if member.fault.is_some() {
             return;
         }
-        let fault = match member.refused.take_if(|_| fault.is_bad_end()) {
-            Some(text) => Fault::AfterRefusal { text, fault: Box::new(fault) },
-            None => fault,
-        };
+        let refused = member.refused.take_if(|_| fault.is_bad_end());
         let fault = match member.first_gone.filter(|_| fault.is_of_process()) {
             Some((rank, pid)) => Fault::AfterRank { rank, pid, fault: Box::new(fault) },
+            None => fault,
+        };
+        let fault = match refused {
+            Some(text) => Fault::AfterRefusal { text, fault: Box::new(fault) },
             None => fault,
         };
         member.fault = Some(fault.clone());

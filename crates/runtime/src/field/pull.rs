@@ -94,11 +94,17 @@ impl Pull {
     /// The next version is not wanted.
     pub(crate) fn pass_over(&mut self) {
         self.keeper.pass_over();
+        self.follow();
     }
 
-    /// No more are produced, since the sender closes, or though it goes on.
-    pub(super) fn complete(&mut self, closing: bool) {
-        self.decide(|chooser| chooser.complete(closing));
+    /// No more are produced, though the sender goes on.
+    pub(crate) fn complete(&mut self) {
+        self.decide(Chooser::complete);
+    }
+
+    /// No more are produced, and the conduit ends once the last one is taken.
+    pub(crate) fn close(&mut self) {
+        self.decide(Chooser::close);
     }
 
     /// Whether rank 0 may end it.
@@ -202,7 +208,7 @@ impl Answer {
     fn encode(&self) -> Vec<u8> {
         let mut said: Vec<Value<&[u8]>> = vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
         if let Some((kind, why)) = &self.refusal {
-            said.extend([Value::Text(why.clone()), Value::Bool(*kind == Kind::PortClosed)]);
+            said.extend([Value::Text(why.clone()), Value::Int(*kind as i64)]);
         }
         let said = Value::List(said);
         structure::encode(&said).expect("a short list").to_bytes()
@@ -217,10 +223,11 @@ impl Answer {
         match &said[..] {
             [Value::Text(text), Value::Int(question), why @ ..] if text == TEXT => {
                 let refusal = match why {
-                    [Value::Text(why), Value::Bool(closed)] => {
-                        Some((if *closed { Kind::PortClosed } else { Kind::Evicted }, why.clone()))
+                    [] => None,
+                    [Value::Text(why), Value::Int(kind)] => {
+                        Some((Kind::numbered(i32::try_from(*kind).ok()?), why.clone()))
                     }
-                    _ => None,
+                    _ => return None,
                 };
                 Some(Answer { question: *question as u64, refusal })
             }
@@ -460,7 +467,7 @@ impl Inner {
         let mut open = self.pulled(Role::Sender);
         if self.leads() {
             for conduit in &open {
-                self.process.change(&self.name, *conduit, |meeting| meeting.pull(|pull| pull.complete(true)));
+                self.process.change(&self.name, *conduit, |meeting| meeting.pull(Pull::close));
             }
         }
         while !open.is_empty() {

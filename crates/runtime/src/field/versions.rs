@@ -164,15 +164,21 @@ impl Chooser {
         self.answer()
     }
 
-    /// No more versions are produced, since the sender closes, or though it goes on; the receiver may still take what there is.
-    pub(crate) fn complete(&mut self, closing: bool) -> Vec<Decision> {
+    /// No more versions are produced, though the sender goes on; the receiver may still take what there is.
+    pub(crate) fn complete(&mut self) -> Vec<Decision> {
         if self.over {
             return Vec::new();
         }
-        (self.complete, self.closing) = (true, closing);
+        self.complete = true;
         let mut decisions = vec![Decision::Order(Order::Complete(self.produced))];
         decisions.extend(self.answer());
         decisions
+    }
+
+    /// The same, and the conduit ends once the receiver has the last one.
+    pub(crate) fn close(&mut self) -> Vec<Decision> {
+        self.closing = true;
+        self.complete()
     }
 
     /// Whether the receiver has what it is to have: the last version, as often as that serves the times it asks for.
@@ -241,16 +247,14 @@ impl Chooser {
         // The last version serves all times before the one that was to follow.
         let end = latest.next.unwrap_or(latest.timestamp);
         let beyond = question.at.is_none_or(|at| at > latest.timestamp && at >= end);
-        let chosen = match question.at {
-            _ if !(self.complete && beyond && self.has_last()) => chosen,
-            Some(at) if !self.closing => Err(Refusal::TooLate { at, last: latest.timestamp }),
-            None if !self.closing => chosen,
-            _ => {
-                // It hears that no more follows as the conduit ends.
-                self.exhausted = true;
-                return Vec::new();
-            }
-        };
+        if self.complete && beyond && self.has_last() && (self.closing || question.at.is_some()) {
+            self.exhausted = true;
+            // It hears that no more follows as the conduit ends, or, where the sender goes on, now.
+            let Some(at) = question.at.filter(|_| !self.closing) else { return Vec::new() };
+            self.question = None;
+            let why = Refusal::TooLate { at, last: latest.timestamp };
+            return vec![Decision::Refuse { question: question.number, why }];
+        }
         self.question = None;
         match chosen {
             Ok(Stamped { number: version, .. }) => {
@@ -334,7 +338,9 @@ impl<P> Keeper<P> {
                 Order::Serve(_) | Order::Raise(_) => {}
             }
             self.orders.pop_front();
-            if let Order::Serve(version) = order {
+            if let Order::Serve(version) = order
+                && self.part(version).is_some()
+            {
                 return self.part(version);
             }
         }
@@ -432,7 +438,7 @@ mod tests {
         assert_eq!(chooser.produce(1.5, None), serves(2, 3));
         chooser.took(2);
         assert_eq!(chooser.ask(at(3, 9.0)), []);
-        assert_eq!(chooser.complete(true), [Decision::Order(Order::Complete(3))], "it has the last one");
+        assert_eq!(chooser.close(), [Decision::Order(Order::Complete(3))], "it has the last one");
         assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
         assert_eq!(chooser.ask(at(5, -1.0)), refused(5, Refusal::TooEarly { at: -1.0, first: 0.0 }));
     }
@@ -470,11 +476,11 @@ mod tests {
     #[test]
     fn the_last_version_is_taken_before_the_sender_goes() {
         let mut chooser = chooser(1, Full::Evict);
-        assert_eq!(chooser.complete(true), [Decision::Order(Order::Complete(0))]);
+        assert_eq!(chooser.close(), [Decision::Order(Order::Complete(0))]);
         assert!(chooser.is_settled(), "there was none");
         let mut chooser = self::chooser(1, Full::Evict);
         chooser.produce(0.0, None);
-        chooser.complete(true);
+        chooser.close();
         assert!(!chooser.is_settled());
         assert_eq!(chooser.ask(latest(1)), serves(1, 1));
         assert!(!chooser.is_settled(), "it may have given up");
@@ -490,7 +496,7 @@ mod tests {
     fn the_last_version_serves_all_times_before_the_next_one_that_was_to_be() {
         let mut chooser = chooser(2, Full::Evict);
         chooser.produce(40.0, Some(50.0));
-        chooser.complete(true);
+        chooser.close();
         for (question, time) in [(1, 41.0), (2, 43.0), (3, 49.0)] {
             assert!(!chooser.is_settled(), "it may ask for {time}");
             assert_eq!(chooser.ask(at(question, time)), serves(question, 1));
@@ -500,7 +506,7 @@ mod tests {
         assert!(chooser.is_settled());
         let mut chooser = self::chooser(2, Full::Evict);
         chooser.produce(40.0, Some(50.0));
-        chooser.complete(true);
+        chooser.close();
         assert_eq!(chooser.ask(latest(1)), serves(1, 1));
         chooser.took(1);
         assert!(chooser.is_settled(), "it asks for the latest one");
@@ -512,17 +518,18 @@ mod tests {
         chooser.produce(40.0, Some(50.0));
         assert_eq!(chooser.ask(at(1, 60.0)), []);
         let complete = Decision::Order(Order::Complete(1));
-        assert_eq!(chooser.complete(false), [vec![complete.clone()], serves(1, 1)].concat());
+        assert_eq!(chooser.complete(), [vec![complete.clone()], serves(1, 1)].concat());
         chooser.took(1);
         assert_eq!(chooser.ask(at(2, 49.0)), serves(2, 1));
         chooser.took(2);
         assert_eq!(chooser.ask(at(3, 50.0)), refused(3, Refusal::TooLate { at: 50.0, last: 40.0 }));
         assert_eq!(chooser.ask(latest(4)), serves(4, 1), "as long as it is there");
         chooser.took(4);
-        assert_eq!(chooser.ask(at(5, 51.0)), refused(5, Refusal::TooLate { at: 51.0, last: 40.0 }));
-        assert_eq!(chooser.complete(true), [complete]);
+        assert_eq!(chooser.ask(at(5, 41.0)), serves(5, 1));
+        chooser.took(5);
+        assert_eq!(chooser.close(), [complete]);
+        assert!(chooser.is_settled(), "it knows that none follows");
         assert_eq!(chooser.ask(at(6, 51.0)), [], "the end of the conduit tells");
-        assert!(chooser.is_settled());
     }
 
     #[test]
@@ -539,6 +546,17 @@ mod tests {
         assert_eq!(keeper.differs(), None);
         keeper.add("three");
         assert_eq!(keeper.differs(), Some((3, 2)), "more");
+    }
+
+    #[test]
+    fn a_rank_that_has_passed_over_a_version_goes_on_behind_it() {
+        let mut keeper = Keeper::<()>::default();
+        [Order::Serve(1), Order::Complete(1), Order::End].into_iter().for_each(|order| keeper.obey(order));
+        assert_eq!(keeper.serve(), None);
+        assert_eq!((keeper.is_over(), keeper.differs()), (false, Some((0, 1))));
+        keeper.pass_over();
+        assert_eq!(keeper.serve(), None);
+        assert_eq!((keeper.is_over(), keeper.differs()), (true, None));
     }
 
     #[test]

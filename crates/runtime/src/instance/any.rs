@@ -317,15 +317,24 @@ impl Inner {
         slot: u32,
         message: Message,
     ) -> Result<(PortId, u32, Message)> {
-        let taken = ordinary(|| source.port.label(None), &message);
-        match (taken.and_then(|()| self.took(source, slot, &message)), port) {
-            (Ok(()), _) => Ok((PortId(source.number), slot, message)),
-            (Err(error), Some(port)) => Err(self.misplaced(error, source, port, slot, message)),
-            (Err(error), None) => {
-                let mut port = source.port.enter()?;
-                Err(self.misplaced(error, source, &mut port, slot, message))
+        let fits = ordinary(|| source.port.label(None), &message);
+        let is_field = fits.is_err();
+        let Err(error) = fits.and_then(|()| self.took(source, slot, &message)) else {
+            return Ok((PortId(source.number), slot, message));
+        };
+        let mut entered;
+        let port = match port {
+            Some(port) => port,
+            None => {
+                entered = source.port.enter()?;
+                &mut *entered
             }
+        };
+        if is_field {
+            self.leave_there(source, port, slot, message);
+            return Err(error);
         }
+        Err(self.misplaced(error, source, port, slot, message))
     }
 
     /// An error of a call on several ports; one about time says which.

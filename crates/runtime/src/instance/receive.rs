@@ -241,8 +241,11 @@ impl Inner {
         let here = self.here(&source);
         let found = self.poll(&source, &mut port.inlets[source.place], &here)?;
         let Some((slot, message)) = found else { return self.place(&[source]).map(|()| None) };
-        let taken = ordinary(|| source.port.label(None), &message);
-        match taken.and_then(|()| self.took(&source, slot, &message)) {
+        if let Err(error) = ordinary(|| source.port.label(None), &message) {
+            self.leave_there(&source, &mut port, slot, message);
+            return Err(error);
+        }
+        match self.took(&source, slot, &message) {
             Ok(()) => Ok(Some((slot, message))),
             Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
         }
@@ -556,8 +559,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a message back that a call has found and is not given, so that a call in its place gets it: one that came out of order,
-    /// or that says that a field follows. One of a time that cannot be goes, since no call could take it. Gives the error.
+    /// Puts a message back that a call out of order has found, so that a call in its place gets it. One of a time that cannot
+    /// be goes, since no call could take it. Gives the error.
     #[cold]
     pub(super) fn misplaced(
         &self,
@@ -567,8 +570,7 @@ impl Inner {
         slot: u32,
         message: Message,
     ) -> Error {
-        let is_field = error.kind == Kind::TypeMismatch;
-        if is_field || self.cycle().place(&source.port.name, source.port.operator).is_err() {
+        if self.cycle().place(&source.port.name, source.port.operator).is_err() {
             self.leave_there(source, port, slot, message);
         }
         error
@@ -576,7 +578,7 @@ impl Inner {
 
     /// Puts a message back that a call was not given, for the next one.
     #[cold]
-    fn leave_there(&self, source: &Source<'_>, port: &mut PortState, slot: u32, message: Message) {
+    pub(super) fn leave_there(&self, source: &Source<'_>, port: &mut PortState, slot: u32, message: Message) {
         let state = &mut port.inlets[source.place];
         if source.follows() {
             // `repeat` and `pad` choose anew where the next call is. What `pad` gives once nobody was given.

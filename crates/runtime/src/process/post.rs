@@ -107,6 +107,11 @@ impl Meeting {
     fn begin(&mut self) {
         let (Some(own), Some(away)) = (&self.own, &self.away) else { return };
         let setup = Side::from_bytes(&away.field.side).and_then(|theirs| {
+            if theirs.decomposition.ranks() != away.ranks {
+                let (declared, ranks) = (theirs.decomposition.ranks(), away.ranks);
+                let text = format!("the other end declares an array over {declared} ranks, and has {ranks}");
+                return Err(Unfit::Broken(text));
+            }
             let (from, to) = match own.role {
                 Role::Sender => (own.side.clone(), coupled(&theirs, &own.pattern.receiver)?),
                 Role::Receiver => (coupled(&theirs, &own.pattern.sender)?, own.side.clone()),
