@@ -2,17 +2,18 @@
 # Runs a command on the first node of a Slurm cluster of its own, with all of that allocated: cluster.sh COMMAND ARGUMENT...
 #
 # Its two nodes, of 6 cores each by Slurm's count, have this machine's files in common and nothing else: each has its own network,
-# host name, processes and /dev/shm. All of it lives in namespaces that end with this script, so nothing is left. Needs root.
+# host name, processes and /dev/shm. All of it lives in namespaces that end with this script, so nothing is left. One runs at a time:
+# launchers give up on slow hosts. Needs root.
 set -euo pipefail
 
 apart=(unshare --mount --uts --ipc --pid --fork --kill-child --mount-proc)
-if [ "$1" != inside ]; then exec "${apart[@]}" --net "$0" inside "$@"; fi
+if [ "$1" != inside ]; then exec flock --no-fork "$0" "${apart[@]}" --net "$0" inside "$@"; fi
 shift
 
 state=/run/cluster
 mount -t tmpfs none /run
-mkdir $state
-export SLURM_CONF=$state/slurm.conf
+mkdir $state $state/tmp
+export SLURM_CONF=$state/slurm.conf TMPDIR=$state/tmp
 
 # One cable between two hosts; this one is n1.
 printf '127.0.0.1 localhost\n10.70.0.1 n1\n10.70.0.2 n2\n' >$state/hosts
