@@ -21,6 +21,7 @@ CASES = {
     "raised": "versions: 1, full: wait",
     "steps": "versions: 4, sender: {from: 2, until: 11, every: 3}",
     "last": "versions: 2, full: wait, sender: {until: 5}",
+    "gone": "versions: 2, sender: {until: 1}",
     "nothing": "versions: 1",
     "alone": "versions: 1",
 }

@@ -207,6 +207,13 @@ def last(side: Side) -> None:
         assert set(side.rest()) <= {4.0}
 
 
+def gone(side: Side) -> None:
+    """The receiver has gone before all ranks of the sender have sent anything."""
+    if sends:
+        time.sleep(0.3 * side.instance.rank)
+        side.send(range(2))
+
+
 def nothing(side: Side) -> None:
     """The sender never sends."""
     if not sends:
