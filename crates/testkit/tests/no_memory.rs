@@ -19,7 +19,8 @@ fn a_message_of_which_half_is_out_ends_the_link() {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split_whitespace().next().unwrap().parse().unwrap();
     let (before, most) = getrlimit(Resource::RLIMIT_AS).unwrap();
-    setrlimit(Resource::RLIMIT_AS, pages * 4096 + (64 << 20), most).unwrap();
+    // Less than a copy takes, and enough for what threads take that have only just begun.
+    setrlimit(Resource::RLIMIT_AS, pages * 4096 + (192 << 20), most).unwrap();
     let why = outlet.send_numbered(0, &[IoSlice::new(&bytes)]).unwrap_err();
     setrlimit(Resource::RLIMIT_AS, before, most).unwrap();
     assert!(matches!(why, Lost::NoMemory(_)), "{why}");
