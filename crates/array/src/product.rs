@@ -56,14 +56,25 @@ impl Product {
 
     /// All partners.
     pub fn partners(&self) -> Partners<'_> {
-        let dims = self.counts.len();
+        let (dims, firsts, strides) = (self.counts.len(), self.firsts(), self.order.strides(&self.procs));
+        let mut slowest_first: Vec<usize> = self.order.fastest_first(dims).rev().collect();
+        let one = |dim: usize, turn: usize| Partner {
+            rank: self.processes[firsts[dim] + turn] * strides[dim] as u32,
+            elements: self.axes[firsts[dim] + turn].total(),
+        };
+        let fastest = match slowest_first.pop() {
+            Some(dim) => (0..self.counts[dim] as usize).map(|turn| one(dim, turn)).collect(),
+            None => vec![NOBODY],
+        };
         let mut partners = Partners {
             product: self,
-            dims: self.order.fastest_first(dims).rev().collect(),
-            firsts: self.firsts(),
-            strides: self.order.strides(&self.procs),
+            fastest,
+            next: 0,
+            others: slowest_first,
+            firsts,
+            strides,
             turn: Dims::all(dims, 0),
-            before: [Partner { rank: 0, elements: 1 }; MOST_DIMS + 1],
+            before: [NOBODY; MOST_DIMS],
             left: self.count(),
         };
         partners.combine(0);
@@ -118,29 +129,46 @@ impl Product {
     }
 }
 
-/// The partners of a product, one after the other: of the next one only what changes is combined anew.
+/// What combines with a partner to that partner.
+const NOBODY: Partner = Partner { rank: 0, elements: 1 };
+
+/// The partners of a product, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Partners<'a> {
     product: &'a Product,
-    /// The dimensions, the one last that counts fastest.
-    dims: Vec<usize>,
+    /// What the processes of the dimension add that counts fastest, and which of them is next.
+    fastest: Vec<Partner>,
+    next: usize,
+    /// The other dimensions, the one that counts slowest first, and the so many-th process of each.
+    others: Vec<usize>,
+    turn: Dims<usize>,
     /// Where the axes of each dimension begin, and how far ranks are apart along it.
     firsts: Dims<usize>,
     strides: Dims,
-    /// The so many-th of each dimension.
-    turn: Dims<usize>,
-    /// What the first so many of `dims` make together.
-    before: [Partner; MOST_DIMS + 1],
+    /// What the first so many of the others make together.
+    before: [Partner; MOST_DIMS],
     left: usize,
 }
 
 impl Partners<'_> {
-    /// What the dimensions from the so many-th on add.
+    /// What the others add, from the so many-th on.
     fn combine(&mut self, from: usize) {
-        for (level, dim) in self.dims.iter().copied().enumerate().skip(from) {
+        for (level, dim) in self.others.iter().copied().enumerate().skip(from) {
             let (place, Partner { rank, elements }) = (self.firsts[dim] + self.turn[dim], self.before[level]);
             let rank = rank + self.product.processes[place] * self.strides[dim] as u32;
             self.before[level + 1] = Partner { rank, elements: elements * self.product.axes[place].total() };
+        }
+    }
+
+    /// On to the next combination of the others.
+    fn go_on(&mut self) {
+        for level in (0..self.others.len()).rev() {
+            let dim = self.others[level];
+            self.turn[dim] += 1;
+            if self.turn[dim] < self.product.counts[dim] as usize {
+                return self.combine(level);
+            }
+            self.turn[dim] = 0;
         }
     }
 }
@@ -150,17 +178,13 @@ impl Iterator for Partners<'_> {
 
     fn next(&mut self) -> Option<Partner> {
         self.left = self.left.checked_sub(1)?;
-        let partner = self.before[self.dims.len()];
-        for level in (0..self.dims.len()).rev() {
-            let dim = self.dims[level];
-            self.turn[dim] += 1;
-            if self.turn[dim] < self.product.counts[dim] as usize {
-                self.combine(level);
-                break;
-            }
-            self.turn[dim] = 0;
+        if self.next == self.fastest.len() {
+            self.next = 0;
+            self.go_on();
         }
-        Some(partner)
+        let (one, others) = (self.fastest[self.next], self.before[self.others.len()]);
+        self.next += 1;
+        Some(Partner { rank: others.rank + one.rank, elements: others.elements * one.elements })
     }
 }
 
