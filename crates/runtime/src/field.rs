@@ -28,8 +28,8 @@ pub(crate) use header::ordinary;
 use header::{HEADER, announces_field};
 pub(crate) use line::Line;
 use pieces::Done;
+pub(crate) use pull::{Action, Pull};
 use pull::{Answer, Asking};
-pub(crate) use pull::{Pull, Step};
 pub(crate) use versions::Word;
 
 use crate::instance::{Inner, Patience};

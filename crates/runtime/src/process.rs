@@ -6,11 +6,11 @@
 
 mod addresses;
 mod events;
+mod mail;
 mod members;
 mod once;
 mod outbox;
 mod peers;
-mod post;
 mod routes;
 mod tree;
 
@@ -30,21 +30,21 @@ use titin_wire::{Address, ConduitId, EndpointId, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
+use self::mail::MailLinks;
 use self::members::Asked;
 use self::once::mark;
 use self::outbox::Outbox;
-use self::post::Post;
 use self::routes::{EXPLANATION, Routes, SHORTER};
 use self::tree::Branch;
 use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
+pub(crate) use mail::{Found, Meeting, Own};
 pub(crate) use members::ANSWER;
 pub(crate) use once::forked;
 pub use once::{fork_child, not_forked};
 pub(crate) use peers::Away;
-pub(crate) use post::{Found, Meeting, Own};
 pub(crate) use routes::Way;
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
@@ -95,7 +95,7 @@ struct State {
     finished: HashSet<String>,
     /// By instance and conduit, the fields whose ranks find out who sends what to whom.
     meetings: HashMap<(String, ConduitId), Arc<Mutex<Meeting>>>,
-    post: Post,
+    mail: MailLinks,
     /// Of a parallel program, the place among its ranks.
     branch: Option<Branch>,
     failure: Option<Error>,

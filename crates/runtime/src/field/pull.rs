@@ -42,7 +42,7 @@ pub(crate) struct Pull {
     chooser: Option<Chooser>,
     keeper: Keeper<Arc<Version>>,
     versions: usize,
-    steps: Vec<Step>,
+    actions: Vec<Action>,
 }
 
 /// The part of a version that one rank owns.
@@ -60,7 +60,7 @@ impl Version {
 }
 
 /// What follows from a decision, in order.
-pub(crate) enum Step {
+pub(crate) enum Action {
     /// Rank 0 tells the receiver that a version follows, in answer to this question.
     Announce(u64, Arc<Version>),
     /// It tells it that none does.
@@ -74,7 +74,7 @@ pub(crate) enum Step {
 impl Pull {
     pub(crate) fn new(cache: Cache, rank: u32) -> Self {
         let chooser = (rank == 0).then(|| Chooser::new(cache));
-        Pull { chooser, keeper: Keeper::default(), versions: cache.versions as usize, steps: Vec::new() }
+        Pull { chooser, keeper: Keeper::default(), versions: cache.versions as usize, actions: Vec::new() }
     }
 
     /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some more than that, since it gives up
@@ -159,8 +159,8 @@ impl Pull {
     }
 
     /// What to do now.
-    pub(crate) fn take(&mut self) -> Vec<Step> {
-        std::mem::take(&mut self.steps)
+    pub(crate) fn take(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
     }
 
     fn decide(&mut self, act: impl FnOnce(&mut Chooser) -> Vec<Decision>) {
@@ -169,9 +169,9 @@ impl Pull {
             match decision {
                 Decision::Announce { question, version } => {
                     let version = self.keeper.part(version).expect("rank 0 decides by what it has").clone();
-                    self.steps.push(Step::Announce(question, version));
+                    self.actions.push(Action::Announce(question, version));
                 }
-                Decision::Refuse { question, why } => self.steps.push(Step::Refuse(question, why)),
+                Decision::Refuse { question, why } => self.actions.push(Action::Refuse(question, why)),
                 Decision::Order(order) => self.obey(order),
             }
         }
@@ -183,14 +183,14 @@ impl Pull {
             // At once: a rank that is ahead waits for it.
             self.versions = self.versions.max(versions as usize);
         }
-        self.steps.push(Step::PassOn(order));
+        self.actions.push(Action::PassOn(order));
         self.keeper.obey(order);
         self.follow();
     }
 
     fn follow(&mut self) {
         while let Some(version) = self.keeper.serve() {
-            self.steps.push(Step::Serve(version.clone()));
+            self.actions.push(Action::Serve(version.clone()));
         }
     }
 }
@@ -261,25 +261,25 @@ fn refusal(why: Refusal) -> (Kind, String) {
 
 impl Inner {
     /// Does what follows from a decision about a field that goes by this conduit.
-    pub(crate) fn take_step(&self, conduit: ConduitId, step: Step) {
-        match step {
-            Step::Announce(question, version) => {
+    pub(crate) fn carry_out(&self, conduit: ConduitId, action: Action) {
+        match action {
+            Action::Announce(question, version) => {
                 self.answer(conduit, Answer { question, refusal: None }, version.stamps);
             }
-            Step::Refuse(question, why) => {
+            Action::Refuse(question, why) => {
                 let (Refusal::Evicted { at, .. }
                 | Refusal::TooEarly { at, .. }
                 | Refusal::TooLate { at, .. }) = why;
                 self.answer(conduit, Answer { question, refusal: Some(refusal(why)) }, (at, None));
             }
-            Step::Serve(version) => {
+            Action::Serve(version) => {
                 let exchange = version.line.exchanges.fetch_add(1, Ordering::Relaxed);
                 for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
                     let content = Content::Array(piece.layout().clone());
                     self.post(outlet, exchange, content, piece.memory().clone(), version.stamps);
                 }
             }
-            Step::PassOn(_) => {}
+            Action::PassOn(_) => {}
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) enum Letter {
 
 /// A letter, and for whom or from whom.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Post {
+pub(crate) struct Envelope {
     /// Whether the other rank is one of the sender's.
     pub(crate) of_sender: bool,
     pub(crate) rank: u32,
@@ -53,14 +53,14 @@ pub(crate) struct Setup {
     senders: u32,
     stage: Stage,
     /// Letters for later stages.
-    early: VecDeque<Post>,
+    early: VecDeque<Envelope>,
     /// How many acknowledgements are waited for, and how many ranks below.
     unanswered: usize,
     below: usize,
     wants: Vec<(u32, Wants)>,
     answers: Vec<Answer>,
     schedule: Option<Schedule>,
-    out: Vec<Post>,
+    out: Vec<Envelope>,
 }
 
 enum Stage {
@@ -112,7 +112,7 @@ impl Setup {
     }
 
     /// What to send now.
-    pub(crate) fn take(&mut self) -> Vec<Post> {
+    pub(crate) fn take(&mut self) -> Vec<Envelope> {
         std::mem::take(&mut self.out)
     }
 
@@ -122,16 +122,16 @@ impl Setup {
     }
 
     /// Takes in a letter, and those that have waited for what it brings.
-    pub(crate) fn receive(&mut self, post: Post) -> Result<(), Error> {
+    pub(crate) fn receive(&mut self, envelope: Envelope) -> Result<(), Error> {
         if matches!(self.stage, Stage::Over) {
             return Ok(());
         }
-        self.early.push_back(post);
+        self.early.push_back(envelope);
         loop {
             // One by one, as each may bring the next stage.
-            let place = self.early.iter().position(|post| self.is_time_for(&post.letter));
-            let Some(post) = place.and_then(|place| self.early.remove(place)) else { return Ok(()) };
-            self.read(post)?;
+            let place = self.early.iter().position(|envelope| self.is_time_for(&envelope.letter));
+            let Some(envelope) = place.and_then(|place| self.early.remove(place)) else { return Ok(()) };
+            self.read(envelope)?;
         }
     }
 
@@ -146,7 +146,7 @@ impl Setup {
         }
     }
 
-    fn read(&mut self, Post { rank, letter, .. }: Post) -> Result<(), Error> {
+    fn read(&mut self, Envelope { rank, letter, .. }: Envelope) -> Result<(), Error> {
         match letter {
             Letter::Enter(entries) => {
                 if let Stage::Entering(register) = &mut self.stage {
@@ -251,7 +251,7 @@ impl Setup {
     }
 
     fn send(&mut self, of_sender: bool, rank: u32, letter: Letter) {
-        self.out.push(Post { of_sender, rank, letter });
+        self.out.push(Envelope { of_sender, rank, letter });
     }
 }
 
@@ -274,13 +274,13 @@ mod tests {
         let begin = |role: Role, rank| Setup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap();
         let mut setups =
             [0, 1].map(|side| (0..ranks[side]).map(|rank| begin(roles[side], rank)).collect::<Vec<_>>());
-        let mut mail: Vec<(usize, u32, Post)> = Vec::new();
+        let mut mail: Vec<(usize, u32, Envelope)> = Vec::new();
         loop {
             for side in [0, 1] {
                 for rank in 0..ranks[side] {
-                    for post in setups[side][rank as usize].take() {
-                        let to = usize::from(!post.of_sender);
-                        mail.push((to, post.rank, Post { of_sender: side == 0, rank, ..post }));
+                    for envelope in setups[side][rank as usize].take() {
+                        let to = usize::from(!envelope.of_sender);
+                        mail.push((to, envelope.rank, Envelope { of_sender: side == 0, rank, ..envelope }));
                     }
                 }
             }
@@ -288,8 +288,8 @@ mod tests {
                 return setups;
             }
             order = order.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let (side, rank, post) = mail.swap_remove((order >> 33) as usize % mail.len());
-            setups[side][rank as usize].receive(post).unwrap();
+            let (side, rank, envelope) = mail.swap_remove((order >> 33) as usize % mail.len());
+            setups[side][rank as usize].receive(envelope).unwrap();
         }
     }
 
@@ -342,14 +342,12 @@ mod tests {
         while problem.is_none() {
             let (to_all, asked) = (sender.take(), receiver.take());
             assert!(!to_all.is_empty() || !asked.is_empty(), "a gap is found");
-            for post in to_all {
-                let post_from = Post { of_sender: true, ..post.clone() };
-                let taken =
-                    if post.of_sender { sender.receive(post_from) } else { receiver.receive(post_from) };
-                problem = problem.or(taken.err());
+            for envelope in to_all {
+                let to = if envelope.of_sender { &mut sender } else { &mut receiver };
+                problem = problem.or(to.receive(Envelope { of_sender: true, ..envelope }).err());
             }
-            for post in asked {
-                problem = problem.or(sender.receive(Post { of_sender: false, ..post }).err());
+            for envelope in asked {
+                problem = problem.or(sender.receive(Envelope { of_sender: false, ..envelope }).err());
             }
         }
         assert!(matches!(problem, Some(Error::Gap(_))), "{problem:?}");
@@ -361,10 +359,12 @@ mod tests {
         while problem.is_none() {
             let (first, second) = (one.take(), other.take());
             assert!(!first.is_empty() || !second.is_empty(), "an overlap is found");
-            let first = first.into_iter().map(|post| (0, post));
-            for (from, Post { rank, letter, .. }) in first.chain(second.into_iter().map(|post| (1, post))) {
-                let post = Post { of_sender: true, rank: from, letter };
-                problem = problem.or(if rank == 0 { one.receive(post) } else { other.receive(post) }.err());
+            for (from, envelopes) in [(0, first), (1, second)] {
+                for envelope in envelopes {
+                    let to = if envelope.rank == 0 { &mut one } else { &mut other };
+                    let envelope = Envelope { of_sender: true, rank: from, ..envelope };
+                    problem = problem.or(to.receive(envelope).err());
+                }
             }
         }
         assert!(matches!(problem, Some(Error::Overlap(_))), "{problem:?}");

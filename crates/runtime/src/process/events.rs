@@ -7,8 +7,8 @@ use titin_transport::{Handler, Link, LinkId, Lost};
 use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
+use super::mail::MailLinks;
 use super::members::ANSWER;
-use super::post::Post;
 use super::{Away, MANAGER, Process, Way};
 use crate::field::Pull;
 use crate::instance::Inner;
@@ -34,7 +34,7 @@ impl Handler for Events {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
         self.with(|process| match link.tag() {
             Some(MANAGER) => process.hear(link),
-            Some(tag) if Post::is(tag) => process.delivers(tag, link),
+            Some(tag) if MailLinks::is(tag) => process.delivers(tag, link),
             Some(tag) => {
                 let Some((to, way)) = process.lock().routes.dialled(tag) else { return };
                 if let Some(detour) = process.apart(to, way, link) {
@@ -110,7 +110,7 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
-            tag if Post::is(tag) => process.undelivered(tag, &why),
+            tag if MailLinks::is(tag) => process.undelivered(tag, &why),
             tag => {
                 let to = process.lock().routes.dialled(tag);
                 if let Some((endpoint, _)) = to {

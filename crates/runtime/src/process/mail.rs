@@ -17,8 +17,8 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
 use super::outbox::Outbox;
 use super::{Away, Process, State};
-use crate::field::setup::{Letter, Post as Posting, Setup};
-use crate::field::{Pull, Step, Word, coupled};
+use crate::field::setup::{Envelope, Letter, Setup};
+use crate::field::{Action, Pull, Word, coupled};
 use crate::ranks::{rank_name, written as written_name};
 use crate::{Error, Kind, Result};
 
@@ -27,7 +27,7 @@ const MAIL: u128 = 1 << 100;
 
 /// The links for mail.
 #[derive(Default)]
-pub(super) struct Post {
+pub(super) struct MailLinks {
     outgoing: HashMap<EndpointId, Outbox>,
     dialled: HashMap<u128, EndpointId>,
     incoming: HashSet<LinkId>,
@@ -35,7 +35,7 @@ pub(super) struct Post {
     lost: HashMap<EndpointId, Lost>,
 }
 
-impl Post {
+impl MailLinks {
     /// Whether a link with this tag is for mail.
     pub(super) fn is(tag: u128) -> bool {
         tag & MAIL != 0
@@ -49,7 +49,7 @@ pub(crate) struct Meeting {
     away: Option<Away>,
     setup: Option<Setup>,
     /// What came before both ends had declared the field.
-    early: Vec<Posting>,
+    early: Vec<Envelope>,
     failure: Option<Unfit>,
     /// Of a sender whose receiver pulls: the versions that it keeps.
     pull: Option<Pull>,
@@ -91,7 +91,7 @@ impl Meeting {
         }
         self.own = Some(own);
         // What rank 0 orders waits for this alone, and keeps its order.
-        std::mem::take(&mut self.early).into_iter().for_each(|post| self.receive(post));
+        std::mem::take(&mut self.early).into_iter().for_each(|envelope| self.receive(envelope));
         self.begin();
     }
 
@@ -122,7 +122,7 @@ impl Meeting {
             Ok(setup) => self.setup = Some(setup),
             Err(failure) => self.failure = Some(failure),
         }
-        std::mem::take(&mut self.early).into_iter().for_each(|post| self.receive(post));
+        std::mem::take(&mut self.early).into_iter().for_each(|envelope| self.receive(envelope));
     }
 
     /// Changes the versions that it keeps.
@@ -153,25 +153,26 @@ impl Meeting {
         self.pull.as_ref().map_or(self.asked, Pull::heard)
     }
 
-    fn receive(&mut self, post: Posting) {
-        if let (Letter::Word(word), Some(own)) = (&post.letter, &self.own) {
+    fn receive(&mut self, envelope: Envelope) {
+        if let (Letter::Word(word), Some(own)) = (&envelope.letter, &self.own) {
             let expected = match word {
-                Word::Order(_) => post.of_sender && parent(own.rank) == Some(post.rank),
+                Word::Order(_) => envelope.of_sender && parent(own.rank) == Some(envelope.rank),
                 Word::Ask(_) | Word::Took(_) | Word::Leave => {
-                    !post.of_sender && (own.rank, post.rank) == (0, 0)
+                    !envelope.of_sender && (own.rank, envelope.rank) == (0, 0)
                 }
             };
             match &mut self.pull {
                 Some(pull) if expected => pull.hear(*word),
                 _ => {
-                    self.failure = Some(Unfit::Broken(format!("a letter of rank {} out of place", post.rank)))
+                    self.failure =
+                        Some(Unfit::Broken(format!("a letter of rank {} out of place", envelope.rank)))
                 }
             }
             return;
         }
         match &mut self.setup {
-            None => self.early.push(post),
-            Some(setup) => self.failure = self.failure.take().or(setup.receive(post).err()),
+            None => self.early.push(envelope),
+            Some(setup) => self.failure = self.failure.take().or(setup.receive(envelope).err()),
         }
     }
 }
@@ -260,16 +261,16 @@ impl Process {
         else {
             return;
         };
-        let mut posts = setup.as_mut().map(Setup::take).unwrap_or_default();
-        let to_sender = |rank, word| Posting { of_sender: true, rank, letter: Letter::Word(word) };
-        posts.extend(words.drain(..).map(|word| to_sender(0, word)));
-        for step in pull.as_mut().map(Pull::take).unwrap_or_default() {
-            match (step, &waiting) {
-                (Step::PassOn(order), _) => {
+        let mut envelopes = setup.as_mut().map(Setup::take).unwrap_or_default();
+        let to_sender = |rank, word| Envelope { of_sender: true, rank, letter: Letter::Word(word) };
+        envelopes.extend(words.drain(..).map(|word| to_sender(0, word)));
+        for action in pull.as_mut().map(Pull::take).unwrap_or_default() {
+            match (action, &waiting) {
+                (Action::PassOn(order), _) => {
                     let below = children(own.rank, own.side.decomposition.ranks());
-                    posts.extend(below.map(|rank| to_sender(rank, Word::Order(order))));
+                    envelopes.extend(below.map(|rank| to_sender(rank, Word::Order(order))));
                 }
-                (step, Some(inner)) => inner.take_step(conduit, step),
+                (action, Some(inner)) => inner.carry_out(conduit, action),
                 _ => {}
             }
         }
@@ -279,7 +280,7 @@ impl Process {
             schedule.iter().flat_map(|schedule| schedule.partners()).map(|partner| partner.rank).collect();
         *reached |= schedule.is_some();
         let mut lost = None;
-        for Posting { of_sender, rank: to, letter } in posts {
+        for Envelope { of_sender, rank: to, letter } in envelopes {
             let (kind, body) = written(&letter);
             let is_own = of_sender == is_sender;
             let whose = if is_own { instance } else { &*peer };
@@ -322,8 +323,8 @@ impl Process {
         let Mail { instance, conduit, of_sender, rank, kind, body } = mail;
         match read(kind, &body) {
             Ok(letter) => {
-                let post = Posting { of_sender, rank, letter };
-                self.change_one(&instance, conduit, |meeting| meeting.receive(post), mails);
+                let envelope = Envelope { of_sender, rank, letter };
+                self.change_one(&instance, conduit, |meeting| meeting.receive(envelope), mails);
             }
             Err(error) => {
                 let text = format!("rank {rank} sent what this release of titin cannot read: {error}");
@@ -335,12 +336,12 @@ impl Process {
     fn send_mail(&self, Parcel { endpoint, addresses, mail }: Parcel) {
         let body = control::encode(&mail);
         let mut state = self.lock();
-        if let Some(outgoing) = state.post.outgoing.get_mut(&endpoint) {
+        if let Some(outgoing) = state.mail.outgoing.get_mut(&endpoint) {
             return outgoing.tell(&body);
         }
-        let tag = MAIL | state.post.dialled.len() as u128;
-        state.post.outgoing.entry(endpoint).or_default().tell(&body);
-        state.post.dialled.insert(tag, endpoint);
+        let tag = MAIL | state.mail.dialled.len() as u128;
+        state.mail.outgoing.entry(endpoint).or_default().tell(&body);
+        state.mail.dialled.insert(tag, endpoint);
         drop(state);
         if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, LinkSettings::default()) {
             self.undelivered(tag, &why);
@@ -350,10 +351,10 @@ impl Process {
     /// A link for mail is there.
     pub(super) fn delivers(&self, tag: u128, link: &Arc<Link>) {
         let mut state = self.lock();
-        let Some(to) = state.post.dialled.get(&tag).copied() else { return };
+        let Some(to) = state.mail.dialled.get(&tag).copied() else { return };
         let greeting = Greeting { endpoint: self.id, to, pinned: false, detour: None, mail: true };
         link.tell(&control::encode(&greeting));
-        if let Some(outgoing) = state.post.outgoing.get_mut(&to) {
+        if let Some(outgoing) = state.mail.outgoing.get_mut(&to) {
             outgoing.open(link);
         }
     }
@@ -361,8 +362,8 @@ impl Process {
     /// A process cannot be reached with mail, or no more.
     pub(super) fn undelivered(&self, tag: u128, why: &Lost) {
         let mut state = self.lock();
-        if let Some(to) = state.post.dialled.get(&tag).copied() {
-            state.post.lost.entry(to).or_insert_with(|| why.clone());
+        if let Some(to) = state.mail.dialled.get(&tag).copied() {
+            state.mail.lost.entry(to).or_insert_with(|| why.clone());
         }
         drop(state);
         self.ring_all();
@@ -370,20 +371,20 @@ impl Process {
 
     /// A link is lost, which may have been for mail.
     pub(super) fn lost_mail(&self, link: &Arc<Link>, why: &Lost) {
-        self.lock().post.incoming.remove(&link.id());
-        if let Some(tag) = link.tag().filter(|tag| Post::is(*tag)) {
+        self.lock().mail.incoming.remove(&link.id());
+        if let Some(tag) = link.tag().filter(|tag| MailLinks::is(*tag)) {
             self.undelivered(tag, why);
         }
     }
 
     /// A link brings mail from now on.
     pub(super) fn expect_mail(&self, link: &Arc<Link>) {
-        self.lock().post.incoming.insert(link.id());
+        self.lock().mail.incoming.insert(link.id());
     }
 
     /// Deals with mail, if the link brings that; true if it does.
     pub(super) fn mailed(&self, link: &Arc<Link>, body: &[u8]) -> bool {
-        if !self.lock().post.incoming.contains(&link.id()) {
+        if !self.lock().mail.incoming.contains(&link.id()) {
             return false;
         }
         match control::decode::<Mail>(body) {
@@ -429,7 +430,7 @@ impl Process {
         let Some(meeting) = state.meeting(instance, conduit) else {
             return Ok(None);
         };
-        let lost = state.post.lost.clone();
+        let lost = state.mail.lost.clone();
         drop(state);
         let meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(away) = &meeting.away else { return Ok(None) };
