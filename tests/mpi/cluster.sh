@@ -60,7 +60,8 @@ mkdir $state/saved
 for node in n1 n2; do
 	mkdir -p $state/$node/pmix
 	ln -s ../slurm.conf $state/$node
-	echo "PMIxCliTmpDirBase=$state/$node/pmix" >$state/$node/mpi.conf
+	# By another kind of fence some ranks go on before all have come, and Open MPI is sent what it cannot take yet (Slurm 22.05).
+	printf '%s\n' "PMIxCliTmpDirBase=$state/$node/pmix" PMIxCollFence=ring >$state/$node/mpi.conf
 done
 
 head -c 128 /dev/urandom >$state/munge.key
