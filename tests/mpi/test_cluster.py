@@ -85,6 +85,8 @@ with titin.Instance(**ports, comm=MPI.COMM_WORLD) as instance:
     assert (mine == 7).all()
     shared = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/memfd:titin-ring" in line]
     places = len(list(Path("/dev/shm").glob("titin-*")))
+    session = os.environ.get("OMPI_MCA_orte_top_session_dir")
+    assert session is None or Path(session).is_dir(), session
     Path(f"rank{instance.rank}").write_text(f"{os.uname().nodename} {places} {'mapped' if shared else ''}")
 """
 
@@ -97,7 +99,7 @@ def test_ranks_of_each_host_share_memory_and_nothing_is_left(tmp_path: Path, lau
     text = on(2, 2, on(2, 4, pair(("o_i: u", "s: u"), "a.u: b.u", programs, (4, 2))))
     text = text.replace("execution_model: openmpi", f"execution_model: {launcher}")
     (tmp_path / "after.sh").write_text(
-        '"$@" && srun -N2 -n2 sh -c "ls -d /dev/shm/titin-* 2>/dev/null || echo none left"\n'
+        '"$@" && srun -N2 -n2 sh -c "ls -d /dev/shm/titin-* \\$TMPDIR/* 2>/dev/null || echo none left"\n'
     )
     done = run(tmp_path, text, CLUSTER, "sh", tmp_path / "after.sh")
     assert done.stdout.count("none left") == 2, done.stdout

@@ -129,13 +129,12 @@ fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec
     set.push(("MUSCLE_THREADS".into(), program.threads.to_string()));
     let list: Vec<String> = around.cores.iter().map(ToString::to_string).collect();
     set.push(("MUSCLE_BIND_LIST".into(), list.join(",")));
-    let threads = "OMP_NUM_THREADS";
-    if !around.env.contains_key(threads) && !program.env.iter().any(|(name, _)| name == threads) {
-        set.push((threads.into(), program.threads.to_string()));
+    if given("OMP_NUM_THREADS", program, around).is_none() {
+        set.push(("OMP_NUM_THREADS".into(), program.threads.to_string()));
     }
     if let Some(ranks) = program.mpi {
         set.push(("MUSCLE_MPI_PROCESSES".into(), ranks.processes.to_string()));
-        set.extend(launcher_settings(ranks.start, instance, around));
+        set.extend(launcher_settings(ranks.start, instance, program, around));
     }
     set
 }
@@ -143,7 +142,12 @@ fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec
 /// The variables that let several launchers work side by side. The cores are titin's to share out, and instances of which one
 /// waits for the other are there at once: a launcher that took the cores for its program alone would wait for ever, and one
 /// that bound its ranks would bind those of all programs to the first cores.
-fn launcher_settings(start: MpiStart, instance: &str, around: &Surroundings<'_>) -> Vec<(String, String)> {
+fn launcher_settings(
+    start: MpiStart,
+    instance: &str,
+    program: &Program,
+    around: &Surroundings<'_>,
+) -> Vec<(String, String)> {
     let mut set: Vec<(&str, String)> = Vec::new();
     if is_in_slurm(around) {
         // The launchers of the MPIs call `srun`, too.
@@ -152,22 +156,34 @@ fn launcher_settings(start: MpiStart, instance: &str, around: &Surroundings<'_>)
     if start == MpiStart::IntelMpi {
         set.push(("I_MPI_PIN", "off".into()));
     }
-    // On the other hosts of a job nobody would remove the folder.
-    let passing = around.passing.filter(|_| !is_in_slurm(around));
-    if let (MpiStart::OpenMpi, Some(folder)) = (start, passing) {
-        // All `mpirun` of a user share a session folder otherwise, which one may remove as another one begins; that, and the memory
-        // that ranks share, stay when one is killed. The names are those of Open MPI 4, and of later ones.
-        let own = folder.join(instance);
-        let places = [
-            ("OMPI_MCA_orte_tmpdir_base", &*own),
-            ("PRTE_MCA_prte_tmpdir_base", &*own),
-            ("OMPI_MCA_btl_vader_backing_directory", folder),
-            ("OMPI_MCA_btl_sm_backing_directory", folder),
-        ];
-        let free = places.into_iter().filter(|(name, _)| !around.env.contains_key(*name));
+    if let (MpiStart::OpenMpi, Some(run)) = (start, around.passing) {
+        // All `mpirun` of a user, or of a Slurm job, share a session folder otherwise, which one may remove as another one begins. The
+        // names are those of Open MPI 4, and of later ones.
+        const BASE: &str = "OMPI_MCA_orte_tmpdir_base";
+        let places = if is_in_slurm(around) {
+            // Each host of the job has one, which `mpirun` removes; nobody else would.
+            let base = [BASE, "TMPDIR"].into_iter().find_map(|name| given(name, program, around));
+            let name = format!("{}-{instance}", run.file_name().unwrap_or_default().to_string_lossy());
+            vec![("OMPI_MCA_orte_top_session_dir", Path::new(base.unwrap_or("/tmp")).join(name))]
+        } else {
+            // It goes with the run, and so does the memory that ranks share: both stay where one is killed.
+            vec![
+                (BASE, run.join(instance)),
+                ("PRTE_MCA_prte_tmpdir_base", run.join(instance)),
+                ("OMPI_MCA_btl_vader_backing_directory", run.to_owned()),
+                ("OMPI_MCA_btl_sm_backing_directory", run.to_owned()),
+            ]
+        };
+        let free = places.into_iter().filter(|(name, _)| given(name, program, around).is_none());
         set.extend(free.map(|(name, place)| (name, place.to_string_lossy().into_owned())));
     }
     set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A variable as the description or the environment has it.
+fn given<'a>(name: &str, program: &'a Program, around: &'a Surroundings<'_>) -> Option<&'a str> {
+    let own = program.env.iter().find(|(own, _)| own == name).map(|(_, value)| value);
+    own.or_else(|| around.env.get(name)).map(String::as_str)
 }
 
 /// Whether the manager runs in what Slurm has allocated.
@@ -679,17 +695,27 @@ mod tests {
 
     #[test]
     fn each_mpirun_has_a_folder_of_its_own_unless_the_user_says_where() {
-        let base = |env: &BTreeMap<String, String>, passing: Option<&Path>| {
+        let place = |given: &[(&str, &str)], passing: Option<&str>| {
             let program = Program { mpi: ranks(MpiStart::OpenMpi), ..executable("sh", &[]) };
-            let around = Surroundings { passing, ..around(env, Path::new("/run")) };
+            let env = env(given);
+            let around = Surroundings { passing: passing.map(Path::new), ..around(&env, Path::new("/run")) };
             let set = identity("micro[3]", &program, &around);
-            set.into_iter().find(|(name, _)| name == "OMPI_MCA_orte_tmpdir_base").map(|(_, value)| value)
+            let names = ["OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_orte_top_session_dir"];
+            let mut found = set.into_iter().filter(|(name, _)| names.contains(&&**name));
+            found.next().map(|(name, value)| format!("{}: {value}", &name["OMPI_MCA_orte_".len()..]))
         };
-        let (nothing, passing) = (env(&[]), Some(Path::new("/dev/shm/titin-0")));
-        assert_eq!(base(&nothing, passing).as_deref(), Some("/dev/shm/titin-0/micro[3]"));
-        assert_eq!(base(&nothing, None), None);
-        assert_eq!(base(&env(&[("SLURM_JOB_ID", "7")]), passing), None);
-        assert_eq!(base(&env(&[("OMPI_MCA_orte_tmpdir_base", "/scratch")]), passing), None);
+        let (passing, slurm) = (Some("/dev/shm/titin-0"), ("SLURM_JOB_ID", "7"));
+        let own_base = ("OMPI_MCA_orte_tmpdir_base", "/scratch");
+        for (given, passing, expected) in [
+            (&[][..], None, None),
+            (&[], passing, Some("tmpdir_base: /dev/shm/titin-0/micro[3]")),
+            (&[own_base], passing, None),
+            (&[slurm], passing, Some("top_session_dir: /tmp/titin-0-micro[3]")),
+            (&[slurm, ("TMPDIR", "/local")], passing, Some("top_session_dir: /local/titin-0-micro[3]")),
+            (&[slurm, own_base], passing, Some("top_session_dir: /scratch/titin-0-micro[3]")),
+        ] {
+            assert_eq!(place(given, passing).as_deref(), expected);
+        }
     }
 
     #[test]
