@@ -92,6 +92,19 @@ module titin_c_field
          integer(c_int), value :: array
       end function
 
+      integer(c_int) function titin_field_extents(field, extents) bind(C)
+         import
+         type(c_ptr), value :: field
+         integer(c_int64_t), intent(out) :: extents(*)
+      end function
+
+      integer(c_int64_t) function titin_field_owned(field, dim, indices) bind(C)
+         import
+         type(c_ptr), value :: field
+         integer(c_int), value :: dim
+         integer(c_int64_t), intent(out), optional :: indices(*)
+      end function
+
       integer(c_int) function titin_field_layout(field, array, extents, strides) bind(C)
          import
          type(c_ptr), value :: field

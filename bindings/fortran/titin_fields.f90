@@ -77,6 +77,12 @@ module titin_fields
       procedure :: withdraw => withdraw_field
       !> bytes(array): of an array, from 1, on this rank, halo and all.
       procedure :: bytes => field_bytes
+      !> extents(): of an array on this rank, halo and all; an error where arrays are flat: where the rank has several boxes, or
+      !> indices of more than one dimension.
+      procedure :: extents => field_extents
+      !> owned(dim): which indices of the whole this rank owns along a dimension, both from 1: element (i, j) of what it owns, its
+      !> halo not counted, is the one at owned(1) (i) and owned(2) (j) of the whole. An error as with extents.
+      procedure :: owned => field_owned
       procedure, private :: copy_field
       generic :: assignment(=) => copy_field
       final :: free_field
@@ -215,6 +221,24 @@ contains
       integer, intent(in) :: array
       integer(int64) :: bytes
       bytes = titin_field_bytes(self%raw, int(array - 1, c_int))
+   end function
+
+   function field_extents(self) result(extents)
+      class(titin_field), intent(in) :: self
+      integer(int64) :: extents(self%dims)
+      call finish(titin_field_extents(self%raw, extents), instance=self%instance)
+   end function
+
+   function field_owned(self, dim) result(indices)
+      class(titin_field), intent(in) :: self
+      integer, intent(in) :: dim
+      integer(int64), allocatable :: indices(:)
+      integer(c_int64_t) :: count
+      count = titin_field_owned(self%raw, int(dim - 1, c_int))
+      if (count < 0) call finish(titin_error_kind(), instance=self%instance)
+      allocate (indices(max(count, 0_c_int64_t)))
+      count = titin_field_owned(self%raw, int(dim - 1, c_int), indices)
+      indices = indices + 1
    end function
 
    subroutine copy_field(self, other)

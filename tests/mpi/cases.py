@@ -31,7 +31,7 @@ class End:
     dtypes: list[str] = field(default_factory=lambda: ["f8"])
 
     def declare(self, instance: titin.Instance, port: str) -> titin.Field:
-        return instance.field(
+        declared = instance.field(
             port,
             shape=self.shape,
             dtype=self.dtypes if len(self.dtypes) > 1 else self.dtypes[0],
@@ -40,6 +40,10 @@ class End:
             region=self.region,
             order=self.order,
         )
+        assert declared.extents == self.memory(instance.rank, "u1")[0].shape
+        for told, known in zip(declared.owned, self.owned(instance.rank), strict=True):
+            assert np.array_equal(told, known), (self, instance.rank, told, known)
+        return declared
 
     def owned(self, rank: int) -> list[np.ndarray]:
         """The indices that a rank has along each dimension, in their order."""

@@ -52,7 +52,15 @@ def mine(kind, rank, ranks, factor):
 
 def declare(instance, port, kind, factor):
     owned, numbers = mine(kind, instance.rank, instance.ranks, factor)
-    return instance.field(port, SHAPE, float, owned=owned), numbers
+    field = instance.field(port, SHAPE, float, owned=owned)
+    if numbers.ndim == 2:
+        assert np.array_equal(NUMBERS[np.ix_(*field.owned)], numbers)
+    elif kind != "boxes":
+        try:
+            raise AssertionError(f"flat arrays have no extents, nor {field.extents}")
+        except titin.UsageError:
+            pass
+    return field, numbers
 
 
 count = len(KINDS)

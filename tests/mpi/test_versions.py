@@ -21,7 +21,9 @@ CASES = {
     "raised": "versions: 1, full: wait",
     "steps": "versions: 4, sender: {from: 2, until: 11, every: 3}",
     "last": "versions: 2, full: wait, sender: {until: 5}",
-    "gone": "versions: 2, sender: {until: 1}",
+    "plain": "versions: 9, until: 5",
+    "patient": "versions: 2, full: wait",
+    "ordinary": "versions: 3",
     "nothing": "versions: 1",
     "alone": "versions: 1",
 }
@@ -46,6 +48,47 @@ def model(case: str, ranks: tuple[int, int], pattern: str, medium: str) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_a_receiver_takes_the_versions_that_it_wants(tmp_path: Path, case: str, ranks: tuple[int, int]) -> None:
     done = run(tmp_path, model(case, ranks, CASES[case], "tcp" if ranks == (2, 1) else "shm"))
+    assert done.returncode == 0, done.stdout
+
+
+EARLY = """\
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import titin
+
+comm = None
+if sys.argv[2] != "1":
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+finished = Path(sys.argv[3])
+if sys.argv[1] == "b":
+    with titin.Instance(s=["u"]) as instance:
+        instance.reuse()
+        instance.field("u", (6,), float)
+    finished.touch()
+else:
+    with titin.Instance(o_i=["u"], comm=comm) as instance:
+        instance.reuse()
+        while not finished.exists():
+            time.sleep(0.01)
+        field = instance.field("u", (6,), float, owned=titin.Grid((instance.ranks,)))
+        for t in range(4):
+            field.send(np.zeros(field.extents), timestamp=float(t))
+"""
+
+
+@pytest.mark.parametrize("pattern", ["versions: 1, full: wait", "versions: 1, until: 2"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_receiver_that_has_finished_before_the_sender_declares_holds_nobody_up(
+    tmp_path: Path, ranks: int, pattern: str
+) -> None:
+    (tmp_path / "early.py").write_text(EARLY)
+    programs = [(sys.executable, tmp_path / "early.py", side, ranks, tmp_path / "finished") for side in "ab"]
+    both = pair(("o_i: u", "s: u"), "a.u: b.u", programs, (ranks, 1))
+    done = run(tmp_path, f"{both}titin: {{fields: {{b.u: {{mode: pull, {pattern}}}}}}}\n")
     assert done.returncode == 0, done.stdout
 
 

@@ -207,11 +207,40 @@ def last(side: Side) -> None:
         assert set(side.rest()) <= {4.0}
 
 
-def gone(side: Side) -> None:
-    """The receiver has gone before all ranks of the sender have sent anything."""
+def plain(side: Side) -> None:
+    """Steps that are said of both ends are the sender's: the receiver takes versions as often as it likes."""
     if sends:
-        time.sleep(0.3 * side.instance.rank)
-        side.send(range(2))
+        side.send(range(10))
+        side.hear()
+    else:
+        times = [side.receive() for _ in range(12)]
+        assert set(times) <= set(range(5)), times
+        side.tell()
+        assert set(side.rest()) <= set(range(5))
+
+
+def patient(side: Side) -> None:
+    """A full sender does not wait for a receiver that waits for a later time."""
+    if sends:
+        side.send(range(40))
+    else:
+        assert [side.receive(at=t, timeout=60.0) for t in (10.5, 20.5, 39.0)] == [10.0, 20.0, 39.0]
+
+
+def ordinary(side: Side) -> None:
+    """An ordinary call on the port waits for nothing: no version comes that nobody asks for."""
+    if sends:
+        side.send(range(3))
+    else:
+        instance = side.instance
+        for call in instance.receive, instance.try_receive, instance.receive_any:
+            try:
+                call("u")
+            except titin.UsageError as error:
+                assert "the field on port 'u' is pulled: receive it by the field" in str(error), error
+            else:
+                raise AssertionError("what is pulled is no message")
+        side.rest()
 
 
 def nothing(side: Side) -> None:

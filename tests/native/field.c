@@ -56,12 +56,19 @@ static void left(void) {
     titin_decomposition_free(grid);
     CHECK(titin_field_bytes(send, 0) == 384 && titin_field_bytes(send, 1) == 192 && titin_field_bytes(send, 2) == 0);
 
-    int64_t numbers[10];
+    int64_t numbers[10], rows[6];
+    CHECK(titin_field_extents(send, numbers) == 0 && numbers[0] == 8 && numbers[1] == 6);
+    CHECK(titin_field_owned(send, 0, NULL) == 6 && titin_field_owned(send, 0, rows) == 6);
+    for (int i = 0; i < 6; ++i) CHECK(rows[i] == i);
+    refused(titin_field_extents(send, NULL), "NULL");
+    CHECK(titin_field_owned(send, 2, rows) == -1 && strstr(titin_error(), "dimension 2"));
     for (int i = 0; i < 10; ++i) numbers[i] = 9 - i;
     titin_decomposition *backwards = titin_decomposition_new(1, (int64_t[]){10});
     CHECK(titin_decomposition_indices(backwards, 10, numbers) == 0);
     CHECK(titin_field_new(in, backwards, 1, (int[]){TITIN_F64}, &receive) == 0);
     titin_decomposition_free(backwards);
+    int64_t owned[10];
+    CHECK(titin_field_owned(receive, 0, owned) == 10 && memcmp(owned, numbers, sizeof owned) == 0);
     CHECK(titin_field_receive(receive, (void *[]){line}, 0.01, NULL, NULL) == TITIN_ERROR_TIMEOUT);
     CHECK(titin_recover(instance) == 0);
 

@@ -33,6 +33,8 @@ static void left(titin::Instance &instance) {
     titin::Field send = instance.field<double, std::int32_t>("out", grid);
     CHECK(send.arrays() == 2 && send.bytes() == 384 && send.bytes(1) == 192 && send.elements(1) == 48);
     refused<titin::UsageError>("a third array", [&] { send.bytes(2); });
+    CHECK((send.extents() == std::vector<std::int64_t>{8, 6} && send.owned(1) == std::vector<std::int64_t>{0, 1, 2, 3}));
+    refused<titin::UsageError>("a third dimension", [&] { send.owned(2); });
 
     std::vector<std::int64_t> numbers;
     for (int i = 0; i < 10; ++i) numbers.push_back(9 - i);
@@ -76,6 +78,7 @@ static void right(titin::Instance &instance) {
 
     auto send = instance.field<double>("out", Decomposition({12}).box({6}, {12}).box({0}, {6}).region({1}, {11}));
     refused<titin::UsageError>("too short an array", [&] { send.send(1.0, std::vector<double>(11)); });
+    refused<titin::UsageError>("extents of several boxes", [&] { send.extents(); });
     std::vector<std::vector<double>> lines(1);
     for (int i = 0; i < 12; ++i) lines[0].push_back((i + 6) % 12);
     send.send(1.0, lines);

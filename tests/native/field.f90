@@ -100,6 +100,7 @@ contains
       call grid%halo(1)
       call instance%field("out", grid, send, [titin_f64, titin_i32])
       call check(send%bytes(1) == 384 .and. send%bytes(2) == 192, "halo and all")
+      call check(all(send%extents() == [8, 6]) .and. all(send%owned(1) == [1, 2, 3, 4, 5, 6]), "what is owned")
 
       call backwards%new([10_int64])
       call backwards%indices([(int(11 - i, int64), i=1, 10)])

@@ -242,6 +242,29 @@ impl Field {
         Ok(Some(stamps.call1((timestamp, next))?.unbind()))
     }
 
+    #[getter]
+    fn extents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let mut extents = vec![0i64; self.dims as usize];
+        // SAFETY: the field lives, and there is an entry for each dimension.
+        error::check(py, unsafe { sys::titin_field_extents(self.handle.as_ptr(), extents.as_mut_ptr()) })?;
+        PyTuple::new(py, extents)
+    }
+
+    #[getter]
+    fn owned<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (field, numpy) = (self.handle.as_ptr(), py.import(intern!(py, "numpy"))?);
+        let along = |dim: c_int| {
+            // SAFETY: the field lives.
+            let count = unsafe { sys::titin_field_owned(field, dim, std::ptr::null_mut()) };
+            let count = usize::try_from(count).map_err(|_| error::last(py, sys::USAGE))?;
+            let mut indices = vec![0i64; count];
+            // SAFETY: there is room for as many as it has said.
+            unsafe { sys::titin_field_owned(field, dim, indices.as_mut_ptr()) };
+            numpy.call_method1(intern!(py, "array"), (indices, intern!(py, "int64")))
+        };
+        PyTuple::new(py, (0..self.dims).map(along).collect::<PyResult<Vec<_>>>()?)
+    }
+
     fn withdraw(&self, py: Python<'_>) -> PyResult<()> {
         let (field, call) = (self.handle.as_ptr(), self.session.enter(py)?);
         // SAFETY: the field lives.

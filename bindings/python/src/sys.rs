@@ -160,6 +160,8 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn titin_field_free(field: *mut titin_field);
     pub fn titin_field_bytes(field: *const titin_field, array: c_int) -> i64;
+    pub fn titin_field_extents(field: *const titin_field, extents: *mut i64) -> c_int;
+    pub fn titin_field_owned(field: *const titin_field, dim: c_int, indices: *mut i64) -> i64;
     pub fn titin_field_layout(
         field: *mut titin_field,
         array: c_int,

@@ -3,6 +3,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from titin.data import Scale
 from titin.fields import Communicator, Owned, Stamps
@@ -14,6 +15,20 @@ _Value = str | int | float | bool | list[int] | list[float] | list[list[float]]
 
 class Field:
     """Arrays that are spread over the ranks of an instance, and travel by one of its ports: :meth:`Instance.field`."""
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape of an array on this rank, halo and all.
+
+        Raises :class:`titin.UsageError` where arrays are flat: where the rank has several boxes, or indices.
+        """
+
+    @property
+    def owned(self) -> tuple[NDArray[np.int64], ...]:
+        """Which indices of the whole this rank owns along each dimension: ``whole[np.ix_(*field.owned)]`` is its part.
+
+        Its halo does not count. Raises as :attr:`extents`.
+        """
 
     def send(self, *arrays: Any, timestamp: float, next_timestamp: float | None = None) -> None:
         """Sends what this rank owns of each array to the ranks that want it, if the description couples this step.

@@ -142,6 +142,13 @@ impl Decomposition {
         Some(Dims::from_fn(place.len(), |dim| grid.dimensions[dim].count(place[dim])))
     }
 
+    /// Which indices a rank has along a dimension, rising; `None` if only the rank itself knows.
+    pub fn indices_along(&self, rank: u32, dim: usize) -> Option<impl Iterator<Item = u64>> {
+        let dimension = self.grid()?.dimensions.get(dim)?;
+        let runs = self.coordinates(rank).map(|place| dimension.runs(place[dim])).unwrap_or_default();
+        Some(runs.into_iter().flat_map(|(from, to)| from..to))
+    }
+
     /// How many elements a rank has; `None` if only the rank itself knows.
     pub fn elements(&self, rank: u32) -> Option<u64> {
         let beyond = self.is_regular() && self.coordinates(rank).is_none();

@@ -288,6 +288,13 @@ int titin_field_new(titin_port *port, const titin_decomposition *decomposition, 
 void titin_field_free(titin_field *field);
 /* Bytes of an array on this rank, halo and all; 0 for one that does not exist. */
 int64_t titin_field_bytes(const titin_field *field, int array);
+/* The extents of an array on this rank, halo and all: one for each dimension. An error if arrays are flat here: where the rank has
+ * several boxes, or indices of more than one dimension. */
+int titin_field_extents(const titin_field *field, int64_t *extents);
+/* Writes which indices of the whole this rank owns along a dimension, and returns how many; `indices` may be NULL. So element (i, j)
+ * of what it owns, its halo not counted, is element (indices of dimension 0)[i], (indices of dimension 1)[j] of the whole. -1 is an
+ * error, as above. */
+int64_t titin_field_owned(const titin_field *field, int dim, int64_t *indices);
 /* Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and all, and
  * its strides in bytes, which may be negative. The pointer that the calls get is that of its first element. It holds until
  * something else is said, or NULL for both, which is one element after the other again. It counts as a call on the port: no two

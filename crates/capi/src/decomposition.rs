@@ -80,6 +80,19 @@ impl Spec {
         }
     }
 
+    /// Which indices it has along a dimension; `None` if its arrays are flat.
+    pub(crate) fn owned_along(&self, side: &Side, rank: u32, dim: c_int) -> Result<Option<Vec<u64>>> {
+        let dim = self.dim(dim)?;
+        Ok(match (self.parts(), &self.indices) {
+            (Parts::Rule, _) => side.decomposition.indices_along(rank, dim).map(Iterator::collect),
+            (Parts::Boxes(boxes), _) if boxes.len() == 1 => {
+                Some((boxes[0].lower()[dim]..boxes[0].upper()[dim]).collect())
+            }
+            (Parts::Indices(_), Some(indices)) if self.dims() == 1 => Some(indices.clone()),
+            _ => None,
+        })
+    }
+
     /// Where its elements lie if nothing else is said: one after the other, halo and all.
     pub(crate) fn local(&self, side: &Side, rank: u32) -> Result<Local> {
         let halo = self.halo();

@@ -7,7 +7,7 @@ use titin_runtime::array::{Dims, Halo, Local, Source, Target};
 use titin_runtime::{Dtype, FieldId, Result};
 
 use crate::decomposition::{Spec, wrong};
-use crate::error::{keep, null, usage, value};
+use crate::error::{keep, null, status, usage, value};
 use crate::handle::{Port, Shared, on_port};
 use crate::input;
 use crate::text::Text;
@@ -64,16 +64,26 @@ impl Field {
         }
     }
 
+    /// The extents that an array has on this rank, halo and all; `None` where it is flat.
+    fn extents(&self) -> Option<Dims> {
+        let (owned, halo) = (self.owned?, self.halo());
+        let whole = |dim: usize| owned[dim].saturating_add(halo[dim].0).saturating_add(halo[dim].1);
+        Some(Dims::from_fn(owned.len(), whole))
+    }
+
+    fn halo(&self) -> Halo {
+        self.spec.halo().unwrap_or_else(|| Dims::all(self.spec.dims(), (0, 0)))
+    }
+
     /// Fails unless an array has the extents that this rank owns, and the halo. If it owns nothing it may have any.
-    fn check_extents(&self, array: usize, extents: &[u64], halo: &Halo) -> Result<()> {
-        let Some(owned) = &self.owned else {
+    fn check_extents(&self, array: usize, extents: &[u64]) -> Result<()> {
+        let Some(wanted) = self.extents() else {
             let text =
                 format!("{} is flat here, one part after the other, and has no layout", self.name(array));
             return Err(usage(text));
         };
-        let whole = |dim: usize| owned[dim].saturating_add(halo[dim].0).saturating_add(halo[dim].1);
-        let wanted = Dims::from_fn(owned.len(), whole);
-        if owned.contains(&0) || *extents == *wanted {
+        let owns_nothing = self.owned.is_some_and(|owned| owned.contains(&0));
+        if owns_nothing || *extents == *wanted {
             return Ok(());
         }
         let given = Dims::new(extents).map_err(wrong)?;
@@ -100,6 +110,14 @@ impl Field {
             Ok(make(memory, &layout.local, dtype.size()))
         })
         .collect()
+    }
+
+    /// Who asks for what its arrays do not have.
+    fn is_flat(&self) -> titin_runtime::Error {
+        let port = self.port.as_str();
+        usage(format!(
+            "field on port '{port}': its arrays are flat on this rank, one part after the other, and have no dimensions"
+        ))
     }
 
     fn layouts(&self) -> Arc<Vec<Layout>> {
@@ -194,6 +212,52 @@ unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64
 }
 
 /// # Safety
+/// `field` is NULL or a field; `extents` is NULL or has an entry for each dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let found = field.extents().ok_or_else(|| field.is_flat())?;
+        if extents.is_null() {
+            return Err(usage("NULL was given where the extents were to be written"));
+        }
+        // SAFETY: as the caller promises.
+        unsafe { fill(extents, &found) };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `field` is NULL or a field; `indices` is NULL or has an entry for each index that the rank owns along the dimension.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices: *mut i64) -> i64 {
+    value(-1, || {
+        // SAFETY: as the caller promises.
+        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let instance = &field.shared.instance;
+        let side = field.spec.side(instance.ranks())?;
+        let found = field.spec.owned_along(&side, instance.rank(), dim)?.ok_or_else(|| field.is_flat())?;
+        if !indices.is_null() {
+            // SAFETY: as the caller promises.
+            unsafe { fill(indices, &found) };
+        }
+        Ok(found.len() as i64)
+    })
+}
+
+/// Writes numbers to where the program wants them.
+///
+/// # Safety
+/// `place` has room for all.
+unsafe fn fill(place: *mut i64, numbers: &[u64]) {
+    for (turn, number) in numbers.iter().enumerate() {
+        // SAFETY: as the caller promises.
+        unsafe { place.add(turn).write(*number as i64) };
+    }
+}
+
+/// # Safety
 /// `field` is NULL or a field; `extents` and `strides` are NULL or have an entry for each dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_layout(
@@ -226,9 +290,8 @@ unsafe extern "C" fn titin_field_layout(
             .map(|extent| u64::try_from(*extent).map_err(|_| usage(format!("an extent of {extent}"))))
             .collect::<Result<_>>()?;
         let steps: Vec<i64> = strides.iter().map(|stride| stride / size).collect();
-        let halo = field.spec.halo().unwrap_or_else(|| Dims::all(extents.len(), (0, 0)));
-        field.check_extents(number, &extents, &halo)?;
-        let local = Local::array(&extents, &steps, &halo).map_err(wrong)?;
+        field.check_extents(number, &extents)?;
+        let local = Local::array(&extents, &steps, &field.halo()).map_err(wrong)?;
         let below = extents.iter().zip(strides).map(|(extent, stride)| match *stride {
             stride if stride < 0 => extent.saturating_sub(1).saturating_mul(stride.unsigned_abs()),
             _ => 0,

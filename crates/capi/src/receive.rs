@@ -176,17 +176,12 @@ unsafe extern "C" fn titin_receive_into(
         // SAFETY: as the caller promises.
         let described = unsafe { arguments.read() }?;
         let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
-        port.shared.instance.receive_that(
-            port.id,
-            slot,
-            || Ok(patience),
-            |message| {
-                // SAFETY: as the caller promises.
-                unsafe { described.fill(message) }.map_err(|error| {
-                    Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
-                })
-            },
-        )
+        port.shared.instance.receive_that(port.id, slot, patience, |message| {
+            // SAFETY: as the caller promises.
+            unsafe { described.fill(message) }.map_err(|error| {
+                Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
+            })
+        })
     };
     // SAFETY: as the caller promises.
     unsafe {

@@ -148,6 +148,9 @@ impl Instance {
             let own = Own { side, parts, role, rank, peer, pattern };
             inner.process.change(&inner.name, way.conduit, |meeting| meeting.declare(own));
         }
+        if role == Role::Receiver && ways.iter().any(|way| way.pattern.cache().is_some()) {
+            inner.pulls.store(true, Ordering::Relaxed);
+        }
         let (name, dtypes, state) = (named.name.clone(), dtypes.to_vec(), Mutex::default());
         let mut fields = inner.fields.write().expect("never poisoned");
         fields.push(Arc::new(Field { port, name, role, dtypes, ways, state }));
@@ -214,9 +217,7 @@ impl Instance {
                 line.exchanges.fetch_add(1, Ordering::Relaxed);
             }
             // Who was to pull it has left before this rank could meet it.
-            for (way, _) in all.filter(|(_, line)| line.is_none()) {
-                inner.process.change(&inner.name, way.conduit, |meeting| meeting.pull(Pull::pass_over));
-            }
+            all.filter(|(_, line)| line.is_none()).for_each(|(way, _)| inner.pass_over(way));
             Ok(())
         };
         let sent = send(&mut state, &mut done);
@@ -277,7 +278,7 @@ impl Instance {
                     Some(halfway) => halfway,
                     None => {
                         let fits = |message: &Message| field.is_header(message);
-                        (self.receive_that(field.port, None, || Ok(patience), fits)?, Done::default())
+                        (self.receive_begun(field.port, None, || Ok(patience), fits)?, Done::default())
                     }
                 };
                 let number = header.number;

@@ -108,6 +108,8 @@ pub(crate) struct Inner {
     choice: Mutex<Option<Arc<Choice>>>,
     /// Whether some call has put inboxes on a list.
     lists: AtomicBool,
+    /// Whether it has a field that it pulls.
+    pub(crate) pulls: AtomicBool,
     /// Whether some call has put a message back, which stands on no list then.
     put_back: AtomicBool,
     /// Whose list the inboxes were put on last.

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <titin_mpi.h>
 
-/* Where the rows of a process begin, of n that are spread evenly. */
-static int64_t begin(int64_t n, int processes, int process) {
-    return n / processes * process + (process < n % processes ? process : n % processes);
-}
-
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     titin_instance *instance;
@@ -32,13 +27,15 @@ int main(int argc, char **argv) {
     titin_decomposition_free(rows);
 
     /* A hot patch on a cold plate, whose rim stays cold. */
-    const int64_t first = begin(ny, ranks, rank), mine = begin(ny, ranks, rank + 1) - first, width = nx + 2;
+    const int64_t mine = titin_field_owned(loss, 0, NULL), width = nx + 2;
+    int64_t *row = malloc((size_t)(mine + 1) * sizeof(int64_t));
+    titin_field_owned(loss, 0, row);
     double *u = calloc((size_t)((mine + 2) * width), sizeof(double));
     double *next = calloc((size_t)((mine + 2) * width), sizeof(double));
     double *q = malloc((size_t)(mine * nx + 1) * sizeof(double));
     for (int64_t i = 0; i < mine; ++i)
         for (int64_t j = nx / 5; j < nx / 2; ++j)
-            if (first + i >= ny / 6 && first + i < ny / 2) u[(i + 1) * width + j + 1] = 100.0;
+            if (row[i] >= ny / 6 && row[i] < ny / 2) u[(i + 1) * width + j + 1] = 100.0;
     const int above = rank > 0 ? rank - 1 : MPI_PROC_NULL, below = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
 
     int again;
@@ -66,6 +63,7 @@ int main(int argc, char **argv) {
     const int failed = titin_close(instance);
     titin_field_free(temperature);
     titin_field_free(loss);
+    free(row);
     free(u);
     free(next);
     free(q);

@@ -1,14 +1,11 @@
 // Heat spreads through a plate, of which each rank has some rows. What is lost to the air is another program's.
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <titin_mpi.hpp>
 #include <vector>
-
-// Where the rows of a process begin, of n that are spread evenly.
-static int begin(int n, int processes, int process) { return n / processes * process + std::min(process, n % processes); }
 
 static void conduct() {
     titin::Instance instance("o_i: temperature; s: loss", titin::mpi::ranks(MPI_COMM_WORLD));
@@ -23,11 +20,12 @@ static void conduct() {
     titin::Field temperature = instance.field<double>("temperature", rows.halo(1));
 
     // A hot patch on a cold plate, whose rim stays cold.
-    const int first = begin(ny, ranks, rank), mine = begin(ny, ranks, rank + 1) - first, width = nx + 2;
+    const std::vector<std::int64_t> row = loss.owned(0);
+    const int mine = int(row.size()), width = nx + 2;
     std::vector<double> u(temperature.elements(), 0.0), next(u), q(loss.elements());
     for (int i = 0; i < mine; ++i)
         for (int j = nx / 5; j < nx / 2; ++j)
-            if (first + i >= ny / 6 && first + i < ny / 2) u[std::size_t((i + 1) * width + j + 1)] = 100.0;
+            if (row[std::size_t(i)] >= ny / 6 && row[std::size_t(i)] < ny / 2) u[std::size_t((i + 1) * width + j + 1)] = 100.0;
     const int above = rank > 0 ? rank - 1 : MPI_PROC_NULL, below = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
 
     while (instance.reuse()) {

@@ -1,7 +1,7 @@
 ! Heat spreads through a plate, of which each rank has some columns, whose elements are neighbours in memory here. What is lost
 ! to the air is another program's.
 program plate
-   use, intrinsic :: iso_fortran_env, only: real64
+   use, intrinsic :: iso_fortran_env, only: int64, real64
    use mpi
    use titin
    use titin_mpi
@@ -12,7 +12,8 @@ program plate
    type(titin_field) :: temperature, loss
    real(real64), allocatable :: u(:, :), q(:, :), around(:, :)
    real(real64) :: d, dt, t_max, t
-   integer :: rank, ranks, ny, nx, first, mine, left, right, step, status(MPI_STATUS_SIZE), ierr
+   integer(int64), allocatable :: column(:)
+   integer :: rank, ranks, ny, nx, mine, left, right, j, step, status(MPI_STATUS_SIZE), ierr
 
    call MPI_Init(ierr)
    call instance%open(o_i=["temperature"], s=["loss"], ranks=titin_mpi_ranks(MPI_COMM_WORLD))
@@ -32,11 +33,13 @@ program plate
    call instance%field("temperature", columns, temperature, titin_f64)
 
    ! A hot patch on a cold plate, whose rim stays cold.
-   first = begin(nx, ranks, rank)
-   mine = begin(nx, ranks, rank + 1) - first
-   allocate (u(0:ny + 1, first:first + mine + 1), q(ny, mine), around(ny, mine))
+   column = loss%owned(2)
+   mine = size(column)
+   allocate (u(0:ny + 1, 0:mine + 1), q(ny, mine), around(ny, mine))
    u = 0
-   u(ny/6 + 1:ny/2, max(first, nx/5) + 1:min(first + mine, nx/2)) = 100
+   do j = 1, mine
+      if (column(j) > nx/5 .and. column(j) <= nx/2) u(ny/6 + 1:ny/2, j) = 100
+   end do
    left = merge(rank - 1, MPI_PROC_NULL, rank > 0)
    right = merge(rank + 1, MPI_PROC_NULL, rank + 1 < ranks)
 
@@ -48,25 +51,16 @@ program plate
 
          ! S
          call loss%receive(q)
-         call MPI_Sendrecv(u(0, first + 1), ny + 2, MPI_DOUBLE_PRECISION, left, 0, u(0, first + mine + 1), ny + 2, &
+         call MPI_Sendrecv(u(0, 1), ny + 2, MPI_DOUBLE_PRECISION, left, 0, u(0, mine + 1), ny + 2, &
             MPI_DOUBLE_PRECISION, right, 0, MPI_COMM_WORLD, status, ierr)
-         call MPI_Sendrecv(u(0, first + mine), ny + 2, MPI_DOUBLE_PRECISION, right, 0, u(0, first), ny + 2, &
+         call MPI_Sendrecv(u(0, mine), ny + 2, MPI_DOUBLE_PRECISION, right, 0, u(0, 0), ny + 2, &
             MPI_DOUBLE_PRECISION, left, 0, MPI_COMM_WORLD, status, ierr)
-         associate (inside => u(1:ny, first + 1:first + mine))
-            around = (u(:ny - 1, first + 1:first + mine) + u(2:, first + 1:first + mine)) &
-               + (u(1:ny, :first + mine - 1) + u(1:ny, first + 2:))
+         associate (inside => u(1:ny, 1:mine))
+            around = (u(:ny - 1, 1:mine) + u(2:, 1:mine)) + (u(1:ny, :mine - 1) + u(1:ny, 2:))
             inside = inside + dt*(d*(around - 4*inside) - q)
          end associate
       end do
    end do
    call instance%close()
    call MPI_Finalize(ierr)
-
-contains
-
-   ! How many columns lie before those of a process, of n that are spread evenly.
-   pure integer function begin(n, processes, process)
-      integer, intent(in) :: n, processes, process
-      begin = n/processes*process + min(process, mod(n, processes))
-   end function
 end program plate

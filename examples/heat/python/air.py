@@ -12,7 +12,7 @@ with titin.Instance(f_init=["temperature"], o_f=["loss"], comm=comm) as instance
     columns = titin.Grid((1, comm.size))
     temperature = instance.field("temperature", (ny, nx), float, owned=columns)
     loss = instance.field("loss", (ny, nx), float, owned=columns)
-    u = np.empty((ny, len(np.array_split(np.arange(nx), comm.size)[comm.rank])))
+    u = np.empty(loss.extents)
 
     while instance.reuse():
         # F_INIT

@@ -16,9 +16,8 @@ with titin.Instance(o_i=["temperature"], s=["loss"], comm=comm) as instance:
     loss = instance.field("loss", (ny, nx), float, owned=rows)
 
     # A hot patch on a cold plate, whose rim stays cold.
-    mine = np.array_split(np.arange(ny), comm.size)[comm.rank]
-    u, q = np.zeros((len(mine) + 2, nx + 2)), np.zeros((len(mine), nx))
-    inside = u[1:-1, 1:-1]
+    u, q = np.zeros(temperature.extents), np.zeros(loss.extents)
+    inside, mine = u[1:-1, 1:-1], loss.owned[0]
     inside[(mine >= ny // 6) & (mine < ny // 2), nx // 5 : nx // 2] = 100.0
     above = comm.rank - 1 if comm.rank > 0 else MPI.PROC_NULL
     below = comm.rank + 1 if comm.rank + 1 < comm.size else MPI.PROC_NULL

@@ -158,6 +158,22 @@ public:
         return titin_field_bytes(raw(), array);
     }
     std::int64_t elements(int array = 0) const { return bytes(array) / titin_dtype_size(known(array)); }
+    /// The extents of an array on this rank, halo and all. Throws UsageError where arrays are flat: where the rank has several
+    /// boxes, or indices of more than one dimension.
+    std::vector<std::int64_t> extents() const {
+        std::vector<std::int64_t> extents(static_cast<std::size_t>(dims_));
+        detail::check(titin_field_extents(raw(), extents.data()));
+        return extents;
+    }
+    /// The indices of the whole that this rank owns along a dimension: element (i, j) of what it owns, without its halo, is
+    /// element (owned(0)[i], owned(1)[j]) of the whole. Throws as extents.
+    std::vector<std::int64_t> owned(int dim) const {
+        const std::int64_t count = titin_field_owned(raw(), dim, nullptr);
+        if (count < 0) detail::check(titin_error_kind());
+        std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
+        titin_field_owned(raw(), dim, indices.data());
+        return indices;
+    }
     /// Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and
     /// all, and its strides in elements, which may be negative. The calls get the pointer to its first element. It holds
     /// until something else is said.

@@ -17,26 +17,29 @@ pub(super) fn pattern(
 ) -> Option<(Pattern, Placed)> {
     let what = format!("the pattern of \"{path}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
+    let modes = [("push", false), ("pull", true)];
+    let mode = fields.take("mode").map(|node| choice(node, "the mode", &modes, problems));
+    let (pulls, mode_is_wrong) = (mode == Some(Some(true)), mode == Some(None));
     let both = share(&mut fields, &Share::default(), problems);
-    let mut end = |key, problems: &mut Problems| {
-        let Some(node) = fields.take(key) else { return both.clone() };
-        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else {
-            return both.clone();
-        };
-        let share = share(&mut own, &both, problems);
+    // Who pulls takes a version when it wants one: the steps are those that have one.
+    let of_receiver = match pulls {
+        true => Share { steps: Steps::default(), ..both.clone() },
+        false => both.clone(),
+    };
+    let mut end = |key, usual: Share, problems: &mut Problems| {
+        let Some(node) = fields.take(key) else { return usual };
+        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else { return usual };
+        let share = share(&mut own, &usual, problems);
         own.finish(problems);
         share
     };
-    let (sender, receiver) = (end("sender", problems), end("receiver", problems));
-    let modes = [("push", false), ("pull", true)];
-    let mode = fields.take("mode");
-    let pulls = mode.and_then(|node| choice(node, "the mode", &modes, problems)).unwrap_or(false);
+    let (sender, receiver) = (end("sender", both, problems), end("receiver", of_receiver, problems));
     let versions = fields.take("versions");
     let full = fields.take("full");
     fields.finish(problems);
     let needless =
         [("versions", versions), ("full", full)].into_iter().find_map(|(key, node)| Some((key, node?)));
-    if let Some((key, node)) = needless.filter(|_| !pulls) {
+    if let Some((key, node)) = needless.filter(|_| !pulls && !mode_is_wrong) {
         let why =
             "a field that is pushed is received once for each time it is sent: no versions of it are kept";
         let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
@@ -140,6 +143,15 @@ mod tests {
         assert_eq!(pulled.extras.fields["b.in"].0.mode, Mode::Pull(cache));
         let again = load_texts(&[("n.ymmsl", &pulled.to_ymmsl())], &LoadOptions::default()).unwrap();
         assert_eq!(again.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        let until = described("{b.in: {mode: pull, until: 5, region: [[0], [4]]}}").unwrap();
+        let pattern = &until.extras.fields["b.in"].0;
+        assert_eq!(pattern.sender.steps.until, Some(5));
+        assert_eq!(
+            (pattern.receiver.steps, &pattern.receiver.region),
+            (Steps::default(), &pattern.sender.region)
+        );
+        let again = load_texts(&[("n.ymmsl", &until.to_ymmsl())], &LoadOptions::default()).unwrap();
+        assert_eq!(again.extras.fields["b.in"].0, *pattern);
         let plain = described("{b.in: {mode: pull}}").unwrap();
         assert_eq!(plain.extras.fields["b.in"].0.mode, Mode::Pull(Cache::default()));
     }

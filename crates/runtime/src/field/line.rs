@@ -155,8 +155,9 @@ impl Inner {
                     over &= ended;
                     if ended && self.cycle().checked() && inlet.inbox.received() > inlet.inbox.consumed() {
                         let text = format!(
-                            "{} has sent a part of a field that was never taken: receive as often as the sender sends, and have all \
-                             ranks of {} send as often as its rank 0",
+                            "field on port '{}': {} has sent a part that was never taken: receive as often as the sender sends, and \
+                             have all ranks of {} send as often as its rank 0",
+                            inlet.end.label,
                             written(&inlet.end.peer),
                             line.peer
                         );

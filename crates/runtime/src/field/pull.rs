@@ -22,7 +22,7 @@ use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
 use crate::process::Meeting;
-use crate::{Error, Instance, Kind, Message, Result};
+use crate::{Error, Instance, Kind, Message, PortId, Result};
 
 /// How far a receiver has come with its questions.
 #[derive(Default)]
@@ -242,7 +242,7 @@ fn refusal(why: Refusal) -> (Kind, String) {
         Refusal::TooLate { at, last } => {
             let text = format!(
                 "no version follows the one of time {last}, after which the description couples it no more (titin: fields, \
-                 `until`); there is none for time {at}"
+                 `until`), so there is none for time {at}: ask for an earlier time, or raise `until`"
             );
             return (Kind::PortClosed, text);
         }
@@ -330,11 +330,14 @@ impl Inner {
         // The background thread sends them, and cannot wait for who is not there yet.
         let own = self.outlet_of(way.conduit).into_iter();
         let outlets: Vec<&Outlet> = own.chain(line.port.every_outlet()).collect();
-        let is_over = || self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true);
+        let is_over = || {
+            let given_up = self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true);
+            given_up || self.process.finished(&way.peer)
+        };
         let there = || {
             for outlet in outlets.iter().filter(|outlet| outlet.end.carrier.get().is_none()) {
                 match self.reachable(&outlet.end) {
-                    _ if is_over() || self.process.finished(&outlet.end.peer) => {}
+                    _ if is_over() => {}
                     // It may have left; then that will be told.
                     Err(error) if error.kind != Kind::PeerLost => return Err(error),
                     _ => return Ok(None),
@@ -343,7 +346,10 @@ impl Inner {
             Ok(Some(()))
         };
         self.wait(Some(way.conduit), None, None, Vec::new, there)?;
-        let room = || Ok(self.process.pull(&self.name, way.conduit, Pull::has_room).filter(|room| *room));
+        let room = || {
+            let has_room = self.process.pull(&self.name, way.conduit, Pull::has_room) == Some(true);
+            Ok((has_room || is_over()).then_some(()))
+        };
         let on = || {
             let untaken = self.process.pull(&self.name, way.conduit, Pull::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
@@ -357,8 +363,7 @@ impl Inner {
         };
         self.wait(Some(way.conduit), None, None, on, room)?;
         if is_over() {
-            // Nobody takes it any more.
-            self.process.change(&self.name, way.conduit, |meeting| meeting.pull(Pull::pass_over));
+            self.pass_over(way);
             return Ok(());
         }
         let partners = 0..line.schedule.count();
@@ -368,6 +373,16 @@ impl Inner {
         let version = Version { line: line.clone(), pieces, stamps };
         self.process.change(&self.name, way.conduit, |meeting| meeting.pull(|pull| pull.produce(version)));
         Ok(())
+    }
+
+    /// The receiver takes no more; it may not have said so, if it left before it could.
+    pub(super) fn pass_over(&self, way: &Coupled) {
+        self.process.change(&self.name, way.conduit, |meeting| {
+            meeting.pull(|pull| {
+                pull.end();
+                pull.pass_over();
+            });
+        });
     }
 }
 
@@ -410,7 +425,7 @@ impl Instance {
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
-                    (self.receive_that(field.port, None, ask, fits)?, Done::default())
+                    (self.receive_begun(field.port, None, ask, fits)?, Done::default())
                 }
             };
             let answer = Answer::of(&header).expect("`is_answer` has seen it");
@@ -443,6 +458,25 @@ impl Instance {
 
 /// How pulled fields end.
 impl Inner {
+    /// Fails if an ordinary call is to receive on the port of a field that is pulled: what nobody asks for does not come.
+    #[inline(always)]
+    pub(crate) fn not_pulled(&self, port: PortId) -> Result<()> {
+        if self.pulls.load(Ordering::Relaxed) { self.refuse_pulled(port) } else { Ok(()) }
+    }
+
+    fn refuse_pulled(&self, port: PortId) -> Result<()> {
+        let fields = self.fields.read().expect("never poisoned");
+        let pulls = |field: &&Arc<Field>| {
+            field.port == port && field.ways.iter().any(|way| way.pattern.cache().is_some())
+        };
+        let Some(field) = fields.iter().find(pulls) else { return Ok(()) };
+        let text = format!(
+            "{}: the field on port '{}' is pulled: receive it by the field, which asks for a version",
+            self.name, field.name
+        );
+        Err(Error::new(Kind::Usage, text))
+    }
+
     /// The conduits of its fields that are pulled, in this role.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
@@ -487,10 +521,13 @@ impl Inner {
     /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
         if let Some((ours, theirs)) = self.process.pull(&self.name, conduit, Pull::differs).flatten() {
+            let fields = self.fields.read().expect("never poisoned");
+            let goes = |field: &&Arc<Field>| field.ways.iter().any(|way| way.conduit == conduit);
+            let port = fields.iter().find(goes).map(|field| field.name.clone()).unwrap_or_default();
+            let (rank, least) = (self.place_in_ranks().0, if ours < theirs { "at least " } else { "" });
             let text = format!(
-                "a field that is pulled: rank {} has sent it {ours} times, and rank 0 at least {theirs} times: all ranks send, and \
-                 withdraw, as often as rank 0",
-                self.place_in_ranks().0
+                "field on port '{port}': rank {rank} has sent it {ours} times, and rank 0 {least}{theirs} times: all ranks send, and \
+                 withdraw, as often as rank 0"
             );
             return Err(Error::new(Kind::CallOrder, text));
         }

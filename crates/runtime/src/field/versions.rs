@@ -126,9 +126,11 @@ impl Chooser {
         }
     }
 
-    /// Whether one more version may be produced now, or has to wait until the receiver has taken one.
+    /// Whether one more version may be produced now, or has to wait until the receiver has taken one. It has not to where the
+    /// receiver waits for a later time.
     pub(crate) fn has_room(&self) -> bool {
-        self.over || self.cache.full == Full::Evict || self.untaken() < u64::from(self.cache.versions)
+        let waits = self.cache.full == Full::Wait && self.question.is_none();
+        self.over || !waits || self.untaken() < u64::from(self.cache.versions)
     }
 
     /// The next version is there.
@@ -141,19 +143,23 @@ impl Chooser {
             self.first = timestamp;
         }
         self.versions.push_back(Stamped { number: self.produced, timestamp, next });
-        let mut decisions = Vec::new();
+        // What it tells of a question that waited comes before it takes the place of another version.
+        let mut decisions = self.answer();
+        let mut given_up = None;
         while self.is_too_many() {
             self.versions.pop_front();
-            let oldest = self.versions.front().expect("one was just added").number;
-            decisions = vec![Decision::Order(Order::GiveUp(oldest))];
+            given_up = self.versions.front().map(|oldest| Decision::Order(Order::GiveUp(oldest.number)));
         }
-        decisions.extend(self.answer());
+        decisions.extend(given_up);
         decisions
     }
 
-    /// Whether the oldest version is to go. One that waits until versions are taken keeps the last one that was, too.
+    /// Whether the oldest version is to go. One that waits until versions are taken keeps the last one that was, too, and gives up
+    /// others for a question whose answer is this one or a later one.
     fn is_too_many(&self) -> bool {
-        let may_go = self.cache.full == Full::Evict || self.versions[0].number < self.taken;
+        let (oldest, latest) = (self.versions[0].number, self.produced);
+        let is_passed = oldest < self.taken || (self.question.is_some() && oldest < latest);
+        let may_go = self.cache.full == Full::Evict || is_passed;
         self.versions.len() > self.cache.versions as usize && may_go
     }
 
@@ -183,11 +189,8 @@ impl Chooser {
 
     /// Whether the receiver has what it is to have: the last version, as often as that serves the times it asks for.
     pub(crate) fn is_settled(&self) -> bool {
-        let may_ask_again = || {
-            let last = self.versions.back();
-            self.by_time && !self.exhausted && last.is_some_and(|last| last.next.is_some())
-        };
-        self.over || (self.complete && (self.produced == 0 || (self.has_last() && !may_ask_again())))
+        let may_ask_again = self.by_time && !self.exhausted;
+        self.over || (self.complete && (self.produced == 0 || (self.has_last() && !may_ask_again)))
     }
 
     /// The receiver has what this question was answered with.
@@ -450,6 +453,53 @@ mod tests {
         assert_eq!(chooser.ask(latest(2)), []);
         assert_eq!(chooser.produce(0.0, None), serves(2, 1));
         assert_eq!(chooser.produce(9.0, None), [Decision::Order(Order::GiveUp(2))]);
+    }
+
+    #[test]
+    fn who_asked_before_gets_the_version_that_the_next_one_replaces() {
+        let mut chooser = chooser(1, Full::Evict);
+        chooser.produce(1.0, None);
+        assert_eq!(chooser.ask(at(1, 1.5)), []);
+        let expected = [serves(1, 1), vec![Decision::Order(Order::GiveUp(2))]].concat();
+        assert_eq!(chooser.produce(2.0, None), expected);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_receiver_that_waits_for_a_later_time() {
+        let mut chooser = chooser(2, Full::Wait);
+        chooser.produce(0.0, None);
+        chooser.produce(1.0, None);
+        assert!(!chooser.has_room());
+        assert_eq!(chooser.ask(at(1, 3.5)), []);
+        for (time, oldest) in [(2.0, 2), (3.0, 3)] {
+            assert!(chooser.has_room());
+            assert_eq!(
+                chooser.produce(time, None),
+                [Decision::Order(Order::GiveUp(oldest))],
+                "it wants none before"
+            );
+        }
+        assert_eq!(
+            chooser.produce(4.0, None),
+            [serves(1, 4), vec![Decision::Order(Order::GiveUp(4))]].concat()
+        );
+        assert!(chooser.has_room());
+        chooser.produce(5.0, None);
+        assert!(!chooser.has_room(), "it has two that the receiver has not");
+    }
+
+    #[test]
+    fn the_last_version_is_that_of_its_own_time_as_often_as_it_is_asked_for() {
+        let mut chooser = chooser(2, Full::Evict);
+        chooser.produce(9.0, None);
+        chooser.close();
+        for question in [1, 2] {
+            assert_eq!(chooser.ask(at(question, 9.0)), serves(question, 1));
+            chooser.took(question);
+            assert!(!chooser.is_settled());
+        }
+        assert_eq!(chooser.ask(at(3, 9.5)), [], "the end of the conduit tells");
+        assert!(chooser.is_settled());
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Instance {
                 let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
                 return Err(Error::new(Kind::Usage, text));
             }
+            inner.not_pulled(id)?;
             // Rank 0 of a parallel program has the ends.
             if !inner.leads() {
                 plain = false;

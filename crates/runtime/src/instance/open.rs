@@ -291,6 +291,7 @@ impl Inner {
             turn: AtomicUsize::new(0),
             choice: Mutex::default(),
             lists: AtomicBool::new(false),
+            pulls: AtomicBool::new(false),
             put_back: AtomicBool::new(false),
             chosen_by: Mutex::default(),
             sending: AtomicU64::new(0),

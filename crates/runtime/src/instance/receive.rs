@@ -87,21 +87,30 @@ impl Instance {
     /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
     /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
-        self.receive_that(
-            port,
-            slot,
-            || Ok(patience),
-            |message| ordinary(|| self.inner.ports[port.0].label(slot), message),
-        )
+        self.receive_that(port, slot, patience, |message| {
+            ordinary(|| self.inner.ports[port.0].label(slot), message)
+        })
     }
 
-    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call. `begin` is what rank 0
-    /// does first, and gives the patience.
+    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call.
     ///
     /// # Errors
     /// As [`Instance::receive`], and what `fits` says.
     #[inline(always)]
     pub fn receive_that(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        patience: Patience,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<Message> {
+        self.inner.not_pulled(port)?;
+        self.receive_begun(port, slot, || Ok(patience), fits)
+    }
+
+    /// The same for a field's call, too; `begin` is what rank 0 does first, and gives the patience.
+    #[inline(always)]
+    pub(crate) fn receive_begun(
         &self,
         port: PortId,
         slot: Option<u32>,
@@ -130,6 +139,7 @@ impl Instance {
     pub fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<Message>> {
         let inner = &self.inner;
         inner.enter()?;
+        inner.not_pulled(port)?;
         if inner.ranks.is_none() {
             return Ok(inner.try_receive(port, slot)?.map(|(_, message)| message));
         }
@@ -643,8 +653,12 @@ impl Inner {
             }
             state.stash(for_slot, message);
         }
-        if inlet.inbox.exhausted() {
-            let between = is_between_ranks(&inlet.end.label);
+        let between = is_between_ranks(&inlet.end.label);
+        // A rank that has closed without a call that others have made has not opened this conduit, and does not end it.
+        let never_opened = between
+            && self.process.finished(&inlet.end.peer)
+            && inlet.inbox.received() == inlet.inbox.consumed();
+        if inlet.inbox.exhausted() || never_opened {
             let text = match between {
                 false if self.carries_field(&inlet.end) => format!(
                     "{}: port '{}' is closed: {} has finished, or has withdrawn its field, and sends no more",

@@ -109,7 +109,10 @@ impl Meeting {
         let setup = Side::from_bytes(&away.field.side).and_then(|theirs| {
             if theirs.decomposition.ranks() != away.ranks {
                 let (declared, ranks) = (theirs.decomposition.ranks(), away.ranks);
-                let text = format!("the other end declares an array over {declared} ranks, and has {ranks}");
+                let text = format!(
+                    "the other end declares an array over {declared} ranks, and has {ranks}: it was built with another release of \
+                     titin, or is broken"
+                );
                 return Err(Unfit::Broken(text));
             }
             let (from, to) = match own.role {
