@@ -386,7 +386,7 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::BeforeJoining(_) => {
                     vec!["It failed on its own, not in the coupling: its output says why. Try it by itself.".into()]
                 }
-                Fault::Gone if *fault != Fault::Gone => {
+                Fault::Gone if matches!(fault, Fault::AfterRank { .. }) => {
                     vec!["Its launcher's last words may tell how: by a signal, for instance.".into()]
                 }
                 Fault::WithoutClosing(Exit::Code(0)) | Fault::Gone => vec![

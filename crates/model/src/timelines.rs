@@ -38,6 +38,9 @@ struct Graph<'a> {
     usual: Vec<Option<Part>>,
     /// Union-find over parts.
     same: Vec<Part>,
+    /// Components that are used at some steps of another one, as `titin: fields` says: that one, and their F_INIT port. How often
+    /// that is no timeline tells.
+    coupled: HashMap<usize, (usize, String)>,
 }
 
 struct Link<'a> {
@@ -81,6 +84,7 @@ impl<'a> Graph<'a> {
             part_of: HashMap::new(),
             usual,
             same: Vec::new(),
+            coupled: HashMap::new(),
         }
     }
 
@@ -112,6 +116,14 @@ impl<'a> Graph<'a> {
         self.parts.push((component, own));
         self.same.push(part);
         part
+    }
+
+    /// The sender gives the receiver some of its steps, as `titin: fields` says.
+    fn couple(&mut self, sender: usize, receiver: usize, port: &Port) {
+        if port.operator == Operator::FInit {
+            let port = end(self, receiver, port);
+            self.coupled.insert(receiver, (sender, port));
+        }
     }
 
     /// The parts that a port's own timeline adds to what is around its component.
@@ -319,7 +331,7 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
     let (mut torn, mut over_reduced) = (Vec::new(), BTreeSet::new());
     for component in order {
         let mut incoming: Vec<Incoming> = Vec::new();
-        let mut unknown = false;
+        let mut unknown = graph.coupled.contains_key(component);
         for i in &callers[*component] {
             let (sender, port, filters) = {
                 let link = &graph.links[*i];
@@ -441,9 +453,7 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
     for conduit in &model.conduits {
         let ends =
             [&conduit.receiver, &conduit.sender].map(|end| extras.fields.get(end.to_string().as_str()));
-        if ends.into_iter().flatten().next().is_some_and(|(pattern, _)| !pattern.keeps_step()) {
-            continue;
-        }
+        let keeps_step = ends.into_iter().flatten().next().is_none_or(|(pattern, _)| pattern.keeps_step());
         let find = |end: &crate::description::End| match &end.component {
             None => Some((model.components.len(), model.ports.get(&end.port)?)),
             Some(name) => {
@@ -455,6 +465,10 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
         if let (Some((sender, sender_port)), Some((receiver, receiver_port))) =
             (find(&conduit.sender), find(&conduit.receiver))
         {
+            if !keeps_step {
+                graph.couple(sender, receiver, receiver_port);
+                continue;
+            }
             let (filters, at) = (conduit.filters.as_slice(), conduit.receiver_at);
             graph.links.push(Link {
                 sender,

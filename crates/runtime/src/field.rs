@@ -434,9 +434,11 @@ impl Inner {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
+        // An interrupted wait leaves no line open.
+        let met: Vec<_> = field.ways.iter().map(|way| self.meet(field, way, None)).collect::<Result<_>>()?;
         let mut lines = Vec::new();
-        for way in &field.ways {
-            let Some(Found { away, schedule }) = self.meet(field, way, None)? else {
+        for (way, found) in field.ways.iter().zip(met) {
+            let Some(Found { away, schedule }) = found else {
                 lines.push(None);
                 continue;
             };

@@ -66,6 +66,12 @@ pub(crate) fn between_ranks(port: &str) -> String {
     format!("{MARK}{port}")
 }
 
+/// The port whose field goes by an end between ranks, by the label of that.
+pub(crate) fn port_of_field(label: &str) -> &str {
+    let name = label.strip_prefix(MARK).unwrap_or(label);
+    name.split_once('[').map_or(name, |(name, _)| name)
+}
+
 /// Whether a port, by its name, is one between ranks: of one instance, or of two that a field goes between.
 pub(crate) fn is_between_ranks(port: &str) -> bool {
     port.starts_with(MARK)

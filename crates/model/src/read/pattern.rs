@@ -187,4 +187,21 @@ mod tests {
         }
         assert!(joined("a.out: b.first", "{b.first: {sender: {every: 2}}}").is_ok());
     }
+
+    #[test]
+    fn who_is_used_at_some_steps_answers_at_those() {
+        let model = |fields: &str| {
+            let text = format!(
+                "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{ports: {{o_i: out, s: back}}, implementation: p}}\n      \
+                 b: {{ports: {{f_init: in, o_f: back}}, implementation: p}}\n    conduits: {{a.out: b.in, b.back: a.back}}\n\
+                 programs: {{p: {{executable: p}}}}\ntitin:\n  fields: {fields}\n"
+            );
+            load_texts(&[("m.ymmsl", &text)], &LoadOptions::default())
+                .map_err(|problems| problems.to_string())
+        };
+        let said = model("{b.in: {sender: {every: 2}}}").unwrap_err();
+        assert!(said.contains("\"b\" is used at some steps of \"a\" alone, as \"b.in\" has it"), "{said}");
+        assert!(said.contains("`a.back: {receiver: {...}}`") && !said.contains("once per run"), "{said}");
+        model("{b.in: {sender: {every: 2}}, a.back: {receiver: {every: 2}}}").unwrap();
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{Found, Graph, Link, reducers, repeaters};
 use crate::description::Port;
+use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
 /// More conduits than these are not shown with one problem.
@@ -97,6 +98,24 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
         }
         if problems.is_full() {
             return;
+        }
+        let answers = receiver_port.operator == Operator::S && filters.is_empty();
+        if let Some((caller, port)) = graph.coupled.get(&sender)
+            && answers
+            && *caller == receiver
+        {
+            let back = end(graph, receiver, receiver_port);
+            let what =
+                format!("the rates of \"{}\" and \"{back}\" do not match", end(graph, sender, sender_port));
+            let why = format!(
+                "\"{}\" is used at some steps of \"{}\" alone, as \"{port}\" has it under `titin: fields`, and \"{back}\" is received in \
+                 each",
+                graph.names[sender], graph.names[receiver]
+            );
+            let hint =
+                format!("give it the same steps: `{back}: {{receiver: {{...}}}}` under `titin: fields`");
+            problems.error_hint(at, Code::Rate, what, why, hint);
+            continue;
         }
         let (from, to) = (
             graph.messages(sender, sender_port, &found.around),

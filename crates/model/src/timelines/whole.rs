@@ -18,8 +18,12 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
         let (sender, receiver) = network.ends(bundle);
         let ports = (sender.ports.get(&bundle.sender_port), receiver.ports.get(&bundle.receiver_port));
         let keeps_step = bundle.pattern.as_ref().is_none_or(|pattern| pattern.keeps_step());
-        if let ((Some(sender_port), Some(receiver_port)), true) = (ports, keeps_step) {
+        if let (Some(sender_port), Some(receiver_port)) = ports {
             let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
+            if !keeps_step {
+                graph.couple(sender, receiver, receiver_port);
+                continue;
+            }
             let (filters, through, at) = (bundle.filters.as_slice(), bundle.through_models, bundle.at);
             graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, through, at });
         }

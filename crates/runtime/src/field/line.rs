@@ -12,7 +12,7 @@ use crate::filter::Chain;
 use crate::instance::Inner;
 use crate::port::{End, Inlet, Outlet, Port};
 use crate::process::Away;
-use crate::ranks::{between_ranks, rank_name, wire_between, written};
+use crate::ranks::{between_ranks, port_of_field, rank_name, wire_between, written};
 use crate::{Error, Kind, Result};
 
 /// How far a rank may be ahead of one that it sends to. What counts is bytes: exchanges are counted along the conduit between the
@@ -157,7 +157,7 @@ impl Inner {
                         let text = format!(
                             "field on port '{}': {} has sent a part that was never taken: receive as often as the sender sends, and \
                              have all ranks of {} send as often as its rank 0",
-                            inlet.end.label,
+                            port_of_field(&inlet.end.label),
                             written(&inlet.end.peer),
                             line.peer
                         );

@@ -18,7 +18,7 @@ use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::port::{End, Outlet, OutletState, Port, PortState};
 use crate::profile::stands_for;
-use crate::ranks::{is_between_ranks, written};
+use crate::ranks::{is_between_ranks, port_of_field, written};
 use crate::sel::Call;
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -563,14 +563,24 @@ impl Inner {
         if outlet.end.chain.lasts > 0 {
             return Ok((outlet.window.sent(), 0));
         }
-        let text = format!(
-            "{} sends on '{}', but {} has finished and takes no more messages from {}: one side makes more steps than \
-             the other",
-            self.name,
-            outlet.end.label,
-            outlet.end.peer,
-            outlet.end.other()
-        );
+        let end = &outlet.end;
+        let text = match is_between_ranks(&end.label) {
+            true => format!(
+                "{}: field on port '{}': {} has finished and takes no more of it: one side makes more steps than the other, or \
+                 ranks have not sent as often as each other",
+                self.name,
+                port_of_field(&end.label),
+                written(&end.peer)
+            ),
+            false => format!(
+                "{} sends on '{}', but {} has finished and takes no more messages from {}: one side makes more steps than \
+                 the other",
+                self.name,
+                end.label,
+                end.peer,
+                end.other()
+            ),
+        };
         Err(Error::new(Kind::PortClosed, text))
     }
 }
