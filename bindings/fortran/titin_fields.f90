@@ -38,7 +38,8 @@ module titin_fields
       !> before. With several the local array is flat, one box after the other.
       procedure, private :: box_int32, box_int64
       generic :: box => box_int32, box_int64
-      !> indices(numbers): in place of a rule, it owns the elements with these numbers, in this order.
+      !> indices(numbers): in place of a rule, it owns the elements with these numbers, in this order; they count through the
+      !> array as its memory does, the first dimension fastest, from 1.
       procedure, private :: indices_int32, indices_int64
       generic :: indices => indices_int32, indices_int64
       !> region(lower, upper): only this is coupled.
@@ -71,7 +72,8 @@ module titin_fields
       procedure :: send => send_field
       !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives what this rank owns into
       !> each; nothing else in them is written. One that is pulled is the version at or before the simulated time `at`, or the
-      !> latest. `coupled` is false, and nothing is written, where the description couples nothing at this step.
+      !> latest; titin_error_evicted if that is not kept, titin_error_port_closed if none at that time will come. `coupled` is
+      !> false, and nothing is written, where the description couples nothing at this step.
       procedure :: receive => receive_field
       !> withdraw(): the sender says that no more follows, and gives up all versions.
       procedure :: withdraw => withdraw_field

@@ -44,7 +44,8 @@ public:
     Stamps receive(std::chrono::duration<Rep, Period> timeout) {
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count());
     }
-    /// Of one that is pulled, the version at or before a simulated time. Throws Evicted if that is not kept.
+    /// Of one that is pulled, the version at or before a simulated time. Throws Evicted if that is not kept,
+    /// and PortClosed if none at that time will come.
     Stamps receive_at(double at) { return receive_within(at, TITIN_WAIT); }
     /// The same, at most so long; then throws Timeout.
     template <class Rep, class Period>

@@ -297,9 +297,10 @@ impl Field {
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
             if array.dtype != *dtype {
+                let [given, wanted] = [array.dtype, *dtype].map(|dtype| sys::DTYPES[dtype as usize - 1]);
                 let (port, place) = (&self.port, number + 1);
                 let text = format!(
-                    "field on port '{port}': argument {place} is of another element type than was declared"
+                    "field on port '{port}': argument {place} is of {given}, where the field was declared with {wanted}"
                 );
                 return Err(error::mismatch(py, text));
             }
@@ -321,8 +322,8 @@ impl Field {
                 let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
                 if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted {
                     let text = format!(
-                        "field on port '{}': argument {} has to be flat here, one part after the other, of {wanted} bytes; it \
-                         has rank {} and {} bytes",
+                        "field on port '{}': argument {} has to be flat and contiguous here, one part after the other, of \
+                         {wanted} bytes; it has rank {} and {} bytes",
                         self.port,
                         number + 1,
                         array.rank(),

@@ -173,8 +173,8 @@ pub fn number(dtype: &Bound<'_, PyAny>) -> PyResult<c_int> {
     let index = sys::DTYPES.iter().position(|known| *known == name).filter(|_| native);
     index.map(|index| index as c_int + 1).ok_or_else(|| {
         let text = format!(
-            "no array of {dtype} can be lent: elements are bool, integers of 8 to 64 bits, float16 to float64, complex64 \
-             or complex128, in this machine's byte order"
+            "arrays of {dtype} do not travel so: elements are bool, integers of 8 to 64 bits, float16 to float64, complex64 or \
+             complex128, in this machine's byte order"
         );
         error::mismatch(py, text)
     })

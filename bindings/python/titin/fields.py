@@ -43,7 +43,10 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Indices:
-    """The numbers of the elements of this rank, in the order in which its flat array has them."""
+    """The numbers of the elements of this rank, in the order in which its flat array has them.
+
+    They count through the whole as its memory does: the last dimension fastest, or the first with ``order="F"``.
+    """
 
     numbers: ArrayLike
 

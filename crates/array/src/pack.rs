@@ -114,7 +114,7 @@ impl Schedule {
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
-        let parcel = self.content(partner);
+        let content = self.content(partner);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
@@ -122,7 +122,7 @@ impl Schedule {
                 continue;
             }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
-            match &parcel {
+            match &content {
                 Content::Strips(strips) => pack_strips(strips.cut(range), field, bytes),
                 Content::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
             }
@@ -142,7 +142,7 @@ impl Schedule {
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
-        let parcel = self.content(partner);
+        let content = self.content(partner);
         for field in fields {
             self.layout(field.local, field.memory.len(), field.size)?;
             let range = part.pass(field.size);
@@ -150,7 +150,7 @@ impl Schedule {
                 continue;
             }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
-            match &parcel {
+            match &content {
                 Content::Strips(strips) => unpack_strips(strips.cut(range), bytes, field),
                 Content::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
             }

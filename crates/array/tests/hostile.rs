@@ -52,6 +52,18 @@ proptest! {
     ) {
         read_all(&broken(from.side.to_bytes(), &changes, keep));
         read_all(&broken(to.parts[0].to_bytes(), &changes, keep));
+        let ranks = to.side.decomposition.ranks();
+        if let Some(side) = read::<Side>(&broken(to.side.to_bytes(), &changes, keep))
+            && side.decomposition.ranks() == ranks
+            && let Ok(exchange) = Exchange::new(from.side.clone(), side)
+            && exchange.is_regular()
+        {
+            for rank in 0..from.side.decomposition.ranks() {
+                let schedule = exchange.schedule(Role::Sender, rank).unwrap();
+                prop_assert_eq!(schedule.partners().count(), schedule.count());
+                prop_assert!(schedule.partners().all(|partner| partner.rank < ranks));
+            }
+        }
         let exchange = Exchange::new(from.side.clone(), to.side.clone()).unwrap();
         if exchange.is_regular() {
             return Ok(());

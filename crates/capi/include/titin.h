@@ -271,7 +271,8 @@ int titin_decomposition_ranks(titin_decomposition *decomposition, int order);
 /* In place of a rule: the calling rank owns this box, lower <= index < upper, beside those that it was given before. One that
  * owns nothing, where others have boxes, gives an empty one: lower = upper. */
 int titin_decomposition_box(titin_decomposition *decomposition, const int64_t *lower, const int64_t *upper);
-/* In place of a rule: it owns the elements with these numbers, in this order. */
+/* In place of a rule: it owns the elements with these numbers, in this order. They count through the array as its memory does
+ * (titin_decomposition_order): the last dimension fastest, or the first. */
 int titin_decomposition_indices(titin_decomposition *decomposition, int64_t count, const int64_t *indices);
 /* Only this region of the array is coupled. That of the other end may lie elsewhere in its array, but has the same extents. */
 int titin_decomposition_region(titin_decomposition *decomposition, const int64_t *lower, const int64_t *upper);
@@ -304,7 +305,8 @@ int titin_field_layout(titin_field *field, int array, const int64_t *extents, co
  * version is kept. Returns when the arrays may be changed. */
 int titin_field_send(titin_field *field, const void *const *arrays, double timestamp, double next_timestamp);
 /* Receives what this rank owns into each array; nothing else in it is written. One that is pulled is the latest version.
- * `timestamp` and `next_timestamp` may be NULL; where the description couples nothing at this step nothing is written, and
+ * `timestamp` and `next_timestamp` may be NULL; the second is TITIN_NO_NEXT if the sender gave none. Where the description couples
+ * nothing at this step nothing is written, and
  * `*timestamp` is NaN. */
 int titin_field_receive(titin_field *field, void *const *arrays, double timeout, double *timestamp, double *next_timestamp);
 /* Of one that is pulled, the version at or before the simulated time `at`; waits until the sender has passed that time. It is

@@ -147,6 +147,9 @@ unsafe extern "C" fn titin_decomposition_new(dims: c_int, shape: *const i64) -> 
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
         let shape = unsafe { numbers(shape, dims, "extents") }?;
+        if shape.is_empty() {
+            return Err(usage("an array of a field has 1 to 7 dimensions, and not 0"));
+        }
         // Refuses what no array can have.
         Decomposition::serial(&shape).map_err(wrong)?;
         Ok(Box::into_raw(Box::new(Spec::new(shape))))

@@ -7,9 +7,10 @@ use serde::Serialize;
 use titin_array::{Decomposition, Exchange, Parts, Side, Spread};
 use titin_model::Pattern;
 
-/// The most messages that are listed, and the most ranks of a side.
+/// The most messages that are listed, ranks of a side, and indices of both.
 const MOST_MESSAGES: usize = 20_000_000;
 const MOST_RANKS: u32 = 1 << 20;
+const MOST_INDICES: u64 = 4_000_000;
 
 /// A field between two instances.
 pub(crate) struct Coupling {
@@ -118,6 +119,15 @@ impl Coupling {
             ));
         }
         let (from, to) = (self.from.parts.as_deref(), self.to.parts.as_deref());
+        let indices =
+            [from, to].into_iter().flatten().flatten().filter(|parts| matches!(parts, Parts::Indices(_)));
+        let listed =
+            indices.fold(0u64, |sum, parts| sum.saturating_add(parts.elements().unwrap_or_default()));
+        if listed > MOST_INDICES {
+            return Err(format!(
+                "the sides have {listed} indices, and more than {MOST_INDICES} are not looked at; give fewer, or boxes"
+            ));
+        }
         let mut messages = Vec::new();
         let listed =
             exchange.every_sender(from.unwrap_or_default(), to.unwrap_or_default(), |from, schedule| {

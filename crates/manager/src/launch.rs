@@ -158,7 +158,7 @@ fn launcher_settings(
     }
     if let (MpiStart::OpenMpi, Some(run)) = (start, around.passing) {
         // All `mpirun` of a user, or of a Slurm job, share a session folder otherwise, which one may remove as another one begins. The
-        // names are those of Open MPI 4, and of later ones.
+        // names are those of Open MPI 4, and below of later ones, too.
         const BASE: &str = "OMPI_MCA_orte_tmpdir_base";
         let places = if is_in_slurm(around) {
             // Each host of the job has one, which `mpirun` removes; nobody else would.

@@ -76,7 +76,8 @@ public:
         return also(titin_decomposition_box(raw(), lower.data(), upper.data()));
     }
     Decomposition &&box(const PerDimension &lower, const PerDimension &upper) && { return std::move(box(lower, upper)); }
-    /// In place of a rule: it owns the elements with these numbers, in this order.
+    /// In place of a rule: it owns the elements with these numbers, in this order. They count through the array as its memory
+    /// does: the last dimension fastest, or the first for Order::Fortran.
     Decomposition &indices(const std::vector<std::int64_t> &numbers) & {
         return also(titin_decomposition_indices(raw(), std::int64_t(numbers.size()), numbers.data()));
     }

@@ -155,6 +155,8 @@ fn what_cannot_be_coupled_is_told_in_words() {
         text.contains("argument 1:1:31: error: unknown key") && text.contains("did you mean \"spread\"?"),
         "{text}"
     );
+    let text = refused(&["from: {shape: [1000000000], grid: [4]}", "to: {indices: ['0:1000000000']}"]);
+    assert!(text.contains("1000000000 indices, and more than 4000000"), "{text}");
     let text = refused(&["from: {shape: [8]}", "to: {}", "--field", "a.out"]);
     assert!(text.contains("--field chooses among the fields of a run"), "{text}");
     let description = folder("ymmsl_version: v0.2\n");
