@@ -93,7 +93,7 @@ SERIAL = {
     "both wait": "deadlock: 2 instances wait for each other in a cycle",
     "too many ranks": "a grid of 2 × 1 processes needs 2 ranks; there are 1",
     "local shape": "field on port 'x': its array is 12 × 6 here, halo and all; one of 2 × 2 was given",
-    "local dtype": "field on port 'x': argument 1 is of another element type than was declared",
+    "local dtype": "field on port 'x': argument 1 is of float32, where the field was declared with float64",
     "local count": "field on port 'x': 2 arrays were given, where it has 1",
     "read only": "b reported an error: titin.errors.TypeMismatch: cannot receive into a numpy.ndarray",
     "twice": "field on port 'x': it has one already",
@@ -224,16 +224,12 @@ def told(mode: str, who: int, what: str) -> str:
         return f"rank 1 of a has sent its part of time {ours}, where rank 0 has sent that of time {theirs}"
     if who == 1:
         return "rank 1 of a has closed the instance, and sends no more, where other ranks go on"
-    if what == "fewer":
-        return "field on port 'x': rank 1 of a has sent a part that was never taken"
-    # Of the receiver that is gone, or of the sender whose part it has not taken.
-    return "field on port 'x': rank 1 of"
+    return "field on port 'x': rank 1 of a has sent a part that was never taken"
 
 
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize("mode", ["push", "pull"])
-@pytest.mark.parametrize("what", ["caught", "fewer", "none"])
-@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize(("who", "what"), [(0, "caught"), (1, "caught"), (0, "fewer"), (1, "fewer"), (1, "none")])
 def test_ranks_that_do_not_send_alike_are_noticed(tmp_path: Path, mode: str, who: int, what: str) -> None:
     (tmp_path / "unequal.py").write_text(UNEQUAL)
     programs = [(sys.executable, tmp_path / "unequal.py", side, mode, who, what) for side in "ab"]
