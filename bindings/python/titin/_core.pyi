@@ -20,8 +20,8 @@ class Field:
     def extents(self) -> tuple[int, ...]:
         """The shape of an array on this rank, halo and all.
 
-        Raises :class:`titin.UsageError` where arrays are flat: where the rank has several boxes, or indices of more than
-        one dimension.
+        Raises :class:`titin.UsageError` where arrays are flat: where the rank has several boxes, or indices of more
+        than one dimension.
         """
 
     @property
