@@ -194,7 +194,7 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD) as 
     field = instance.field("x", (8,), float, owned=titin.Grid((instance.ranks,)))
     odd = sends and instance.rank == int(who)
     mine = np.zeros(8 // instance.ranks)
-    for step in range({"fewer": 5, "none": 0}.get(what, 6) if odd else 6):
+    for step in range({"fewer": 5, "none": 0, "withdraws": 3}.get(what, 6) if odd else 6):
         mine[:] = step
         if not sends:
             try:
@@ -210,29 +210,33 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD) as 
                 print("passed over")
         else:
             field.send(mine, timestamp=float(step))
+    if odd and what == "withdraws":
+        field.withdraw()
 """
 
 
 def told(mode: str, who: int, what: str) -> list[str]:
-    """What the report may say first of a rank that sends otherwise than the others."""
-    counts = {"caught": 5, "fewer": 5, "none": 0}
-    ours, theirs = (3, 2) if who == 1 else (2, 3)
-    times = f"rank 1 of a has sent its part of time {ours}, where rank 0 has sent that of time {theirs}"
-    if mode == "pull":
-        odd = f"rank 1 has sent it 6 times, and rank 0 {counts[what]} times"
-        other = f"rank 1 has sent it {counts[what]} times, and rank 0 at least "
-        # The sender's ranks see it at their end, unless the receiver has asked for what is not alike before.
-        return [odd if who == 0 else other, *([times] if what == "caught" else [])]
+    """What the report may say of a rank that sends otherwise than the others: either side may find it out first."""
+    odd = {"caught": 5, "fewer": 5, "none": 0, "withdraws": 3}[what]
+    by_rank_1, by_rank_0 = (6, odd) if who == 0 else (odd, 6)
+    count = f"rank 1 has sent it {by_rank_1} times, and rank 0"
+    texts = [f"{count} {by_rank_0} times", f"{count} at least "]
     if what == "caught":
-        return [times]
-    if who == 1:
-        return ["rank 1 of a has closed the instance, and sends no more, where other ranks go on"]
-    return ["field on port 'x': rank 1 of a has sent a part that was never taken"]
+        ours, theirs = (3, 2) if who == 1 else (2, 3)
+        texts.append(f"rank 1 of a has sent its part of time {ours}, where rank 0 has sent that of time {theirs}")
+    elif mode == "push":
+        texts.append("rank 1 of a has sent a part that was never taken")
+        texts.append("rank 1 of a has closed the instance, and sends no more, where other ranks go on")
+        texts.append(
+            "rank 1 of b has finished and takes no more of it: one side makes more steps than the other, or ranks"
+        )
+    return texts
 
 
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize("mode", ["push", "pull"])
-@pytest.mark.parametrize(("who", "what"), [(0, "caught"), (1, "caught"), (0, "fewer"), (1, "fewer"), (1, "none")])
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("what", ["caught", "fewer", "none", "withdraws"])
 def test_ranks_that_do_not_send_alike_are_noticed(tmp_path: Path, mode: str, who: int, what: str) -> None:
     (tmp_path / "unequal.py").write_text(UNEQUAL)
     programs = [(sys.executable, tmp_path / "unequal.py", side, mode, who, what) for side in "ab"]

@@ -23,6 +23,7 @@ use titin_model::{Pattern, Share};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
 use titin_wire::meta::Dtype;
+use titin_wire::ranks::Sends;
 
 pub(crate) use header::ordinary;
 use header::{HEADER, announces_field};
@@ -424,6 +425,30 @@ impl Inner {
         idle.map(text).collect()
     }
 
+    /// How often this rank has sent each of its fields; `None` if it has none.
+    pub(crate) fn sends(&self) -> Option<Sends> {
+        let fields = self.fields.read().expect("never poisoned");
+        let sent = |field: &Arc<Field>| match field.role {
+            Role::Sender => field.state.lock().map_or(0, |state| state.steps),
+            Role::Receiver => 0,
+        };
+        (!fields.is_empty()).then(|| Sends(fields.iter().map(sent).collect()))
+    }
+
+    /// Fails unless two ranks have sent all fields equally often.
+    pub(crate) fn same_sends(
+        &self,
+        (rank, sends): (u32, &Sends),
+        (other, theirs): (u32, &Sends),
+    ) -> Result<()> {
+        let fields = self.fields.read().expect("never poisoned");
+        let counts = fields.iter().zip(sends.0.iter().zip(&theirs.0));
+        match counts.into_iter().find(|(_, (sent, theirs))| sent != theirs) {
+            Some((field, (sent, theirs))) => Err(unequal(&field.name, (rank, *sent), (other, "", *theirs))),
+            None => Ok(()),
+        }
+    }
+
     /// A field that was declared.
     fn field(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()
@@ -488,6 +513,15 @@ impl Inner {
         };
         self.wait(None, deadline, None, on, known)
     }
+}
+
+/// The error of a rank that has sent a field more often than another one, or less: this often, or at least so.
+fn unequal(port: &str, (rank, sent): (u32, u64), (other, least, theirs): (u32, &str, u64)) -> Error {
+    let text = format!(
+        "field on port '{port}': rank {rank} has sent it {sent} times, and rank {other} {least}{theirs} times: all ranks send, and \
+         withdraw, as often as rank 0"
+    );
+    Error::new(Kind::CallOrder, text)
 }
 
 fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {

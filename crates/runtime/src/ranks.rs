@@ -41,8 +41,8 @@ const MARK: char = '#';
 const DOWN: &str = "#down";
 /// From the rank above.
 const ABOVE: &str = "#above";
-/// From the ranks below, which say nothing but that they have closed.
-const BELOW: &str = "#below";
+/// From the ranks below, which say how often they have sent each field, and that they have closed.
+pub(crate) const BELOW: &str = "#below";
 /// To the rank above. It comes last, as its end says that all below have closed.
 const UP: &str = "#up";
 
@@ -59,6 +59,10 @@ pub(crate) struct Ranks {
     pub(crate) down: Option<usize>,
     /// Number of the port from the rank above, but for rank 0.
     pub(crate) above: Option<usize>,
+    /// Number of the port from the ranks below, if there are any.
+    pub(crate) below: Option<usize>,
+    /// Number of the port to the rank above, but for rank 0.
+    pub(crate) up: Option<usize>,
 }
 
 /// What a port is called by which the field of this port goes from rank to rank.
@@ -130,9 +134,10 @@ impl Ranks {
         let inlet =
             add(ABOVE, Operator::S, above().map(|peer| wire(ABOVE, None, false, peer, DOWN, None)).collect());
         let slot = |peer: u32| Some(peer - below().start);
-        add(BELOW, Operator::S, below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None)).collect());
-        add(UP, Operator::OI, above().map(|peer| wire(UP, None, true, peer, BELOW, None)).collect());
-        Ok(Ranks { rank, count: ranks, down, above: inlet })
+        let closed = below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None));
+        let closed = add(BELOW, Operator::S, closed.collect());
+        let up = add(UP, Operator::OI, above().map(|peer| wire(UP, None, true, peer, BELOW, None)).collect());
+        Ok(Ranks { rank, count: ranks, down, above: inlet, below: closed, up })
     }
 }
 

@@ -5,7 +5,8 @@
 //! rank `(r - 1) / BRANCHES`, so that all hang together as a tree with rank 0 at its root. What rank 0 tells the
 //! manager, others tell their parents, in the same messages; what the manager tells rank 0 goes down the tree.
 //! Two conduits go with each of these links: one down, by which a rank learns what a call has come to at rank 0, and
-//! one up, whose end says that the rank has closed, and all below it.
+//! one up, by which a rank that closes says how often it has sent each field, and whose end says that it has closed, and all
+//! below it.
 
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,10 @@ pub enum Common {
         time: f64,
     },
 }
+
+/// How often a rank has sent each field of its instance, in the order of their declaration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sends(pub Vec<u64>);
 
 /// What a rank tells another one of the same or another instance, so that both find out who sends what of a field to whom. It comes
 /// by a link of its own, that only its dialler uses.

@@ -17,7 +17,7 @@ use titin_wire::structure::{self, Value};
 use super::header::TEXT;
 use super::pieces::Done;
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
-use super::{Coupled, Field, FieldId, Line, Stamps, State};
+use super::{Coupled, Field, FieldId, Line, Stamps, State, unequal};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
@@ -525,11 +525,7 @@ impl Inner {
             let goes = |field: &&Arc<Field>| field.ways.iter().any(|way| way.conduit == conduit);
             let port = fields.iter().find(goes).map(|field| field.name.clone()).unwrap_or_default();
             let (rank, least) = (self.place_in_ranks().0, if ours < theirs { "at least " } else { "" });
-            let text = format!(
-                "field on port '{port}': rank {rank} has sent it {ours} times, and rank 0 {least}{theirs} times: all ranks send, and \
-                 withdraw, as often as rank 0"
-            );
-            return Err(Error::new(Kind::CallOrder, text));
+            return Err(unequal(&port, (rank, ours), (0, least, theirs)));
         }
         let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
         let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);

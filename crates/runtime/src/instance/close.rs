@@ -12,7 +12,7 @@ use super::Inner;
 use super::report::shortened;
 use crate::port::{Inlet, InletState, Outlet, Port};
 use crate::process::forked;
-use crate::ranks::is_between_ranks;
+use crate::ranks::{BELOW, is_between_ranks};
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
@@ -36,6 +36,9 @@ pub(super) struct Ending {
     dropped: Option<Vec<String>>,
     /// Receiving ends, by their numbers, whose senders have not ended.
     open: Vec<usize>,
+    /// Whether the rank above was told how often fields were sent, and whether those below have sent them as often.
+    counted: bool,
+    compared: bool,
     /// How many receivers hold all, and its end.
     settled: usize,
     /// Whether the manager was told.
@@ -57,10 +60,18 @@ impl Inner {
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
         self.leave_versions();
+        if !ending.counted {
+            self.tell_sends()?;
+            ending.counted = true;
+        }
         self.end_streams(&mut ending, outlets - up)?;
         self.settle_versions()?;
         self.end_lines()?;
         self.take_leave(&mut ending)?;
+        if !ending.compared {
+            self.compare_sends()?;
+            ending.compared = true;
+        }
         self.settle_lines()?;
         self.end_streams(&mut ending, outlets)?;
         for outlet in self.outlets().skip(ending.settled) {
@@ -235,7 +246,8 @@ impl<'a> Untaken<'a> {
     }
 
     fn refuse(&self) -> Result<()> {
-        let Some(text) = self.text() else { return Ok(()) };
+        // What ranks below tell as they close is taken after that.
+        let Some(text) = self.text().filter(|_| *self.port.name != *BELOW) else { return Ok(()) };
         if is_between_ranks(&self.port.name) {
             let text = "rank 0 has made calls that this rank has not made before it closed: all ranks make the same calls \
                         on ports, and of reuse() and close(), in the same order";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{Common, Verdict};
+use titin_wire::ranks::{Common, Sends, Verdict, children};
 
 use super::choose::Here;
 use super::receive::{NextUse, Patience};
@@ -110,6 +110,31 @@ impl Inner {
         }
     }
 
+    /// Tells the rank above how often this one has sent each field, as it closes.
+    pub(super) fn tell_sends(&self) -> Result<()> {
+        let Some((up, sends)) = self.ranks.and_then(|ranks| ranks.up).zip(self.sends()) else {
+            return Ok(());
+        };
+        let mut port = self.take_turn(up)?;
+        self.send_between(up, &mut port, &Payload::encoded(&control::encode(&sends)), (0.0, None))
+    }
+
+    /// Fails if a rank right below, all of which have closed, has sent a field more often than this one, or less.
+    pub(super) fn compare_sends(&self) -> Result<()> {
+        let Some((ranks, ours)) = self.ranks.zip(self.sends()) else { return Ok(()) };
+        let Some(below) = ranks.below else { return Ok(()) };
+        let mut port = self.take_turn(below)?;
+        for (place, rank) in children(ranks.rank, ranks.count).enumerate() {
+            let message = self.await_at(&self.ports[below], place, &mut port.inlets[place])?;
+            let theirs: Sends = control::decode(message.bytes()).map_err(|error| {
+                let text = format!("{}: what rank {rank} tells cannot be read: {error}", self.name);
+                Error::new(Kind::Internal, text)
+            })?;
+            self.same_sends((rank, &theirs), (ranks.rank, &ours))?;
+        }
+        Ok(())
+    }
+
     /// Whether it acts for all ranks.
     pub(crate) fn leads(&self) -> bool {
         self.ranks.is_none_or(|ranks| ranks.rank == 0)
@@ -132,7 +157,7 @@ impl Inner {
         let Some(down) = self.ranks.and_then(|ranks| ranks.down) else { return Ok(()) };
         let verdict = Verdict { call: call.to_owned(), outcome: outcome(common) };
         let mut port = self.take_turn(down)?;
-        self.send_down(down, &mut port, &Payload::encoded(&control::encode(&verdict)), (0.0, None))?;
+        self.send_between(down, &mut port, &Payload::encoded(&control::encode(&verdict)), (0.0, None))?;
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
@@ -174,17 +199,17 @@ impl Inner {
 
     fn pass_down(&self, down: usize, port: &mut PortState, message: &Message) -> Result<()> {
         let stamps = (message.timestamp, message.next_timestamp);
-        self.send_down(down, port, &Payload::of(message), stamps)
+        self.send_between(down, port, &Payload::of(message), stamps)
     }
 
-    fn send_down(
+    fn send_between(
         &self,
-        down: usize,
+        number: usize,
         state: &mut PortState,
         payload: &Payload<'_>,
         stamps: (f64, Option<f64>),
     ) -> Result<()> {
-        let port = &self.ports[down];
+        let port = &self.ports[number];
         self.send_along_all(port, &port.outlets[0], state, payload, &mut Sending::of(payload, stamps))
     }
 
