@@ -62,6 +62,7 @@ module titin_fields
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
       type(c_ptr), private :: instance = c_null_ptr
+      character(len=:), allocatable, private :: port
       integer, private :: dims = 0
       logical, private :: flat = .false.
       integer(c_int), allocatable, private :: dtypes(:)
@@ -120,6 +121,7 @@ contains
       integer, intent(out), optional :: ierr
       integer(c_int) :: status
       call free_field(field)
+      field%port = trim(port)
       field%dtypes = int(dtypes, c_int)
       field%instance = self%raw
       field%dims = decomposition%dims
@@ -208,7 +210,7 @@ contains
       end if
       if (.not. allocated(wrong)) return
       write (number, "(i0)") count
-      wrong = "array "//trim(number)//" of the field "//wrong
+      wrong = "field on port '"//self%port//"': array "//trim(number)//" "//wrong
    end subroutine
 
    ! Fortran has no numbers without sign: those with one of the same size serve.

@@ -50,9 +50,11 @@ static void left(titin::Instance &instance) {
             a[i][j] = inside ? 10 * (i - 1) + j - 1 : -1;
             if (inside) b[std::size_t(6 * i + j)] = 100 + 10 * (i - 1) + j - 1;
         }
-    refused<titin::UsageError>("one array of two", [&] { send.send(1.0, a); });
-    refused<titin::UsageError>("too short an array", [&] { send.send(1.0, a, std::vector<std::int32_t>(47)); });
-    refused<titin::TypeMismatch>("another type", [&] { send.send(1.0, a, std::vector<float>(48)); });
+    refused_saying<titin::UsageError>("'out': it has 2 arrays, and 1 were given", [&] { send.send(1.0, a); });
+    refused_saying<titin::UsageError>("'out': array 1 of its 2, which count from 0, has 192 bytes on this rank",
+                                      [&] { send.send(1.0, a, std::vector<std::int32_t>(47)); });
+    refused_saying<titin::TypeMismatch>("'out': array 1 of its 2, which count from 0, is of int32, but one of float32",
+                                        [&] { send.send(1.0, a, std::vector<float>(48)); });
     refused<titin::UsageError>("another shape", [&] { send.send(1.0, titin::Span(&a[0][0], {6, 6}), b); });
     titin::Field moved = std::move(send);
     refused<titin::UsageError>("one moved from", [&] { send.send(1.0, a, b); });

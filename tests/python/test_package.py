@@ -69,6 +69,21 @@ def test_the_stubs_name_what_there_is():
         assert {name for name in stubbed if not name.startswith("_")} == real, node.name
 
 
+def test_help_shows_what_the_stubs_say():
+    tree = ast.parse((ROOT / "bindings/python/titin/_core.pyi").read_text())
+    shown = 0
+    for node in (node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)):
+        here = getattr(_core, node.name)
+        members = [member for member in getattr(node, "body", []) if isinstance(member, ast.FunctionDef)]
+        for member in [node, *members]:
+            text = ast.get_docstring(member)
+            if text is not None:
+                real = here if member is node else inspect.getattr_static(here, member.name)
+                assert inspect.getdoc(real) == text, (node.name, member.name)
+                shown += 1
+    assert shown > 50
+
+
 def test_the_declarations_are_those_of_the_header():
     def shapes(text: str, pattern: str) -> dict[str, int]:
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)

@@ -14,7 +14,7 @@ use crate::loan::number;
 use crate::session::Session;
 use crate::{error, sys};
 
-/// Arrays that are spread over the ranks of an instance, and travel by one of its ports.
+#[doc = doc!("Field")]
 #[pyclass(frozen, module = "titin")]
 pub struct Field {
     handle: NonNull<sys::titin_field>,
@@ -195,6 +195,7 @@ fn dtypes(given: &Bound<'_, PyAny>) -> PyResult<Vec<c_int>> {
 
 #[pymethods]
 impl Field {
+    #[doc = doc!("Field.send")]
     #[pyo3(signature = (*arrays, timestamp, next_timestamp=None))]
     fn send(
         &self,
@@ -212,6 +213,7 @@ impl Field {
         call.wait(py, || unsafe { sys::titin_field_send(field, pointers.as_ptr(), timestamp, next) })
     }
 
+    #[doc = doc!("Field.receive")]
     #[pyo3(signature = (*arrays, at=None, timeout=None))]
     fn receive(
         &self,
@@ -242,6 +244,7 @@ impl Field {
         Ok(Some(stamps.call1((timestamp, next))?.unbind()))
     }
 
+    #[doc = doc!("Field.extents")]
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut extents = vec![0i64; self.dims as usize];
@@ -250,6 +253,7 @@ impl Field {
         PyTuple::new(py, extents)
     }
 
+    #[doc = doc!("Field.owned")]
     #[getter]
     fn owned<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let (field, numpy) = (self.handle.as_ptr(), py.import(intern!(py, "numpy"))?);
@@ -265,6 +269,7 @@ impl Field {
         PyTuple::new(py, (0..self.dims).map(along).collect::<PyResult<Vec<_>>>()?)
     }
 
+    #[doc = doc!("Field.withdraw")]
     fn withdraw(&self, py: Python<'_>) -> PyResult<()> {
         let (field, call) = (self.handle.as_ptr(), self.session.enter(py)?);
         // SAFETY: the field lives.

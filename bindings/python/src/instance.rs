@@ -34,24 +34,25 @@ struct Place {
     opened: bool,
 }
 
-/// Tells the thread which instance it is.
+#[doc = doc!("place")]
 #[pyfunction]
 pub fn place(name: String, manager: String) {
     PLACE.set(Some(Place { name, manager, opened: false }));
 }
 
-/// Whether the thread has opened the instance that it was told to be.
+#[doc = doc!("opened")]
 #[pyfunction]
 pub fn opened() -> bool {
     PLACE.with_borrow(|place| place.as_ref().is_some_and(|place| place.opened))
 }
 
-/// One running copy of a program, as it takes part in a run.
+#[doc = doc!("Instance")]
 #[pyclass(frozen, weakref, module = "titin")]
 pub struct Instance {
     session: Arc<Session>,
     /// Ports by name.
     ports: Py<PyDict>,
+    #[doc = doc!("Instance.name")]
     #[pyo3(get)]
     name: String,
     workdir: String,
@@ -100,6 +101,7 @@ impl Instance {
         Self::with(py, session)
     }
 
+    #[doc = doc!("Instance.reuse")]
     fn reuse(&self, py: Python<'_>) -> PyResult<bool> {
         let call = self.session.enter(py)?;
         let mut again = 0;
@@ -109,6 +111,7 @@ impl Instance {
         Ok(again != 0)
     }
 
+    #[doc = doc!("Instance.send")]
     #[pyo3(signature = (port, data=None, *, timestamp, next_timestamp=None, slot=None, settings=None))]
     #[allow(clippy::too_many_arguments)]
     fn send(
@@ -160,6 +163,7 @@ impl Instance {
         }
     }
 
+    #[doc = doc!("Instance.loan")]
     #[pyo3(signature = (port, shape, dtype, *, slot=None, order="C"))]
     fn loan<'py>(
         &self,
@@ -176,6 +180,7 @@ impl Instance {
         unsafe { Loan::lend(port.get().as_ptr(), slot_of(slot), shape, dtype, order) }
     }
 
+    #[doc = doc!("Instance.receive")]
     #[pyo3(signature = (port, *, slot=None, timeout=None, default=Fallback::Missing))]
     fn receive(
         &self,
@@ -204,6 +209,7 @@ impl Instance {
         unsafe { taken(py, message) }
     }
 
+    #[doc = doc!("Instance.try_receive")]
     #[pyo3(signature = (port, *, slot=None))]
     fn try_receive(
         &self,
@@ -224,6 +230,7 @@ impl Instance {
         unsafe { taken(py, message) }.map(Some)
     }
 
+    #[doc = doc!("Instance.receive_any")]
     #[pyo3(signature = (*ports, timeout=None))]
     fn receive_any<'py>(
         &self,
@@ -247,6 +254,7 @@ impl Instance {
         Ok((name, (slot != sys::NO_SLOT).then_some(slot), message))
     }
 
+    #[doc = doc!("Instance.receive_into")]
     #[pyo3(signature = (port, buffer, *, slot=None, timeout=None))]
     fn receive_into(
         &self,
@@ -280,6 +288,7 @@ impl Instance {
         unsafe { taken(py, message) }
     }
 
+    #[doc = doc!("Instance.field")]
     #[pyo3(signature = (port, shape, dtype, *, owned=None, halo=None, region=None, order="C"))]
     #[allow(clippy::too_many_arguments)]
     fn field(
@@ -301,6 +310,7 @@ impl Instance {
         unsafe { declaration.declare(&self.session, call.instance(), port.get().as_ptr()) }
     }
 
+    #[doc = doc!("Instance.rank")]
     #[getter]
     fn rank(&self, py: Python<'_>) -> PyResult<c_int> {
         let call = self.session.enter(py)?;
@@ -308,6 +318,7 @@ impl Instance {
         Ok(unsafe { sys::titin_rank(call.instance()) })
     }
 
+    #[doc = doc!("Instance.ranks")]
     #[getter]
     fn ranks(&self, py: Python<'_>) -> PyResult<c_int> {
         let call = self.session.enter(py)?;
@@ -315,16 +326,19 @@ impl Instance {
         Ok(unsafe { sys::titin_ranks(call.instance()) })
     }
 
+    #[doc = doc!("Instance.port")]
     fn port(&self, py: Python<'_>, name: PortArgument<'_, '_>) -> PyResult<Py<Port>> {
         let call = self.session.enter(py)?;
         Ok(self.find(&call, name)?.unbind())
     }
 
+    #[doc = doc!("Instance.ports")]
     #[getter]
     fn ports(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.ports.bind(py).copy()?.into_any().unbind())
     }
 
+    #[doc = doc!("Instance.setting")]
     #[pyo3(signature = (name, kind=None, default=Fallback::Missing))]
     fn setting(
         &self,
@@ -337,18 +351,21 @@ impl Instance {
         setting::read(py, &call, &name, kind.as_ref(), default)
     }
 
+    #[doc = doc!("Instance.settings")]
     #[getter]
     fn settings(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let call = self.session.enter(py)?;
         setting::all(py, &call)
     }
 
+    #[doc = doc!("Instance.overlay")]
     #[getter]
     fn overlay(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let call = self.session.enter(py)?;
         setting::overlay(py, &call)
     }
 
+    #[doc = doc!("Instance.scale")]
     #[getter]
     fn scale(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let call = self.session.enter(py)?;
@@ -357,11 +374,13 @@ impl Instance {
         Ok(py.import("titin.data")?.call_method1("scale", (scale,))?.unbind())
     }
 
+    #[doc = doc!("Instance.workdir")]
     #[getter]
     fn workdir(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(py.import("pathlib")?.call_method1("Path", (&self.workdir,))?.unbind())
     }
 
+    #[doc = doc!("Instance.log")]
     fn log(&self, py: Python<'_>, level: &Bound<'_, PyAny>, text: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
         let level = match level.extract::<c_int>() {
@@ -372,19 +391,21 @@ impl Instance {
         error::check(py, unsafe { sys::titin_log(call.instance(), level, text.0.as_ptr()) })
     }
 
+    #[doc = doc!("Instance.skip_checks")]
     fn skip_checks(&self, py: Python<'_>, reason: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
         // SAFETY: the instance is open while the call lives; the text is copied.
         error::check(py, unsafe { sys::titin_skip_checks(call.instance(), reason.0.as_ptr()) })
     }
 
+    #[doc = doc!("Instance.fail")]
     fn fail(&self, py: Python<'_>, text: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
         // SAFETY: the instance is open while the call lives; the text is copied.
         error::check(py, unsafe { sys::titin_fail(call.instance(), text.0.as_ptr()) })
     }
 
-    /// Gives up calls that are pending, and will not be made again: those on a port, or on a slot of it, or all.
+    #[doc = doc!("Instance._cancel")]
     #[pyo3(name = "_cancel", signature = (port=None, slot=None))]
     fn cancel(&self, py: Python<'_>, port: Option<PortArgument<'_, '_>>, slot: Option<Slot>) -> PyResult<()> {
         let call = self.session.enter(py)?;
@@ -394,7 +415,7 @@ impl Instance {
         error::check(py, unsafe { sys::titin_cancel(call.instance(), handle, slot_of(slot)) })
     }
 
-    /// Leaves the instance out of the search for deadlocks, as several tasks act on it by themselves.
+    #[doc = doc!("Instance._skip_deadlocks")]
     #[pyo3(name = "_skip_deadlocks")]
     fn skip_deadlocks(&self, py: Python<'_>) -> PyResult<()> {
         let call = self.session.enter(py)?;
@@ -402,14 +423,17 @@ impl Instance {
         error::check(py, unsafe { sys::titin_skip_deadlocks(call.instance()) })
     }
 
+    #[doc = doc!("Instance.region")]
     fn region(&self, name: Text) -> PyResult<Region> {
         Ok(Region::new(self.session.clone(), name.into_c()))
     }
 
+    #[doc = doc!("Instance.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.session.close(py, false)
     }
 
+    #[doc = doc!("Instance.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.session.is_closed()

@@ -4,6 +4,13 @@
 //! waits or copies, and raises errors as exceptions. What a call means is written in `titin.h`; what a Python program
 //! sees of it in `titin/_core.pyi`.
 
+/// The docstring in `titin/_core.pyi` of a class, or of one of its methods: `Instance.send`.
+macro_rules! doc {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/docs/", $name))
+    };
+}
+
 mod argument;
 mod array;
 mod error;

@@ -11,7 +11,7 @@ use crate::instance::{Instance, options};
 use crate::session::Session;
 use crate::{error, sys};
 
-/// The instances of an event loop that can go on, by their numbers.
+#[doc = doc!("Ready")]
 #[pyclass(frozen, module = "titin._core")]
 pub struct Ready(NonNull<sys::titin_ready>);
 
@@ -28,7 +28,7 @@ impl Ready {
         NonNull::new(unsafe { sys::titin_ready_new() }).map(Ready).ok_or_else(|| error::last(py, sys::USAGE))
     }
 
-    /// A descriptor to poll.
+    #[doc = doc!("Ready.fileno")]
     fn fileno(&self, py: Python<'_>) -> PyResult<c_int> {
         // SAFETY: the list lives as long as this.
         match unsafe { sys::titin_ready_descriptor(self.0.as_ptr()) } {
@@ -37,7 +37,7 @@ impl Ready {
         }
     }
 
-    /// The number of the next one, if there is one.
+    #[doc = doc!("Ready.next")]
     fn next(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         let mut number: *mut c_void = std::ptr::null_mut();
         // SAFETY: the list lives as long as this.
@@ -55,7 +55,7 @@ impl Drop for Ready {
     }
 }
 
-/// An instance that has asked to join the run.
+#[doc = doc!("Opening")]
 #[pyclass(frozen, module = "titin._core")]
 pub struct Opening {
     /// Nothing once it is open, could not be opened, or was given up.
@@ -96,7 +96,7 @@ impl Opening {
         Ok(Opening { opening: Mutex::new(NonNull::new(opening)), _ready: ready })
     }
 
-    /// The instance; raises Pending until the manager has answered.
+    #[doc = doc!("Opening.end")]
     fn end(&self, py: Python<'_>) -> PyResult<Instance> {
         let mut place = self.opening.lock().expect("nothing panics while it is locked");
         let opening = place.take().ok_or_else(|| error::usage(py, "the instance was opened already"))?;
@@ -112,7 +112,7 @@ impl Opening {
         Instance::with(py, unsafe { Session::light(instance) })
     }
 
-    /// Gives it up, which fails the run, unless it has come to something.
+    #[doc = doc!("Opening.cancel")]
     fn cancel(&self) {
         if let Some(opening) = self.opening.lock().expect("nothing panics while it is locked").take() {
             // SAFETY: it was begun, and has not ended.

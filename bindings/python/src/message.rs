@@ -48,11 +48,13 @@ impl Drop for Payload {
     }
 }
 
-/// A message: what a port has received, or a default of the program's own.
+#[doc = doc!("Message")]
 #[pyclass(frozen, module = "titin")]
 pub struct Message {
+    #[doc = doc!("Message.timestamp")]
     #[pyo3(get)]
     timestamp: f64,
+    #[doc = doc!("Message.next_timestamp")]
     #[pyo3(get)]
     next_timestamp: Option<f64>,
     /// `None` for a message of the program's own.
@@ -82,6 +84,7 @@ impl Message {
         })
     }
 
+    #[doc = doc!("Message.port")]
     #[getter]
     fn port(&self) -> Option<String> {
         let payload = self.payload.as_ref()?;
@@ -90,6 +93,7 @@ impl Message {
         Some(name).filter(|name| !name.is_empty())
     }
 
+    #[doc = doc!("Message.data")]
     #[getter]
     pub fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let read = || match &self.payload {
@@ -102,6 +106,7 @@ impl Message {
         Ok(self.data.get_or_try_init(py, read)?.clone_ref(py))
     }
 
+    #[doc = doc!("Message.settings")]
     #[getter]
     pub fn settings(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let read = || -> PyResult<Py<PyAny>> {

@@ -9,15 +9,18 @@ use crate::argument::Slot;
 use crate::session::Session;
 use crate::{error, sys};
 
-/// A port of an instance: found once by name, then as good as the name in every call.
+#[doc = doc!("Port")]
 #[pyclass(frozen, module = "titin")]
 pub struct Port {
     handle: NonNull<sys::titin_port>,
     session: Arc<Session>,
+    #[doc = doc!("Port.name")]
     #[pyo3(get)]
     pub name: String,
+    #[doc = doc!("Port.operator")]
     #[pyo3(get)]
     operator: &'static str,
+    #[doc = doc!("Port.vector")]
     #[pyo3(get)]
     vector: bool,
 }
@@ -64,11 +67,13 @@ impl Port {
 
 #[pymethods]
 impl Port {
+    #[doc = doc!("Port.connected")]
     #[getter]
     fn connected(&self, py: Python<'_>) -> PyResult<bool> {
         self.is_connected(py)
     }
 
+    #[doc = doc!("Port.resizable")]
     #[getter]
     fn resizable(&self, py: Python<'_>) -> PyResult<bool> {
         let _call = self.session.enter(py)?;
@@ -76,6 +81,7 @@ impl Port {
         Ok(unsafe { sys::titin_port_is_resizable(self.as_ptr()) } == 1)
     }
 
+    #[doc = doc!("Port.slots")]
     #[getter]
     fn slots(&self, py: Python<'_>) -> PyResult<i32> {
         let _call = self.session.enter(py)?;

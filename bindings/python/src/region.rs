@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 use crate::session::Session;
 use crate::{error, sys};
 
-/// A stretch of the program's own in the profile.
+#[doc = doc!("Region")]
 #[pyclass(frozen, module = "titin")]
 pub struct Region {
     session: Arc<Session>,

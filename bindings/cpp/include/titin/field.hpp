@@ -149,6 +149,7 @@ public:
         titin_field *field;
         detail::check(titin_field_new(port, decomposition.raw(), int(dtypes.size()), dtypes.data(), &field));
         raw_.reset(field);
+        port_ = titin_port_name(port);
     }
 
     /// How many arrays it has.
@@ -249,8 +250,8 @@ private:
         std::vector<void *> pointers;
         (add(pointers, arrays), ...);
         if (pointers.size() != dtypes_.size())
-            throw UsageError(std::to_string(pointers.size()) + " arrays for a field with " +
-                             std::to_string(dtypes_.size()));
+            throw UsageError(named() + "it has " + std::to_string(dtypes_.size()) + " arrays, and " +
+                             std::to_string(pointers.size()) + " were given");
         return pointers;
     }
     template <class T>
@@ -284,13 +285,13 @@ private:
     void is(int array, int dtype) const {
         const int wanted = known(array);
         if (dtype != wanted)
-            throw TypeMismatch("array " + std::to_string(array) + " of the field is of " + titin_dtype_name(wanted) +
-                               ", but one of " + titin_dtype_name(dtype) + " was given");
+            throw TypeMismatch(named(array) + " is of " + titin_dtype_name(wanted) + ", but one of " +
+                               titin_dtype_name(dtype) + " was given");
     }
     void fits(int array, std::int64_t given) const {
         const std::int64_t wanted = bytes(array);
         if (given < wanted)
-            throw UsageError("array " + std::to_string(array) + " of the field has " + std::to_string(wanted) +
+            throw UsageError(named(array) + " has " + std::to_string(wanted) +
                              " bytes on this rank, halo and all, but one of " + std::to_string(given) + " was given");
     }
     /// The strides of an array in bytes.
@@ -308,7 +309,7 @@ private:
     }
     void lay(int array, const Extents &extents, const Extents &strides) {
         if (extents.rank() != dims_ || strides.rank() != dims_)
-            throw UsageError("an array of a field of " + std::to_string(dims_) + " dimensions was given " +
+            throw UsageError(named(array) + " has " + std::to_string(dims_) + " dimensions; it was given " +
                              std::to_string(extents.rank()) + " extents and " + std::to_string(strides.rank()) +
                              " strides");
         detail::check(titin_field_layout(raw(), array, extents.data(), strides.data()));
@@ -316,11 +317,17 @@ private:
     /// The type of an array's elements.
     int known(int array) const {
         if (array < 0 || array >= arrays())
-            throw UsageError("array " + std::to_string(array) + " of a field with " + std::to_string(arrays()) +
-                             ", which count from 0");
+            throw UsageError(named(array) + " is not there");
         return dtypes_[std::size_t(array)];
     }
+    /// It, and an array of it, for people.
+    std::string named() const { return "field on port '" + port_ + "': "; }
+    std::string named(int array) const {
+        if (array == 0 && arrays() == 1) return named() + "its array";
+        return named() + "array " + std::to_string(array) + " of its " + std::to_string(arrays()) + ", which count from 0,";
+    }
 
+    std::string port_;
     int dims_;
     std::vector<int> dtypes_;
     /// Whether the layout of an array is what it said itself in a call.
