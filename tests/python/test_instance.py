@@ -6,6 +6,7 @@ import contextlib
 import gc
 import logging
 import sqlite3
+import sys
 import threading
 import time
 import weakref
@@ -142,6 +143,8 @@ def test_ports_and_names(stage):
             instance.send("otu", timestamp=0.0)
         with pytest.raises(TypeError, match="a port is given by its name"):
             instance.send(3, timestamp=0.0)
+        with pytest.raises(TypeError, match="several are given one by one"):
+            instance.receive_any(["out"])
         with pytest.raises(titin.UsageError, match="slots"):
             port.slots = 3
         return instance.name, repr(instance), instance.workdir.is_dir()
@@ -233,6 +236,16 @@ def test_the_order_of_calls_is_checked(stage):
     assert isinstance(raised, titin.CallOrderError)
     assert str(raised).startswith("sender: send on O_I port 'out' before the first reuse(); call reuse()")
     assert f"sender reported an error: titin.errors.CallOrderError: {raised}" in log
+
+
+def test_who_exits_with_its_instance_open_is_told_so(stage):
+    def sender(instance):
+        instance.reuse()
+        sys.exit(0)
+
+    raised, log = stage.fails(sender, idle)
+    assert isinstance(raised, SystemExit)
+    assert "sender reported an error: it called sys.exit(0) with its instance open" in log
 
 
 def test_the_check_can_be_switched_off_with_a_reason(stage):

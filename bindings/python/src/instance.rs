@@ -545,15 +545,15 @@ impl Instance {
                 false => Err(error::usage(py, format!("{} is a port of another instance", port.get().name))),
             };
         }
-        if let Some(found) = self.ports.bind(py).get_item(port)? {
+        let Ok(name) = port.cast::<PyString>() else {
+            let text =
+                format!("a port is given by its name or as instance.port(name); found {}; several are given one by one", port.repr()?);
+            return Err(error::mismatch(py, text));
+        };
+        if let Some(found) = self.ports.bind(py).get_item(name)? {
             // SAFETY: this crate puts only ports there, and gives copies of the dict away.
             return Ok(unsafe { found.cast_into_unchecked() });
         }
-        let Ok(name) = port.cast::<PyString>() else {
-            let text =
-                format!("a port is given by its name or as instance.port(name); found {}", port.repr()?);
-            return Err(error::mismatch(py, text));
-        };
         let name = Text::new(py, unicode(name)?)?;
         // SAFETY: the instance is open while the call lives. This fails, and says which ports there are.
         let handle = unsafe { sys::titin_port_find(call.instance(), name.as_c().as_ptr()) };
