@@ -546,8 +546,10 @@ impl Instance {
             };
         }
         let Ok(name) = port.cast::<PyString>() else {
-            let text =
-                format!("a port is given by its name or as instance.port(name); found {}; several are given one by one", port.repr()?);
+            let text = format!(
+                "a port is given by its name or as instance.port(name); found {}; several are given one by one",
+                port.repr()?
+            );
             return Err(error::mismatch(py, text));
         };
         if let Some(found) = self.ports.bind(py).get_item(name)? {
