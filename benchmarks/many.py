@@ -8,6 +8,7 @@ and memory are fitted as a + b n + c m. Memory is the most that each process had
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import statistics
@@ -124,11 +125,10 @@ def family(pid: int) -> list[int]:
     """A process and its descendants."""
     found = [pid]
     for process in found:
-        for file in Path(f"/proc/{process}/task").glob("*/children"):
-            try:
+        # Processes and threads end while this looks.
+        with contextlib.suppress(OSError):
+            for file in Path(f"/proc/{process}/task").glob("*/children"):
                 found += map(int, file.read_text().split())
-            except OSError:
-                continue
     return found
 
 

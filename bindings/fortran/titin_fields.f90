@@ -187,6 +187,7 @@ contains
       type(memory) :: seen
       integer(c_int64_t) :: bytes
       character(len=2) :: number
+      character(len=20) :: length
 
       if (.not. present(array) .or. allocated(wrong)) return
       count = count + 1
@@ -196,15 +197,19 @@ contains
       if (seen%empty) then
          if (titin_field_bytes(self%raw, int(count - 1, c_int)) > 0) wrong = "has no elements, or more than 7 or no dimensions"
       else if (.not. same_bits(seen%dtype, self%dtypes(count))) then
-         wrong = "is of another type of element than was declared"
+         wrong = "is of "//text(titin_dtype_name(self%dtypes(count)))//", but one of "// &
+            text(titin_dtype_name(seen%dtype))//" was given"
       else if (self%flat) then
          bytes = product(seen%extents(:seen%rank))*titin_dtype_size(seen%dtype)
          if (seen%rank /= 1 .or. seen%strides(1) /= titin_dtype_size(seen%dtype) .or. &
             bytes < titin_field_bytes(self%raw, int(count - 1, c_int))) then
-            wrong = "has to be of one dimension here, contiguous, and as long as what this rank owns"
+            write (length, "(i0)") titin_field_bytes(self%raw, int(count - 1, c_int))/titin_dtype_size(seen%dtype)
+            wrong = "has to be of one dimension here, contiguous, with "//trim(length)//" elements"
          end if
       else if (seen%rank /= self%dims) then
-         wrong = "has another number of dimensions than the field"
+         write (length, "(i0)") self%dims
+         write (number, "(i0)") seen%rank
+         wrong = "has "//trim(length)//" dimensions, but one of "//trim(number)//" was given"
       else if (titin_field_layout(self%raw, int(count - 1, c_int), seen%extents, seen%strides) /= titin_ok) then
          wrong = "does not fit, its halo is part of it: "//text(titin_error())
       end if

@@ -56,10 +56,12 @@ def declare(instance, port, kind, factor):
     if numbers.ndim == 2:
         assert np.array_equal(NUMBERS[np.ix_(*field.owned)], numbers)
     elif kind != "boxes":
-        try:
-            raise AssertionError(f"flat arrays have no extents, nor {field.extents}")
-        except titin.UsageError:
-            pass
+        for flat in ("extents", "owned"):
+            try:
+                getattr(field, flat)
+            except titin.UsageError:
+                continue
+            raise AssertionError(f"flat arrays have {flat}")
     return field, numbers
 
 

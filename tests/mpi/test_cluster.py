@@ -99,9 +99,9 @@ def test_ranks_of_each_host_share_memory_and_nothing_is_left(tmp_path: Path, lau
     text = on(2, 2, on(2, 4, pair(("o_i: u", "s: u"), "a.u: b.u", programs, (4, 2))))
     text = text.replace("execution_model: openmpi", f"execution_model: {launcher}")
     (tmp_path / "after.sh").write_text(
-        '"$@" && srun -N2 -n2 sh -c "ls -d /dev/shm/titin-* \\$TMPDIR/* 2>/dev/null || echo none left"\n'
+        '"$@" && srun -N2 -n2 sh -c "ls -d /dev/shm/titin-* \\$TMPDIR/titin-* 2>/dev/null; echo looked"\n'
     )
     done = run(tmp_path, text, CLUSTER, "sh", tmp_path / "after.sh")
-    assert done.stdout.count("none left") == 2, done.stdout
+    assert done.stdout.count("looked") == 2 and "titin-" not in done.stdout.partition("looked")[2], done.stdout
     told = [path.read_text() for path in tmp_path.glob("run/instances/*/workdir/rank*")]
     assert sorted(told) == ["n1 1 mapped"] * 3 + ["n2 1 mapped"] * 3

@@ -97,7 +97,7 @@ SERIAL = {
     "local count": "field on port 'x': 2 arrays were given, where it has 1",
     "read only": "b reported an error: titin.errors.TypeMismatch: cannot receive into a numpy.ndarray",
     "twice": "field on port 'x': it has one already",
-    "negative": "-6 among the extents",
+    "negative": "-6 is among the extents",
     "receives less": "3 messages from a.x on S port 'x' were never taken",
     "receives more": "port 'x' is closed: a.x has finished",
 }
@@ -116,7 +116,11 @@ PARALLEL = [
     ("receiver ordinary", (1, 2), "the sender of what comes to port 'x' sends a field: receive it by a field"),
     ("sender ordinary", (1, 2), "its sender sends ordinary messages: declare the field at both ends"),
     ("ranks differ", (1, 2), "b reported an error: rank 1: .* rank 1 declares another one than rank 0"),
-    ("a closes early", (2, 1), "b: rank 1 of a has closed the instance, and sends no more, where other ranks go on"),
+    (
+        "a closes early",
+        (2, 1),
+        "field on port .x.: rank 1 .*(has sent it 1 times, and rank 0|has closed the instance, or withdrawn the field)",
+    ),
     ("b closes early", (1, 2), "b reported an error: rank 1: rank 0 has made calls that this rank has not made"),
     ("a raises", (2, 1), "a reported an error: rank 1: ValueError: the pressure is negative"),
     ("b raises", (1, 2), "b reported an error: rank 1: ValueError: the pressure is negative"),
@@ -215,18 +219,123 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD) as 
 """
 
 
+#: One rank of the sender closes at once, where the others couple both ways, or send more than buffers hold.
+DESERTER = """
+import sys
+
+import numpy as np
+import titin
+from mpi4py import MPI
+
+role, both = sys.argv[1], sys.argv[2] == "both ways"
+sends = role == "a"
+o_i, s = ("x", "y") if sends else ("y", "x")
+with titin.Instance(o_i=[o_i], s=[s], comm=MPI.COMM_WORLD) as instance:
+    instance.reuse()
+    there, back = (instance.field(name, (8,), float, owned=titin.Grid((instance.ranks,))) for name in "xy")
+    mine = np.zeros(8 // instance.ranks)
+    for step in range(0 if sends and instance.rank else 200):
+        if not sends:
+            there.receive(mine)
+        else:
+            there.send(mine, timestamp=step)
+        if both and sends:
+            back.receive(mine)
+        elif both:
+            back.send(mine, timestamp=step)
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("way", ["both ways", "one way"])
+def test_a_rank_that_closes_early_is_named_where_all_wait_for_it(tmp_path: Path, way: str) -> None:
+    (tmp_path / "deserter.py").write_text(DESERTER)
+    programs = [(sys.executable, tmp_path / "deserter.py", side, way) for side in "ab"]
+    done = run(tmp_path, pair(("o_i: x, s: y", "o_i: y, s: x"), "a.x: b.x, b.y: a.y", programs, (2, 2)))
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    # The other way the rank itself sees what it has left out.
+    texts = (
+        "field on port 'x': rank 1 has sent it 0 times, and rank 0 ",
+        "rank 1: rank 0 has made calls that this rank",
+    )
+    assert any(text in first for text in texts), first
+
+
+#: A receiver that a signal interrupts when the part of one rank has come, and that of the other has not.
+INTERRUPTED = """
+import pathlib
+import signal
+import sys
+import time
+
+import numpy as np
+import titin
+from mpi4py import MPI
+
+
+class Alarm(Exception):
+    pass
+
+
+def ring(*_):
+    raise Alarm
+
+
+role, folder, goes_on = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "again"
+sends = role == "a"
+with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if sends else None) as instance:
+    instance.reuse()
+    field = instance.field("x", (8,), float, owned=titin.Grid((instance.ranks,)))
+    u = np.zeros(8 // instance.ranks)
+    if sends:
+        while instance.rank == 1 and not (folder / "go").exists():
+            time.sleep(0.01)
+        field.send(u + 1, timestamp=0.0)
+    else:
+        signal.signal(signal.SIGALRM, ring)
+        while u[0] != 1:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                field.receive(u)
+            except Alarm:
+                pass
+        try:
+            field.receive(np.zeros(8))
+            raise AssertionError("other arrays")
+        except titin.UsageError as error:
+            assert "with the same arrays" in str(error), error
+        (folder / "go").touch()
+        if goes_on:
+            field.receive(u)
+            assert (u == 1).all(), u
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("then", ["again", "closes"])
+def test_who_is_interrupted_goes_on_with_the_same_arrays(tmp_path: Path, then: str) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    programs = [(sys.executable, tmp_path / "interrupted.py", side, tmp_path, then) for side in "ab"]
+    done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs, (2, 1)))
+    assert (done.returncode == 0) == (then == "again"), done.stdout
+    told = "field on port 'x': a call was interrupted, and not made again" in " ".join(done.stdout.split())
+    assert told == (then == "closes"), done.stdout
+
+
 def told(mode: str, who: int, what: str) -> list[str]:
     """What the report may say of a rank that sends otherwise than the others: either side may find it out first."""
     odd = {"caught": 5, "fewer": 5, "none": 0, "withdraws": 3}[what]
-    by_rank_1, by_rank_0 = (6, odd) if who == 0 else (odd, 6)
-    count = f"rank 1 has sent it {by_rank_1} times, and rank 0"
-    texts = [f"{count} {by_rank_0} times", f"{count} at least "]
+    # Of a rank that has closed it is said as soon as rank 0 is ahead.
+    texts = [
+        f"rank 1 has sent it {odd} times, and rank 0 " if who else f"rank 1 has sent it 6 times, and rank 0 {odd} times"
+    ]
     if what == "caught":
         ours, theirs = (3, 2) if who == 1 else (2, 3)
         texts.append(f"rank 1 of a has sent its part of time {ours}, where rank 0 has sent that of time {theirs}")
     elif mode == "push":
         texts.append("rank 1 of a has sent a part that was never taken")
-        texts.append("rank 1 of a has closed the instance, and sends no more, where other ranks go on")
+        texts.append("rank 1 of a has closed the instance, or withdrawn the field, where its rank 0 goes on")
         texts.append(
             "rank 1 of b has finished and takes no more of it: one side makes more steps than the other, or ranks"
         )

@@ -29,9 +29,15 @@ static void errors(void) {
     CHECK(!titin_decomposition_new(8, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1}) && !titin_decomposition_new(1, (int64_t[]){-1}));
     titin_decomposition *two = titin_decomposition_new(1, (int64_t[]){10});
     refused(titin_decomposition_grid(NULL, (int[]){1}), "NULL");
-    refused(titin_decomposition_spread(two, 1, TITIN_EVEN, 0), "dimension 1");
+    refused(titin_decomposition_spread(two, 1, TITIN_EVEN, 0), "no dimension 1");
     refused(titin_decomposition_spread(two, 0, TITIN_CYCLIC, 0), "at least 1");
     refused(titin_decomposition_box(two, (int64_t[]){-1}, (int64_t[]){3}), "-1");
+    refused(titin_decomposition_indices(two, 2, (int64_t[]){3, -1}), "-1 is among the indices");
+    /* Who has not looked hears of the first of them now. */
+    refused(titin_field_new(out, two, 1, (int[]){TITIN_F64}, &field), "a call on its decomposition has failed: there is no dimension 1");
+    CHECK(!field);
+    titin_decomposition_free(two);
+    two = titin_decomposition_new(1, (int64_t[]){10});
     CHECK(titin_decomposition_grid(two, (int[]){2}) == 0);
     refused(titin_field_new(out, two, 1, (int[]){TITIN_F64}, &field), "needs 2 ranks");
     CHECK(!field);

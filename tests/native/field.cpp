@@ -56,8 +56,10 @@ static void left(titin::Instance &instance) {
     refused_saying<titin::TypeMismatch>("'out': array 1 of its 2, which count from 0, is of int32, but one of float32",
                                         [&] { send.send(1.0, a, std::vector<float>(48)); });
     refused<titin::UsageError>("another shape", [&] { send.send(1.0, titin::Span(&a[0][0], {6, 6}), b); });
+    refused_saying<titin::UsageError>("has 2 dimensions, but one of 3 was given",
+                                      [&] { send.send(1.0, titin::Span(&a[0][0], {2, 4, 6}), b); });
     titin::Field moved = std::move(send);
-    refused<titin::UsageError>("one moved from", [&] { send.send(1.0, a, b); });
+    refused_saying<titin::UsageError>("was moved from", [&] { send.send(1.0, a, b); });
     moved.send(1.0, 2.0, a, b.data());
     const titin::Stamps stamps = receive.receive(line);
     CHECK(stamps.timestamp == 1.0 && !stamps.next_timestamp);

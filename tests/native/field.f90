@@ -123,7 +123,7 @@ contains
       call check(ierr == titin_error_usage, "one array of two")
       call send%send(a, short, timestamp=1.0_real64, ierr=ierr)
       call check(ierr == titin_error_usage, "another type")
-      call check(index(titin_error_text(), "field on port 'out': array 2 is of another type of element") > 0, "which array")
+      call check(index(titin_error_text(), "'out': array 2 is of int32, but one of float32") > 0, "which array")
       call send%send(a, b(:, :5), timestamp=1.0_real64, ierr=ierr)
       call check(ierr == titin_error_usage, "another shape")
       call send%send(a, b(:, 1), timestamp=1.0_real64, ierr=ierr)

@@ -245,7 +245,7 @@ def test_who_exits_with_its_instance_open_is_told_so(stage):
 
     raised, log = stage.fails(sender, idle)
     assert isinstance(raised, SystemExit)
-    assert "sender reported an error: it called sys.exit(0) with its instance open" in log
+    assert "sender reported an error: it called sys.exit(0) with its instance open: leave the with block" in log
 
 
 def test_the_check_can_be_switched_off_with_a_reason(stage):

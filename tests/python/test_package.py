@@ -8,9 +8,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import titin
-from titin import _core, errors
+from titin import _core, errors, fields
 
 from ..conftest import ROOT, config
 
@@ -148,6 +149,21 @@ def test_errors_have_the_same_numbers_everywhere():
         assert cpp[(others or [python])[0]] == name
     assert errors.BY_NUMBER[0] is errors.Error
     assert len(cpp) == len(rows) - 1
+
+
+@pytest.mark.parametrize(
+    ("owned", "text"),
+    [
+        (titin.Boxes([np.s_[0:5, 0:6]]), "end outside the array of 4 × 6"),
+        (titin.Boxes([np.s_[0:4:2, 0:6]]), "no steps"),
+        (titin.Grid((2,)), "a grid of 1 dimensions"),
+        (titin.Owner(lambda i, j: -1), "the owner function gave -1"),
+        (titin.Grid((1, 2), "odd"), "no way to spread"),
+    ],
+)
+def test_what_no_decomposition_is_has_an_error_of_titins(owned, text):
+    with pytest.raises(titin.UsageError, match=text):
+        fields.describe(owned, (4, 6), "C", 0, 2)
 
 
 def test_all_names_are_listed():

@@ -52,6 +52,11 @@ pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
     }
 }
 
+/// Whether an exception is one of titin's, and not one that a signal's handler has raised.
+pub fn is_of_titin(py: Python<'_>, raised: &PyErr) -> PyResult<bool> {
+    Ok(raised.is_instance(py, &classes(py)?.get_item(0)?))
+}
+
 /// A text of libtitin's as one of ours.
 ///
 /// # Safety

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,6 +26,8 @@ pub struct Field {
     whole: bool,
     /// Taken by a call, which says how its arrays lie before it sends or receives them.
     busy: AtomicBool,
+    /// The arrays of calls that were interrupted, and may have some of what is to be received: so no others are at their places.
+    halfway: Mutex<Vec<Py<PyTuple>>>,
 }
 
 /// A call on a field, of which there is one at a time.
@@ -166,8 +168,8 @@ impl Declaration<'_, '_> {
             })?;
             let handle = NonNull::new(field).ok_or_else(|| error::last(py, sys::USAGE))?;
             let port = error::text(sys::titin_port_name(port));
-            let (session, busy) = (session.clone(), AtomicBool::new(false));
-            Ok(Field { handle, session, port, dims, dtypes, whole, busy })
+            let (session, busy, halfway) = (session.clone(), AtomicBool::new(false), Mutex::default());
+            Ok(Field { handle, session, port, dims, dtypes, whole, busy, halfway })
         }
     }
 }
@@ -229,13 +231,25 @@ impl Field {
         let (mut timestamp, mut next) = (f64::NAN, sys::NO_NEXT);
         let call = self.session.enter(py)?;
         // SAFETY: as above.
-        call.wait(py, || unsafe {
+        let received = call.wait(py, || unsafe {
             let (arrays, stamps) = (pointers.as_ptr(), (&raw mut timestamp, &raw mut next));
             match at {
                 None => sys::titin_field_receive(field, arrays, timeout, stamps.0, stamps.1),
                 Some(at) => sys::titin_field_receive_at(field, arrays, at, timeout, stamps.0, stamps.1),
             }
-        })?;
+        });
+        let mut halfway = self.halfway.lock().expect("nothing panics while it is locked");
+        match &received {
+            Ok(()) => {
+                let before = std::mem::take(&mut *halfway);
+                drop(halfway);
+                // Arrays that nobody else has any more go now, which may run the program's code.
+                drop(before);
+            }
+            Err(raised) if !error::is_of_titin(py, raised)? => halfway.push(arrays.clone().unbind()),
+            Err(_) => {}
+        }
+        received?;
         if timestamp.is_nan() {
             return Ok(None);
         }
@@ -261,10 +275,13 @@ impl Field {
             // SAFETY: the field lives.
             let count = unsafe { sys::titin_field_owned(field, dim, std::ptr::null_mut()) };
             let count = usize::try_from(count).map_err(|_| error::last(py, sys::USAGE))?;
-            let mut indices = vec![0i64; count];
-            // SAFETY: there is room for as many as it has said.
-            unsafe { sys::titin_field_owned(field, dim, indices.as_mut_ptr()) };
-            numpy.call_method1(intern!(py, "array"), (indices, intern!(py, "int64")))
+            let indices = numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
+            if count > 0 {
+                let place = Array::to_fill(&indices)?.data();
+                // SAFETY: there is room for as many as it has said; the array lives, and nobody else has it.
+                unsafe { sys::titin_field_owned(field, dim, place.cast()) };
+            }
+            Ok(indices)
         };
         PyTuple::new(py, (0..self.dims).map(along).collect::<PyResult<Vec<_>>>()?)
     }

@@ -108,7 +108,8 @@ def last_lines(raised: BaseException) -> str:
     """An exception as the run's report shows it: what, and then where, innermost last."""
     what = "".join(traceback.format_exception_only(raised)).strip()
     if isinstance(raised, SystemExit):
-        what = f"it called sys.exit({'' if raised.code is None else repr(raised.code)}) with its instance open"
+        code = "" if raised.code is None else repr(raised.code)
+        what = f"it called sys.exit({code}) with its instance open: leave the with block, or close it, first"
     frames = traceback.extract_tb(raised.__traceback__)
     theirs = [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     where = "".join(traceback.format_list(theirs)).rstrip().splitlines()

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from titin.errors import TypeMismatch, UsageError
 
 Spread = Literal["even", "block"] | tuple[Literal["cyclic"], int] | Sequence[int]
 """How one dimension is spread over its processes; see :class:`Grid`."""
@@ -53,7 +54,11 @@ class Indices:
 
 @dataclass(frozen=True)
 class Owner:
-    """A function that says which rank owns an element: every rank calls it with the indices of each element."""
+    """A function that says which rank owns an element: every rank calls it with the indices of each element.
+
+    The local array is flat, with the elements of this rank in the order of memory: the last dimension fastest, or the
+    first with ``order="F"``.
+    """
 
     owner: Callable[..., int]
 
@@ -86,9 +91,9 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, r
     if isinstance(owned, Grid):
         processes = [int(count) for count in owned.processes]
         if len(processes) != dims:
-            raise ValueError(f"a grid of {len(processes)} dimensions for an array of {dims}: give a count for each")
+            raise UsageError(f"a grid of {len(processes)} dimensions for an array of {dims}: give a count for each")
         if owned.ranks not in ("C", "F"):
-            raise ValueError(f'ranks={owned.ranks!r}: ranks count through the grid as "C" or as "F"')
+            raise UsageError(f'ranks={owned.ranks!r}: ranks count through the grid as "C" or as "F"')
         return "grid", processes, _spreads(owned.spread, dims), owned.ranks
     if isinstance(owned, Boxes):
         # Who has none says so by an empty one.
@@ -97,18 +102,20 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, r
     if isinstance(owned, Indices):
         numbers = np.asarray(owned.numbers)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise TypeError(f"Indices takes a flat array of whole numbers, not {numbers.dtype} of rank {numbers.ndim}")
+            raise TypeMismatch(
+                f"Indices takes a flat array of whole numbers, not {numbers.dtype} of rank {numbers.ndim}"
+            )
         return "indices", np.ascontiguousarray(numbers, dtype=np.int64), None, None
     if isinstance(owned, Owner):
         return "indices", _owned(owned.owner, shape, order, rank, ranks), None, None
-    raise TypeError(f"owned takes a titin.Grid, Boxes, Indices or Owner, not {type(owned).__name__}")
+    raise TypeMismatch(f"owned takes a titin.Grid, Boxes, Indices or Owner, not {type(owned).__name__}")
 
 
 def _spreads(spread: Any, dims: int) -> list[Any]:
     one_for_all = isinstance(spread, str) or (len(spread) == 2 and spread[0] == "cyclic")
     each = [spread] * dims if one_for_all else list(spread)
     if len(each) != dims:
-        raise ValueError(f"{len(each)} ways to spread an array of {dims} dimensions: give one for all, or one for each")
+        raise UsageError(f"{len(each)} ways to spread an array of {dims} dimensions: give one for all, or one for each")
     return [_spread(one) for one in each]
 
 
@@ -119,7 +126,7 @@ def _spread(one: Any) -> Any:
     if one == "block":
         return _BLOCK, 0
     if isinstance(one, str):
-        raise ValueError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
+        raise UsageError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
     if len(one) == 2 and one[0] == "cyclic":
         return _CYCLIC, int(one[1])
     return [int(bound) for bound in one]
@@ -129,13 +136,15 @@ def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
     box = (box,) if isinstance(box, slice) else tuple(box)
     if box and all(isinstance(part, slice) for part in box):
         if len(box) != len(shape):
-            raise ValueError(f"a box of {len(box)} slices in an array of {len(shape)} dimensions: give one for each")
+            raise UsageError(f"a box of {len(box)} slices in an array of {len(shape)} dimensions: give one for each")
         steps = [part.indices(extent) for part, extent in zip(box, shape, strict=True)]
         if any(step != 1 for _, _, step in steps):
-            raise ValueError(f"a box of slices has no steps: {box}")
+            raise UsageError(f"a box of slices has no steps: {box}")
+        if any((part.stop or 0) > extent for part, extent in zip(box, shape, strict=True)):
+            raise UsageError(f"the slices {box} end outside the array of {' × '.join(map(str, shape))}")
         return [start for start, _, _ in steps], [max(start, stop) for start, stop, _ in steps]
     if len(box) != 2:
-        raise ValueError(f"a box is a pair of lower and upper indices, or a slice for each dimension, not {box}")
+        raise UsageError(f"a box is a pair of lower and upper indices, or a slice for each dimension, not {box}")
     lower, upper = box
     return [int(bound) for bound in lower], [int(bound) for bound in upper]
 
@@ -150,10 +159,10 @@ def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
     whole = int, np.integer
     each = [given] * dims if isinstance(given, whole) else list(given)
     if len(each) != dims:
-        raise ValueError(f"{len(each)} halo widths for an array of {dims} dimensions: give one, or one for each")
+        raise UsageError(f"{len(each)} halo widths for an array of {dims} dimensions: give one, or one for each")
     pairs = [(width, width) if isinstance(width, whole) else tuple(width) for width in each]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"halo={given!r}: a width is a number, or one for each side")
+        raise UsageError(f"halo={given!r}: a width is a number, or one for each side")
     return [int(below) for below, _ in pairs], [int(above) for _, above in pairs]
 
 
@@ -165,7 +174,7 @@ def _owned(owner: Callable[..., int], shape: Sequence[int], order: str, rank: in
         indices = tuple(map(int, place))
         found = owner(*indices)
         if not isinstance(found, int | np.integer) or not 0 <= found < ranks:
-            raise ValueError(f"the owner function gave {found!r} for {indices}: there are ranks 0 to {ranks - 1}")
+            raise UsageError(f"the owner function gave {found!r} for {indices}: there are ranks 0 to {ranks - 1}")
         if found == rank:
             mine.append(number)
     return np.array(mine, dtype=np.int64)

@@ -255,7 +255,8 @@ int titin_ranks(const titin_instance *instance);
  * size, dealt out in turn (CYCLIC(b) of HPF, ScaLAPACK). */
 enum { TITIN_EVEN = 1, TITIN_BLOCK = 2, TITIN_CYCLIC = 3 };
 
-/* An array of this shape, 1 to 7 dimensions; until something else is said all of it is rank 0's. Free it when the fields are made. */
+/* An array of this shape, 1 to 7 dimensions; until something else is said all of it is rank 0's. Free it when the fields are made.
+ * Where a call on it has failed titin_field_new fails, too, and says why: begin again with another one. */
 titin_decomposition *titin_decomposition_new(int dims, const int64_t *shape);
 void titin_decomposition_free(titin_decomposition *decomposition);
 /* So many processes along each dimension, over which that is spread evenly. At most as many in all as there are ranks; ranks beyond

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use titin_runtime::array::{self, Decomposition, Dims, Halo, Local, Parts, Region, Side, Spread};
-use titin_runtime::{Order, Result};
+use titin_runtime::{Error, Order, Result};
 
 use crate::error::{null, status, usage, value};
 use crate::input;
@@ -21,6 +21,8 @@ pub struct Spec {
     order: array::Order,
     /// In which order ranks count through the grid.
     ranks: array::Order,
+    /// The first error of a call on it, after which it may not say what the program means.
+    failed: Option<Error>,
 }
 
 impl Spec {
@@ -29,18 +31,25 @@ impl Spec {
         let grid = vec![(1, Spread::Even); dims];
         let halo = vec![(0, 0); dims];
         let (boxes, order) = (Vec::new(), array::Order::C);
-        Spec { shape, grid, boxes, indices: None, region: None, halo, order, ranks: order }
+        Spec { shape, grid, boxes, indices: None, region: None, halo, order, ranks: order, failed: None }
     }
 
     pub(crate) fn dims(&self) -> usize {
         self.shape.len()
     }
 
-    fn dim(&self, dim: c_int) -> Result<usize> {
+    pub(crate) fn dim(&self, dim: c_int) -> Result<usize> {
         let found = usize::try_from(dim).ok().filter(|dim| *dim < self.dims());
         found.ok_or_else(|| {
-            usage(format!("dimension {dim} of an array of {} dimensions, which count from 0", self.dims()))
+            let dims = self.dims();
+            usage(format!("there is no dimension {dim}: the array has {dims}, which count from 0"))
         })
+    }
+
+    /// Fails if a call on it has failed, which the program may not have looked at.
+    pub(crate) fn whole(&self) -> Result<()> {
+        let Some(first) = &self.failed else { return Ok(()) };
+        Err(usage(format!("a call on its decomposition has failed: {}", first.text)))
     }
 
     /// The description for the other end.
@@ -117,7 +126,8 @@ pub(crate) fn wrong(error: array::Error) -> titin_runtime::Error {
 unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64>> {
     // SAFETY: as the caller promises.
     let items = unsafe { input::list(items, count, what) }?;
-    let number = |item: &i64| u64::try_from(*item).map_err(|_| usage(format!("{item} among the {what}")));
+    let wrong = |item: &i64| usage(format!("{item} is among the {what}, which are not negative"));
+    let number = |item: &i64| u64::try_from(*item).map_err(|_| wrong(item));
     items.iter().map(number).collect()
 }
 
@@ -126,7 +136,9 @@ unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64
 unsafe fn change(spec: *mut Spec, body: impl FnOnce(&mut Spec) -> Result<()>) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        body(unsafe { spec.as_mut() }.ok_or_else(|| null("decomposition", "titin_decomposition_new"))?)
+        let spec =
+            unsafe { spec.as_mut() }.ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
+        body(spec).inspect_err(|error| _ = spec.failed.get_or_insert_with(|| error.clone()))
     })
 }
 
@@ -256,7 +268,12 @@ unsafe extern "C" fn titin_decomposition_indices(spec: *mut Spec, count: i64, in
                 return Err(usage(format!("NULL was given for {count} indices")));
             }
             let given = if count == 0 { &[] } else { std::slice::from_raw_parts(indices, count) };
-            let number = |index: &i64| u64::try_from(*index).map_err(|_| usage(format!("index {index}")));
+            let wrong = |index: &i64| {
+                usage(format!(
+                    "{index} is among the indices, which are not negative: element 0 is the first one (number 1 in Fortran)"
+                ))
+            };
+            let number = |index: &i64| u64::try_from(*index).map_err(|_| wrong(index));
             spec.indices = Some(given.iter().map(number).collect::<Result<_>>()?);
             Ok(())
         })

@@ -171,6 +171,8 @@ unsafe extern "C" fn titin_field_new(
     unsafe {
         on_port(port, |port| {
             let spec = spec.as_ref().ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
+            spec.whole()
+                .map_err(|error| usage(format!("field on port '{}': {}", port.name.as_str(), error.text)))?;
             let dtypes = input::list(dtypes, count, "element types")?;
             let dtypes: Vec<Dtype> =
                 dtypes.iter().map(|dtype| input::dtype(*dtype)).collect::<Result<_>>()?;
@@ -235,14 +237,17 @@ unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices:
     value(-1, || {
         // SAFETY: as the caller promises.
         let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
-        let instance = &field.shared.instance;
-        let side = field.spec.side(instance.ranks())?;
-        let found = field.spec.owned_along(&side, instance.rank(), dim)?.ok_or_else(|| field.is_flat())?;
+        let counts = field.owned.ok_or_else(|| field.is_flat())?;
+        let count = counts[field.spec.dim(dim)?];
         if !indices.is_null() {
+            let instance = &field.shared.instance;
+            let side = field.spec.side(instance.ranks())?;
+            let found =
+                field.spec.owned_along(&side, instance.rank(), dim)?.ok_or_else(|| field.is_flat())?;
             // SAFETY: as the caller promises.
             unsafe { fill(indices, &found) };
         }
-        Ok(found.len() as i64)
+        Ok(count as i64)
     })
 }
 

@@ -10,7 +10,7 @@ use crate::event::Exit;
 use crate::launch::quote;
 use crate::log::is_command;
 use crate::plan::{InstanceId, Planned, Start, What};
-use crate::state::{Cause, Failure, Fault, Manager};
+use crate::state::{Cause, DECLARE, Failure, Fault, Manager};
 
 /// Lines that are shown of an output.
 const TAIL: usize = 12;
@@ -416,6 +416,10 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 }
             }
         }
+        Cause::Deadlock(cycle) if cycle.contains(DECLARE) => vec![
+            "Declare the field at both ends, and all fields before the first call that waits for something."
+                .into(),
+        ],
         Cause::Deadlock(_) => vec![
             "Each of them must send before the other can go on: compare the order of sends and receives in"
                 .into(),

@@ -32,6 +32,7 @@ use titin_wire::{Address, EndpointId};
 use crate::event::{Action, Event, Exit, Level, Record};
 use crate::plan::{ConduitId, InstanceId, PerInstance, Plan, Start};
 
+pub(crate) use deadlock::DECLARE;
 pub(crate) use ending::SAME_WISH;
 pub use ending::{Cause, Failure, Outcome};
 pub use titin_wire::control::Progress;

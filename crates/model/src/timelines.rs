@@ -40,7 +40,7 @@ struct Graph<'a> {
     same: Vec<Part>,
     /// Components that are used at some steps of another one, as `titin: fields` says: that one, and their F_INIT port. How often
     /// that is no timeline tells.
-    coupled: HashMap<usize, (usize, String)>,
+    coupled: HashMap<usize, Vec<(usize, String)>>,
 }
 
 struct Link<'a> {
@@ -122,7 +122,7 @@ impl<'a> Graph<'a> {
     fn couple(&mut self, sender: usize, receiver: usize, port: &Port) {
         if port.operator == Operator::FInit {
             let port = end(self, receiver, port);
-            self.coupled.insert(receiver, (sender, port));
+            self.coupled.entry(receiver).or_default().push((sender, port));
         }
     }
 

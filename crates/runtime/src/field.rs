@@ -14,7 +14,8 @@ mod pull;
 pub(crate) mod setup;
 mod versions;
 
-use std::sync::atomic::Ordering;
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
@@ -52,6 +53,8 @@ pub(crate) struct Field {
     /// The conduits that it goes by: several of a sender, one of a receiver.
     ways: Vec<Coupled>,
     state: Mutex<State>,
+    /// How often it was sent, a call that goes on included.
+    sends: AtomicU64,
 }
 
 /// A conduit that a field goes by.
@@ -74,6 +77,8 @@ struct State {
     sending: Option<(f64, Done)>,
     /// What a receive was at: the message that says that the field follows, and how far it had come.
     receiving: Option<(Message, Done)>,
+    /// Where the arrays begin that have some of it already.
+    into: Option<Vec<usize>>,
     asking: Asking,
     /// Whether the sender has said that no more follows.
     withdrawn: bool,
@@ -152,9 +157,10 @@ impl Instance {
         if role == Role::Receiver && ways.iter().any(|way| way.pattern.cache().is_some()) {
             inner.pulls.store(true, Ordering::Relaxed);
         }
-        let (name, dtypes, state) = (named.name.clone(), dtypes.to_vec(), Mutex::default());
+        let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
+        let (state, sends) = (Mutex::default(), AtomicU64::new(0));
         let mut fields = inner.fields.write().expect("never poisoned");
-        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state }));
+        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state, sends }));
         Ok(FieldId(fields.len() - 1))
     }
 
@@ -196,6 +202,7 @@ impl Instance {
                 let apart = field.ways.iter().filter(|way| !goes(way) || way.pattern.cache().is_some());
                 let header = Payload::encoded(&HEADER);
                 self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
+                field.sends.fetch_add(1, Ordering::Relaxed);
                 Done::default()
             }
         };
@@ -257,6 +264,13 @@ impl Instance {
         let field = inner.field(field);
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
+        if state.receiving.is_some() && state.into.as_ref().is_some_and(|into| *into != places(arrays)) {
+            let text = format!(
+                "field on port '{}': a call was interrupted, when some of it was received: make that again first, with the same arrays",
+                field.name
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
         let step = state.steps + 1;
         let way = field.ways.first();
         if state.receiving.is_none() && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step))
@@ -425,28 +439,49 @@ impl Inner {
         idle.map(text).collect()
     }
 
-    /// How often this rank has sent each of its fields; `None` if it has none.
-    pub(crate) fn sends(&self) -> Option<Sends> {
-        let fields = self.fields.read().expect("never poisoned");
-        let sent = |field: &Arc<Field>| match field.role {
-            Role::Sender => field.state.lock().map_or(0, |state| state.steps),
-            Role::Receiver => 0,
-        };
-        (!fields.is_empty()).then(|| Sends(fields.iter().map(sent).collect()))
+    /// Fails if a call on a field was interrupted, and not made again: others wait for the rest, or it is lost.
+    pub(crate) fn nothing_halfway(&self) -> Result<()> {
+        for field in self.fields.read().expect("never poisoned").iter() {
+            let state = field.enter()?;
+            let pulled = field.ways.iter().any(|way| way.pattern.cache().is_some());
+            let receives = state.receiving.is_some() && !pulled && self.cycle().checked();
+            if state.sending.is_some() || receives {
+                let text = format!(
+                    "field on port '{}': a call was interrupted, and not made again: make it again before the instance closes",
+                    field.name
+                );
+                return Err(Error::new(Kind::CallOrder, text));
+            }
+        }
+        Ok(())
     }
 
-    /// Fails unless two ranks have sent all fields equally often.
-    pub(crate) fn same_sends(
-        &self,
-        (rank, sends): (u32, &Sends),
-        (other, theirs): (u32, &Sends),
-    ) -> Result<()> {
+    /// How often this rank has sent each field that it sends, a call that goes on included.
+    pub(crate) fn sends(&self) -> Sends {
         let fields = self.fields.read().expect("never poisoned");
-        let counts = fields.iter().zip(sends.0.iter().zip(&theirs.0));
-        match counts.into_iter().find(|(_, (sent, theirs))| sent != theirs) {
-            Some((field, (sent, theirs))) => Err(unequal(&field.name, (rank, *sent), (other, "", *theirs))),
-            None => Ok(()),
+        let sent = fields.iter().filter(|field| field.role == Role::Sender);
+        Sends(sent.map(|field| field.sends.load(Ordering::Relaxed)).collect())
+    }
+
+    /// What there is to say if a rank below has sent fields less often than this one, or more often if that counts, too.
+    pub(crate) fn unequal_sends(&self, (rank, theirs): (u32, &Sends), more: bool) -> Option<Error> {
+        let (own, ours) = (self.place_in_ranks().0, self.sends());
+        let fields = self.fields.read().expect("never poisoned");
+        let names = fields.iter().filter(|field| field.role == Role::Sender).map(|field| &field.name);
+        let counts = names.zip(theirs.0.iter().zip(&ours.0));
+        let unlike = |theirs: &u64, ours: &u64| theirs < ours || (more && theirs > ours);
+        if let Some((port, (theirs, ours))) =
+            counts.into_iter().find(|(_, (theirs, ours))| unlike(theirs, ours))
+        {
+            return Some(unequal(port, (rank, *theirs), (own, *ours)));
         }
+        let (theirs, ours) = (theirs.0.len(), ours.0.len());
+        let text = || {
+            format!(
+                "rank {rank} has closed with {theirs} fields that it sends, and rank {own} has {ours}: all ranks declare the same ones"
+            )
+        };
+        (theirs != ours && more).then(|| Error::new(Kind::CallOrder, text()))
     }
 
     /// A field that was declared.
@@ -459,12 +494,11 @@ impl Inner {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
-        // An interrupted wait leaves no line open.
-        let met: Vec<_> = field.ways.iter().map(|way| self.meet(field, way, None)).collect::<Result<_>>()?;
-        let mut lines = Vec::new();
-        for (way, found) in field.ways.iter().zip(met) {
-            let Some(Found { away, schedule }) = found else {
-                lines.push(None);
+        // A wait that is interrupted, or an end that does not fit, leaves no line open.
+        let mut met = Vec::new();
+        for way in &field.ways {
+            let Some(Found { away, schedule }) = self.meet(field, way, None)? else {
+                met.push(None);
                 continue;
             };
             field.match_types(&way.peer, &away.field.dtypes)?;
@@ -476,7 +510,12 @@ impl Inner {
                 }
                 error
             })?;
-            lines.push(Some(self.open_line(field, way, &away, schedule)?));
+            met.push(Some((away, schedule)));
+        }
+        let mut lines = Vec::new();
+        for (way, met) in field.ways.iter().zip(met) {
+            let open = |(away, schedule)| self.open_line(field, way, &away, schedule);
+            lines.push(met.map(open).transpose()?);
         }
         Ok(state.lines.insert(lines.into()).clone())
     }
@@ -515,10 +554,10 @@ impl Inner {
     }
 }
 
-/// The error of a rank that has sent a field more often than another one, or less: this often, or at least so.
-fn unequal(port: &str, (rank, sent): (u32, u64), (other, least, theirs): (u32, &str, u64)) -> Error {
+/// The error of a rank that has sent a field more often than another one, or less.
+fn unequal(port: &str, (rank, sent): (u32, u64), (other, theirs): (u32, impl Display)) -> Error {
     let text = format!(
-        "field on port '{port}': rank {rank} has sent it {sent} times, and rank {other} {least}{theirs} times: all ranks send, and \
+        "field on port '{port}': rank {rank} has sent it {sent} times, and rank {other} {theirs} times: all ranks send, and \
          withdraw, as often as rank 0"
     );
     Error::new(Kind::CallOrder, text)
@@ -526,6 +565,11 @@ fn unequal(port: &str, (rank, sent): (u32, u64), (other, least, theirs): (u32, &
 
 fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {
     Error::new(Kind::Usage, format!("{}: field on port '{port}': {error}", inner.name))
+}
+
+/// Where arrays begin.
+fn places(arrays: &[Target<'_>]) -> Vec<usize> {
+    arrays.iter().map(|array| array.memory.as_ptr().addr()).collect()
 }
 
 fn names(dtypes: &[Dtype]) -> String {

@@ -17,6 +17,7 @@ use titin_model::{Habits, InstanceName, Pattern, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
 use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
+use titin_wire::ranks::Sends;
 use titin_wire::settings::{Overlay, Setting};
 
 use crate::field::{Field, Line};
@@ -110,12 +111,16 @@ pub(crate) struct Inner {
     lists: AtomicBool,
     /// Whether it has a field that it pulls.
     pub(crate) pulls: AtomicBool,
+    /// Ranks right below that have closed, and how often they have sent each field.
+    pub(crate) sends_below: Mutex<Vec<(u32, Sends)>>,
     /// Whether some call has put a message back, which stands on no list then.
     put_back: AtomicBool,
     /// Whose list the inboxes were put on last.
     chosen_by: Mutex<u64>,
     sending: AtomicU64,
     over: AtomicBool,
+    /// Whether it was told to close.
+    closing: AtomicBool,
     first_error: Mutex<Option<Error>>,
     /// Of an instance that does not wait.
     pub(crate) light: Option<Light>,
@@ -344,6 +349,7 @@ impl Instance {
             return inner.first_error().clone().map_or(Ok(()), Err);
         }
         inner.outside()?;
+        inner.closing.store(true, Ordering::Relaxed);
         let noted = inner.first_error().clone();
         let outcome = noted.map_or_else(|| inner.finish(), Err);
         match &outcome {
@@ -445,7 +451,8 @@ impl Inner {
         if self.caller.load(Ordering::Relaxed) != me && self.caller.swap(me, Ordering::Relaxed) != 0 {
             self.threaded.store(true, Ordering::Relaxed);
         }
-        if forked() || is_inside() || self.is_over() { self.refused() } else { Ok(()) }
+        let ends = self.is_over() || self.closing.load(Ordering::Relaxed);
+        if forked() || is_inside() || ends { self.refused() } else { Ok(()) }
     }
 
     /// Whether no more calls may be made, as the instance is closed or the run has failed.
@@ -459,7 +466,12 @@ impl Inner {
         not_forked()?;
         self.outside()?;
         self.alive()?;
-        self.check()
+        self.check()?;
+        let text = format!(
+            "{} is being closed: close() was interrupted; call it again, and nothing else",
+            self.name
+        );
+        Err(Error::new(Kind::Closed, text))
     }
 
     /// All conduit ends, and whether each receives.

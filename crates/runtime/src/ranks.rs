@@ -134,10 +134,10 @@ impl Ranks {
         let inlet =
             add(ABOVE, Operator::S, above().map(|peer| wire(ABOVE, None, false, peer, DOWN, None)).collect());
         let slot = |peer: u32| Some(peer - below().start);
-        let closed = below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None));
-        let closed = add(BELOW, Operator::S, closed.collect());
+        let wires = below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None));
+        let heard = add(BELOW, Operator::S, wires.collect());
         let up = add(UP, Operator::OI, above().map(|peer| wire(UP, None, true, peer, BELOW, None)).collect());
-        Ok(Ranks { rank, count: ranks, down, above: inlet, below: closed, up })
+        Ok(Ranks { rank, count: ranks, down, above: inlet, below: heard, up })
     }
 }
 

@@ -73,6 +73,8 @@ impl Inner {
             let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
+            // In a wait that lasts a rank also hears those below, which may have closed.
+            let carrier = carrier.filter(|_| !told || self.ranks.is_none_or(|ranks| ranks.below.is_none()));
             // What is handed over is counted as taken before this knows of it, which a reported wait must not show.
             let wake = match (carrier, direct.filter(|_| reported.is_none())) {
                 (Some(carrier), Some(inbox)) => match self.bell.wait_for(rings, limit, carrier, inbox) {
@@ -124,6 +126,9 @@ impl Inner {
         match poll() {
             Ok(None) if self.is_over() => self.check().and_then(|()| self.alive()).err().map(Err),
             Ok(None) => {
+                if let Err(error) = self.look_below() {
+                    return Some(Err(error));
+                }
                 if reported.is_some() {
                     self.stand(reported);
                 }

@@ -265,6 +265,9 @@ private:
             const detail::Array array = detail::describe(given);
             const int number = int(pointers.size());
             is(number, array.dtype);
+            if (array.extents.rank() > 1 && array.extents.rank() != dims_)
+                throw UsageError(named(number) + " has " + std::to_string(dims_) + " dimensions, but one of " +
+                                 std::to_string(array.extents.rank()) + " was given");
             const bool says = array.strided || (dims_ > 1 && array.extents.rank() == dims_);
             if (says) lay(number, array.extents, steps(array));
             else {
@@ -316,8 +319,10 @@ private:
     }
     /// The type of an array's elements.
     int known(int array) const {
+        raw();
         if (array < 0 || array >= arrays())
-            throw UsageError(named(array) + " is not there");
+            throw UsageError(named() + "there is no array " + std::to_string(array) + ": it has " +
+                             std::to_string(arrays()) + ", which count from 0");
         return dtypes_[std::size_t(array)];
     }
     /// It, and an array of it, for people.

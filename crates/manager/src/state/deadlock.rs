@@ -389,6 +389,9 @@ impl Manager {
     }
 }
 
+/// What an instance waits for that has a field, until its peer has one, too.
+pub(crate) const DECLARE: &str = "to declare the field at its end";
+
 /// A wait in words; follows the instance's name.
 fn describe(on: &[Awaited]) -> String {
     /// Alternatives that are listed.
@@ -398,7 +401,7 @@ fn describe(on: &[Awaited]) -> String {
         let number = count.saturating_add(1);
         match told.sends {
             _ if told.field => {
-                format!("on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}")
+                format!("on {port}, for {peer} {DECLARE}, {peer}.{peer_port}")
             }
             true if *pulled => {
                 format!("for room for a version of the field on {port}, for {peer}.{peer_port} to take one")

@@ -203,5 +203,17 @@ mod tests {
         assert!(said.contains("\"b\" is used at some steps of \"a\" alone, as \"b.in\" has it"), "{said}");
         assert!(said.contains("`a.back: {receiver: {...}}`") && !said.contains("once per run"), "{said}");
         model("{b.in: {sender: {every: 2}}, a.back: {receiver: {every: 2}}}").unwrap();
+
+        // As one of two that it answers.
+        let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {ports: {o_i: out, s: back}, implementation: p}\n      \
+                    c: {ports: {o_i: out, s: back}, implementation: p}\n      \
+                    b: {ports: {f_init: [in, other], o_f: [back, again]}, implementation: p}\n    \
+                    conduits: {a.out: b.in, b.back: a.back, c.out: b.other, b.again: c.back}\n    matching_timelines: {a: [c]}\n\
+                    programs: {p: {executable: p}}\ntitin:\n  fields: {b.in: {sender: {every: 2}}, b.other: {sender: {every: 2}}}\n";
+        let said = load_texts(&[("m.ymmsl", text)], &LoadOptions::default()).unwrap_err().to_string();
+        assert!(
+            said.contains("some steps of \"a\" alone") && said.contains("some steps of \"c\" alone"),
+            "{said}"
+        );
     }
 }

@@ -100,9 +100,9 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
             return;
         }
         let answers = receiver_port.operator == Operator::S && filters.is_empty();
-        if let Some((caller, port)) = graph.coupled.get(&sender)
+        let coupled = graph.coupled.get(&sender).into_iter().flatten();
+        if let Some((_, port)) = coupled.into_iter().find(|(caller, _)| *caller == receiver)
             && answers
-            && *caller == receiver
         {
             let back = end(graph, receiver, receiver_port);
             let what =

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use titin_array::{Source, Target};
 use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
+use super::places;
 use super::{Field, Line, State, refused};
 use crate::instance::{Inner, Part, Sending};
 use crate::message::Lent;
@@ -132,8 +133,10 @@ impl Inner {
             Ok(())
         };
         let received = receive(state, &mut done);
+        state.into = None;
         if received.as_ref().is_err_and(Error::is_unfinished) {
             state.receiving = Some((header.clone(), done));
+            state.into = arrays.as_deref().filter(|_| (done.pieces, done.bytes) != (0, 0)).map(places);
         }
         received
     }

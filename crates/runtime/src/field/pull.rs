@@ -137,7 +137,7 @@ impl Pull {
     }
 
     /// How many versions this rank has kept and how many rank 0, if they differ; asked once it keeps no more.
-    pub(crate) fn differs(&self) -> Option<(u64, u64)> {
+    pub(crate) fn differs(&self) -> Option<(u64, String)> {
         self.keeper.differs()
     }
 
@@ -458,16 +458,17 @@ impl Instance {
 
 /// How pulled fields end.
 impl Inner {
-    /// Fails if an ordinary call is to receive on the port of a field that is pulled: what nobody asks for does not come.
+    /// Fails if an ordinary call is to receive on a port whose field is pulled: what nobody asks for does not come.
     #[inline(always)]
-    pub(crate) fn not_pulled(&self, port: PortId) -> Result<()> {
-        if self.pulls.load(Ordering::Relaxed) { self.refuse_pulled(port) } else { Ok(()) }
+    pub(crate) fn not_pulled(&self, ports: &[PortId]) -> Result<()> {
+        if self.pulls.load(Ordering::Relaxed) { self.refuse_pulled(ports) } else { Ok(()) }
     }
 
-    fn refuse_pulled(&self, port: PortId) -> Result<()> {
+    fn refuse_pulled(&self, ports: &[PortId]) -> Result<()> {
+        self.enter()?;
         let fields = self.fields.read().expect("never poisoned");
         let pulls = |field: &&Arc<Field>| {
-            field.port == port && field.ways.iter().any(|way| way.pattern.cache().is_some())
+            ports.contains(&field.port) && field.ways.iter().any(|way| way.pattern.cache().is_some())
         };
         let Some(field) = fields.iter().find(pulls) else { return Ok(()) };
         let text = format!(
@@ -524,8 +525,7 @@ impl Inner {
             let fields = self.fields.read().expect("never poisoned");
             let goes = |field: &&Arc<Field>| field.ways.iter().any(|way| way.conduit == conduit);
             let port = fields.iter().find(goes).map(|field| field.name.clone()).unwrap_or_default();
-            let (rank, least) = (self.place_in_ranks().0, if ours < theirs { "at least " } else { "" });
-            return Err(unequal(&port, (rank, ours), (0, least, theirs)));
+            return Err(unequal(&port, (self.place_in_ranks().0, ours), (0, theirs)));
         }
         let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
         let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);

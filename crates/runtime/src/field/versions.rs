@@ -126,8 +126,8 @@ impl Chooser {
         }
     }
 
-    /// Whether one more version may be produced now, or has to wait until the receiver has taken one. It has not to where the
-    /// receiver waits for a later time.
+    /// Whether one more version may be produced now, or has to wait until the receiver has taken one. True, too, once the receiver
+    /// has asked for a later time: it wants none of those that are kept.
     pub(crate) fn has_room(&self) -> bool {
         let waits = self.cache.full == Full::Wait && self.question.is_none();
         self.over || !waits || self.untaken() < u64::from(self.cache.versions)
@@ -154,8 +154,8 @@ impl Chooser {
         decisions
     }
 
-    /// Whether the oldest version is to go. One that waits until versions are taken keeps the last one that was, too, and gives up
-    /// others for a question whose answer is this one or a later one.
+    /// Whether the oldest version is to go. With `full: wait` the last one that was taken stays, and so do those that were not, but
+    /// for a question whose answer is a later one.
     fn is_too_many(&self) -> bool {
         let (oldest, latest) = (self.versions[0].number, self.produced);
         let is_passed = oldest < self.taken || (self.question.is_some() && oldest < latest);
@@ -217,9 +217,9 @@ impl Chooser {
         self.heard
     }
 
-    /// How many versions wait to be taken.
+    /// How many versions are kept that were not taken.
     pub(crate) fn untaken(&self) -> u64 {
-        self.produced - self.taken
+        self.versions.iter().filter(|version| version.number > self.taken).count() as u64
     }
 
     /// The receiver takes no more, or is to get no more.
@@ -350,13 +350,13 @@ impl<P> Keeper<P> {
         None
     }
 
-    /// How many versions this rank has produced and how many rank 0, at least: if they differ, and this rank produces no more.
-    pub(crate) fn differs(&self) -> Option<(u64, u64)> {
-        let waits = match self.orders.front() {
-            Some(Order::Serve(version)) => Some(*version),
-            _ => self.total.filter(|total| *total != self.produced),
+    /// How many versions this rank has produced and how many rank 0, for people: if they differ, and this rank produces no more.
+    pub(crate) fn differs(&self) -> Option<(u64, String)> {
+        let theirs = match self.orders.front() {
+            Some(Order::Serve(version)) => Some(format!("at least {version}")),
+            _ => self.total.filter(|total| *total != self.produced).map(|total| total.to_string()),
         };
-        waits.map(|theirs| (self.produced, theirs))
+        theirs.map(|theirs| (self.produced, theirs))
     }
 
     /// Its part of a version that it keeps.
@@ -489,6 +489,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_given_up_for_a_question_is_not_waited_for() {
+        let mut chooser = chooser(2, Full::Wait);
+        assert_eq!(chooser.ask(at(1, 100.0)), []);
+        for time in 1..=50 {
+            assert!(chooser.has_room(), "the receiver wants none of them");
+            chooser.produce(f64::from(time), None);
+        }
+        assert_eq!(chooser.untaken(), 2);
+        assert!(
+            matches!(chooser.ask(at(2, 10.0))[..], [Decision::Refuse { .. }]),
+            "and it may ask for one that is gone"
+        );
+        assert!(!chooser.has_room());
+    }
+
+    #[test]
     fn the_last_version_is_that_of_its_own_time_as_often_as_it_is_asked_for() {
         let mut chooser = chooser(2, Full::Evict);
         chooser.produce(9.0, None);
@@ -589,13 +605,13 @@ mod tests {
         keeper.obey(Order::Serve(2));
         keeper.obey(Order::Complete(2));
         assert_eq!(keeper.serve(), None);
-        assert_eq!(keeper.differs(), Some((1, 2)), "fewer");
+        assert_eq!(keeper.differs(), Some((1, "at least 2".into())), "fewer");
         keeper.add("two");
         assert_eq!(keeper.serve(), Some(&"two"));
         assert_eq!(keeper.serve(), None);
         assert_eq!(keeper.differs(), None);
         keeper.add("three");
-        assert_eq!(keeper.differs(), Some((3, 2)), "more");
+        assert_eq!(keeper.differs(), Some((3, "2".into())), "more");
     }
 
     #[test]
@@ -603,7 +619,7 @@ mod tests {
         let mut keeper = Keeper::<()>::default();
         [Order::Serve(1), Order::Complete(1), Order::End].into_iter().for_each(|order| keeper.obey(order));
         assert_eq!(keeper.serve(), None);
-        assert_eq!((keeper.is_over(), keeper.differs()), (false, Some((0, 1))));
+        assert_eq!((keeper.is_over(), keeper.differs()), (false, Some((0, "at least 1".into()))));
         keeper.pass_over();
         assert_eq!(keeper.serve(), None);
         assert_eq!((keeper.is_over(), keeper.differs()), (true, None));

@@ -80,7 +80,6 @@ impl Instance {
                 let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
                 return Err(Error::new(Kind::Usage, text));
             }
-            inner.not_pulled(id)?;
             // Rank 0 of a parallel program has the ends.
             if !inner.leads() {
                 plain = false;
@@ -112,6 +111,7 @@ impl Instance {
     pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
+        inner.not_pulled(&choice.ports)?;
         if inner.ranks.is_none() {
             return inner.receive_chosen(choice, patience);
         }

@@ -36,9 +36,10 @@ pub(super) struct Ending {
     dropped: Option<Vec<String>>,
     /// Receiving ends, by their numbers, whose senders have not ended.
     open: Vec<usize>,
-    /// Whether the rank above was told how often fields were sent, and whether those below have sent them as often.
-    counted: bool,
-    compared: bool,
+    /// Whether the rank above was told how often fields were sent.
+    told_sends: bool,
+    /// Whether that was compared with what those below have told.
+    compared_sends: bool,
     /// How many receivers hold all, and its end.
     settled: usize,
     /// Whether the manager was told.
@@ -53,6 +54,7 @@ impl Inner {
         if !ending.said {
             self.check()?;
         }
+        self.nothing_halfway()?;
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
@@ -60,17 +62,17 @@ impl Inner {
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
         self.leave_versions();
-        if !ending.counted {
+        if !ending.told_sends {
             self.tell_sends()?;
-            ending.counted = true;
+            ending.told_sends = true;
         }
         self.end_streams(&mut ending, outlets - up)?;
         self.settle_versions()?;
         self.end_lines()?;
         self.take_leave(&mut ending)?;
-        if !ending.compared {
+        if !ending.compared_sends {
             self.compare_sends()?;
-            ending.compared = true;
+            ending.compared_sends = true;
         }
         self.settle_lines()?;
         self.end_streams(&mut ending, outlets)?;

@@ -292,6 +292,8 @@ impl Inner {
             choice: Mutex::default(),
             lists: AtomicBool::new(false),
             pulls: AtomicBool::new(false),
+            sends_below: Mutex::default(),
+            closing: AtomicBool::new(false),
             put_back: AtomicBool::new(false),
             chosen_by: Mutex::default(),
             sending: AtomicU64::new(0),

@@ -20,7 +20,7 @@ use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
 use crate::profile::SAMPLE;
-use crate::ranks::{is_between_ranks, written};
+use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
 
@@ -104,11 +104,11 @@ impl Instance {
         patience: Patience,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
-        self.inner.not_pulled(port)?;
+        self.inner.not_pulled(&[port])?;
         self.receive_begun(port, slot, || Ok(patience), fits)
     }
 
-    /// The same for a field's call, too; `begin` is what rank 0 does first, and gives the patience.
+    /// As [`Instance::receive_that`], for fields too; `begin` is what rank 0 does first, and gives the patience.
     #[inline(always)]
     pub(crate) fn receive_begun(
         &self,
@@ -139,7 +139,7 @@ impl Instance {
     pub fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<Message>> {
         let inner = &self.inner;
         inner.enter()?;
-        inner.not_pulled(port)?;
+        inner.not_pulled(&[port])?;
         if inner.ranks.is_none() {
             return Ok(inner.try_receive(port, slot)?.map(|(_, message)| message));
         }
@@ -653,18 +653,21 @@ impl Inner {
             }
             state.stash(for_slot, message);
         }
-        let between = is_between_ranks(&inlet.end.label);
-        // A rank that has closed without a call that others have made has not opened this conduit, and does not end it.
-        let never_opened = between
-            && self.process.finished(&inlet.end.peer)
-            && inlet.inbox.received() == inlet.inbox.consumed();
-        if inlet.inbox.exhausted() || never_opened {
+        if inlet.inbox.exhausted() {
+            let between = is_between_ranks(&inlet.end.label);
             let text = match between {
                 false if self.carries_field(&inlet.end) => format!(
                     "{}: port '{}' is closed: {} has finished, or has withdrawn its field, and sends no more",
                     self.name,
                     inlet.end.label,
                     inlet.end.other()
+                ),
+                true if instance_of(&inlet.end.peer) != self.name => format!(
+                    "{}: field on port '{}': {} has closed the instance, or withdrawn the field, where its rank 0 goes on: all \
+                     ranks send, and withdraw, as often as rank 0",
+                    self.name,
+                    port_of_field(&inlet.end.label),
+                    written(&inlet.end.peer)
                 ),
                 true => format!(
                     "{}: {} has closed the instance, and sends no more, where other ranks go on: all of them make the same \

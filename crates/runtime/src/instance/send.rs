@@ -18,7 +18,7 @@ use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::port::{End, Outlet, OutletState, Port, PortState};
 use crate::profile::stands_for;
-use crate::ranks::{is_between_ranks, port_of_field, written};
+use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
 use crate::sel::Call;
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -564,7 +564,7 @@ impl Inner {
             return Ok((outlet.window.sent(), 0));
         }
         let end = &outlet.end;
-        let text = match is_between_ranks(&end.label) {
+        let text = match is_between_ranks(&end.label) && instance_of(&end.peer) != self.name {
             true => format!(
                 "{}: field on port '{}': {} has finished and takes no more of it: one side makes more steps than the other, or \
                  ranks have not sent as often as each other",

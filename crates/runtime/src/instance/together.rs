@@ -4,19 +4,19 @@
 //! those wait as for any message, at titin's doorbell and not inside MPI. A message's data follow in a message of
 //! their own, so that on one host they lie in shared memory once for all ranks below.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{Common, Sends, Verdict, children};
 
-use super::choose::Here;
-use super::receive::{NextUse, Patience};
+use super::close::WARNING;
+use super::receive::NextUse;
 use super::send::Sending;
 use super::{Inner, PortId};
 use crate::iteration::Iteration;
 use crate::port::PortState;
-use crate::ranks::{outcome, result};
+use crate::ranks::{Ranks, outcome, result};
 use crate::sel::Call;
 use crate::{Error, Kind, Message, Payload, Result};
 
@@ -112,27 +112,61 @@ impl Inner {
 
     /// Tells the rank above how often this one has sent each field, as it closes.
     pub(super) fn tell_sends(&self) -> Result<()> {
-        let Some((up, sends)) = self.ranks.and_then(|ranks| ranks.up).zip(self.sends()) else {
-            return Ok(());
-        };
+        let Some(up) = self.ranks.and_then(|ranks| ranks.up) else { return Ok(()) };
         let mut port = self.take_turn(up)?;
-        self.send_between(up, &mut port, &Payload::encoded(&control::encode(&sends)), (0.0, None))
+        self.send_between(up, &mut port, &Payload::encoded(&control::encode(&self.sends())), (0.0, None))
     }
 
-    /// Fails if a rank right below, all of which have closed, has sent a field more often than this one, or less.
-    pub(super) fn compare_sends(&self) -> Result<()> {
-        let Some((ranks, ours)) = self.ranks.zip(self.sends()) else { return Ok(()) };
-        let Some(below) = ranks.below else { return Ok(()) };
+    /// Takes in what ranks right below have told as they closed.
+    fn hear_sends(&self, ranks: Ranks, below: usize) -> Result<MutexGuard<'_, Vec<(u32, Sends)>>> {
         let mut port = self.take_turn(below)?;
+        let mut heard = self.sends_below.lock().expect("never poisoned");
         for (place, rank) in children(ranks.rank, ranks.count).enumerate() {
+            let inlet = self.ports[below].inlets[place].as_ref().expect("each rank below has one");
+            if inlet.inbox.received() == inlet.inbox.consumed() {
+                continue;
+            }
             let message = self.await_at(&self.ports[below], place, &mut port.inlets[place])?;
-            let theirs: Sends = control::decode(message.bytes()).map_err(|error| {
+            let sends = control::decode(message.bytes()).map_err(|error| {
                 let text = format!("{}: what rank {rank} tells cannot be read: {error}", self.name);
                 Error::new(Kind::Internal, text)
             })?;
-            self.same_sends((rank, &theirs), (ranks.rank, &ours))?;
+            heard.push((rank, sends));
         }
-        Ok(())
+        Ok(heard)
+    }
+
+    /// Fails if a rank right below has closed and has sent a field less often than this one has by now: others may wait for what never
+    /// comes.
+    pub(crate) fn look_below(&self) -> Result<()> {
+        let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
+            return Ok(());
+        };
+        if self.ports[below].every_inlet().all(|inlet| inlet.inbox.received() == 0) || !self.cycle().checked()
+        {
+            return Ok(());
+        }
+        // Where this is called by who takes them in, that compares them.
+        let Ok(heard) = self.hear_sends(ranks, below) else { return Ok(()) };
+        let behind = heard.iter().find_map(|(rank, sends)| self.unequal_sends((*rank, sends), false));
+        behind.map_or(Ok(()), Err)
+    }
+
+    /// Fails if a rank right below, all of which have closed, has sent a field more often than this one, or less; in the log of a
+    /// program that is not checked.
+    pub(super) fn compare_sends(&self) -> Result<()> {
+        let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
+            return Ok(());
+        };
+        let heard = self.hear_sends(ranks, below)?;
+        match heard.iter().find_map(|(rank, sends)| self.unequal_sends((*rank, sends), true)) {
+            Some(error) if self.cycle().checked() => Err(error),
+            Some(error) => {
+                self.log(WARNING, &format!("{}; the order of calls is not checked", error.text));
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether it acts for all ranks.
@@ -168,10 +202,7 @@ impl Inner {
         let mut port = self.take_turn(above)?;
         let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
         let mut next = || -> Result<Message> {
-            let source = self.end_of(above, 0).expect("there is a rank above");
-            let state = &mut port.inlets[0];
-            let (_, message) =
-                self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(()))?;
+            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0])?;
             if let Some((down, port)) = &mut below {
                 self.pass_down(*down, port, &message)?;
             }
