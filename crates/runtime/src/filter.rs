@@ -445,7 +445,42 @@ impl fmt::Display for Number {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// What a peer says it has compressed, with changed bytes and a false length: it is undone or refused.
+        #[test]
+        fn damaged_codings_are_undone_or_refused(
+            body in vec(0..3u8, 0..2000),
+            changes in vec((0..200usize, any::<u8>()), 0..4),
+            cut in 0..200usize,
+            length in prop_oneof![Just(None), any::<u64>().prop_map(Some), (0..3000u64).prop_map(Some)],
+            times in 1..3usize,
+        ) {
+            let packed = (0..times).fold(body.clone(), |body, _| zstd::bulk::compress(&body, 1).unwrap());
+            let mut changed = packed.clone();
+            for (at, byte) in &changes {
+                if let Some(place) = changed.get_mut(*at) {
+                    *place = *byte;
+                }
+            }
+            changed.truncate(packed.len().saturating_sub(cut.saturating_sub(100)));
+            // Of two codings the inner one is told as long as it is, or as the outer one.
+            let lengths = [length.unwrap_or(body.len() as u64), length.unwrap_or(zstd::bulk::compress(&body, 1).unwrap().len() as u64)];
+            let codings: Vec<_> = lengths[..times].iter().map(|length| (Codec::Zstd, *length)).collect();
+            let filled = Buffer::gather(&[IoSlice::new(&changed)]).unwrap();
+            match decode(Arc::new(filled), &codings) {
+                Ok(found) => {
+                    prop_assert_eq!(found.len() as u64, codings[0].1);
+                    prop_assert!(changed != packed || found[..] == body[..]);
+                }
+                Err(_) => prop_assert!(changed != packed || length.is_some()),
+            }
+        }
+    }
 
     fn cast(number: Number, dtype: Dtype) -> Option<String> {
         let mut out = vec![0; dtype.size()];

@@ -3,6 +3,7 @@
 //! Each function panics if a decoder does, or if what it accepts does not hold together. It returns why the bytes were
 //! refused, if they were.
 
+mod array;
 mod seeds;
 
 use std::io::IoSliceMut;
@@ -16,10 +17,12 @@ use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::Meta;
+use titin_wire::ranks::{self, Invitation, Mail, RankProcess, Sends, Verdict};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Malformed, Secret};
 
+pub use array::array;
 pub use seeds::seeds;
 
 /// Why bytes were refused, if they were.
@@ -29,7 +32,7 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("stream", stream),
     ("streams", streams),
     ("meta", meta),
@@ -37,6 +40,7 @@ pub const TARGETS: [Target; 7] = [
     ("control", control),
     ("handshake", handshake),
     ("description", description),
+    ("array", array),
 ];
 
 /// The frames of a link, behind a byte that says how they are cut: however that is, they say the same.
@@ -79,7 +83,7 @@ pub fn structure(bytes: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// Whatever comes as MessagePack or JSON: control messages, overlays, the connection file.
+/// Whatever comes as MessagePack or JSON: control messages, what ranks tell each other, overlays, the connection file.
 pub fn control(bytes: &[u8]) -> Outcome {
     fn accepts<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Outcome {
         let message: T = control::decode(bytes).map_err(text)?;
@@ -92,6 +96,11 @@ pub fn control(bytes: &[u8]) -> Outcome {
         accepts::<ToManager>(bytes),
         accepts::<ToProgram>(bytes),
         accepts::<Greeting>(bytes),
+        accepts::<Invitation>(bytes),
+        accepts::<ranks::Outcome<RankProcess>>(bytes),
+        accepts::<Verdict>(bytes),
+        accepts::<Mail>(bytes),
+        accepts::<Sends>(bytes),
         decode_overlay(bytes).map(drop).map_err(text),
         Connection::from_json(&String::from_utf8_lossy(bytes)).map(drop).map_err(text),
     ];

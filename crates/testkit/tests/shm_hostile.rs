@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use titin_testkit::{Host, Side, header};
@@ -390,4 +392,74 @@ fn offers_that_are_none_leave_no_link() {
     let friend = Host::start(&secret);
     friend.dial(&[address], 0);
     friend.events.opened();
+}
+
+/// A valid entry or frame of some kind, for any block and number.
+fn any_entry() -> impl Strategy<Value = Vec<u8>> {
+    let length = meta().len() as u32;
+    let small = 0..4u64;
+    prop_oneof![
+        (small.clone(), 0..70usize).prop_map(move |(sequence, size)| {
+            let size = size as u64;
+            let frame = Frame::Data { head: head(sequence), meta: length, body: size, total: size };
+            let padding = vec![7; (size as usize).next_multiple_of(LINE)];
+            [entry(&frame), padding].concat()
+        }),
+        (0..8u64, 0..5000u64).prop_map(|(block, total)| placed(block, total)),
+        small
+            .clone()
+            .prop_map(|sequence| { header(&Frame::Elsewhere { conduit: ConduitId(1), sequence }).to_vec() }),
+        (small.clone(), any::<bool>()).prop_map(|(received, ended)| {
+            let ack = Ack { received, consumed: received, bytes: received, ended };
+            header(&Frame::Acknowledge { conduit: ConduitId(1), ack }).to_vec()
+        }),
+        small.clone().prop_map(|sequence| header(&Frame::End { conduit: ConduitId(1), sequence }).to_vec()),
+        small.prop_map(|sequence| header(&Frame::Ask { conduit: ConduitId(1), sequence }).to_vec()),
+    ]
+}
+
+/// A frame that hands over or withdraws memory, with numbers that are often near to right ones.
+fn any_memory() -> impl Strategy<Value = Frame> {
+    let number = || prop_oneof![0..9u64, Just(BLOCKS as u64 - 1), Just(1 << 32), any::<u64>()];
+    let size = || prop_oneof![Just(0u64), Just(4096), Just(64), Just(1 << 63), any::<u64>()];
+    prop_oneof![
+        (number(), size(), number()).prop_map(|(first, size, count)| Frame::Segment { first, size, count }),
+        (size(), number()).prop_map(|(ring, blocks)| Frame::Share { ring, blocks }),
+        number().prop_map(|first| Frame::Withdrawn { first }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Entries with some bytes changed, between frames about memory: the link may be lost, and nothing else is.
+    #[test]
+    fn whatever_a_peer_puts_there_harms_nobody_else(
+        entries in vec(any_entry(), 0..6),
+        changes in vec((0..600usize, any::<u8>()), 0..4),
+        memory in vec((any_memory(), 0..3usize), 0..3),
+    ) {
+        let secret = Secret::random();
+        let host = Host::start(&secret);
+        let address = host.listen_shm();
+        let mut hand = Hand::enter(&address, &secret);
+        hand.share();
+        let mut bytes = entries.concat();
+        for (at, byte) in changes {
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+        }
+        for (frame, files) in memory {
+            hand.send(&frame, &[sealed(4096), sealed(BELLS)][..files]);
+        }
+        hand.put(&bytes);
+        let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+        drop(hand);
+        host.events.lost();
+        prop_assert!(inlet.inbox.received() <= entries.len() as u64);
+        // Others are let in as before.
+        Hand::enter(&address, &secret).share();
+        host.events.lost();
+    }
 }

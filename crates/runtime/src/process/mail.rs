@@ -453,3 +453,94 @@ impl Process {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use titin_array::{Decomposition, Region};
+
+    use super::*;
+
+    const SHAPE: [u64; 2] = [6, 4];
+
+    /// A side of two ranks with three rows each, by boxes or by numbers, and what a rank of it has.
+    fn side(by_boxes: bool) -> (Side, [Parts; 2]) {
+        let rows = |first: u64| match by_boxes {
+            true => Parts::Boxes(vec![Region::new(&[first, 0], &[first + 3, SHAPE[1]]).unwrap()]),
+            false => Parts::indices(first * SHAPE[1]..(first + 3) * SHAPE[1]),
+        };
+        let decomposition = match by_boxes {
+            true => Decomposition::boxes(&SHAPE, 2),
+            false => Decomposition::indices(&SHAPE, 2),
+        };
+        (Side::new(decomposition.unwrap()), [rows(0), rows(3)])
+    }
+
+    /// Both ranks of both ends, which have just begun.
+    fn begun(by_boxes: bool) -> Vec<Setup> {
+        let (side, parts) = side(by_boxes);
+        let exchange = Exchange::new(side.clone(), side).unwrap();
+        let ends = [Role::Sender, Role::Receiver].into_iter().flat_map(|role| [(role, 0), (role, 1)]);
+        let begin = |(role, rank): (Role, u32)| {
+            Setup::begin(exchange.clone(), parts[rank as usize].clone(), role, rank).unwrap()
+        };
+        ends.map(begin).collect()
+    }
+
+    proptest! {
+        /// Letters of an honest exchange, some with changed bytes, kinds or senders: each end goes on or says what is wrong, and
+        /// what it answers stays in bounds.
+        #[test]
+        fn changed_letters_are_read_or_refused(
+            by_boxes in any::<bool>(),
+            changes in vec((0..40usize, 0..80usize, any::<u8>(), 0..10u8, 0..4u32), 0..6),
+        ) {
+            let mut setups = begun(by_boxes);
+            let (mut letters, mut refused) = (0, false);
+            loop {
+                let mut mails = Vec::new();
+                for (place, setup) in setups.iter_mut().enumerate() {
+                    mails.extend(setup.take().into_iter().map(|envelope| (place, envelope)));
+                }
+                if mails.is_empty() {
+                    break;
+                }
+                for (place, Envelope { of_sender, rank, letter }) in mails {
+                    let (mut kind, mut body) = written(&letter);
+                    let mut from = (place % 2) as u32;
+                    for (_, at, byte, other_kind, other) in changes.iter().filter(|(number, ..)| *number == letters) {
+                        match body.get_mut(*at) {
+                            Some(place) => *place = *byte,
+                            None => (kind, from) = (*other_kind, *other),
+                        }
+                    }
+                    letters += 1;
+                    let to = usize::from(!of_sender) * 2 + rank as usize;
+                    // A rank that nobody has is not written to.
+                    let Some(setup) = setups.get_mut(to) else { continue };
+                    let read = read(kind, &body).and_then(|letter| {
+                        setup.receive(Envelope { of_sender: place < 2, rank: from, letter })
+                    });
+                    refused |= read.is_err();
+                }
+                prop_assert!(letters < 1000, "they never come to an end");
+            }
+            if changes.is_empty() {
+                prop_assert!(!refused && setups.iter().all(|setup| setup.schedule().is_some()));
+            }
+            for schedule in setups.iter().filter_map(Setup::schedule) {
+                prop_assert!(schedule.elements() <= 24);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(kind: u8, body in vec(any::<u8>(), 0..200)) {
+            if let Ok(letter) = read(kind, &body) {
+                let (kind_again, again) = written(&letter);
+                prop_assert_eq!(kind_again, kind);
+                prop_assert!(read(kind, &again).is_ok());
+            }
+        }
+    }
+}

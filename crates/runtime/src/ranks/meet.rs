@@ -16,6 +16,9 @@ use super::{Communicator, process_of};
 use crate::process::Process;
 use crate::{Error, Kind, Options, Result};
 
+/// The most bytes that one rank tells at a time: the list of a million ranks.
+const MOST: usize = 1 << 28;
+
 /// A rank that has met the others.
 pub(crate) struct Met {
     pub(crate) instance: String,
@@ -82,6 +85,9 @@ impl Meeting<'_> {
     fn tell<T: Serialize + DeserializeOwned>(&self, said: Option<Result<T>>) -> Result<T> {
         let mut bytes = said.map(|said| control::encode(&outcome(said))).unwrap_or_default();
         let length = self.share(bytes.len())?;
+        if length == 0 || length > MOST {
+            return Err(unreadable(&format!("{length} bytes")));
+        }
         bytes.resize(length, 0);
         self.communicator.broadcast(&mut bytes)?;
         read(&bytes)?
@@ -97,6 +103,10 @@ impl Meeting<'_> {
         let lengths: Vec<usize> =
             lengths.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes) as usize).collect();
         let longest = self.share(lengths.iter().copied().max().unwrap_or_default())?;
+        let fits = |length: &usize| (1..=longest).contains(length);
+        if longest > MOST || !fits(&mine.len()) || !lengths.iter().all(fits) {
+            return Err(unreadable(&format!("messages of {lengths:?} bytes, the longest of {longest}")));
+        }
         mine.resize(longest, 0);
         let mut all = room(longest);
         self.communicator.gather(&mine, &mut all)?;
@@ -117,13 +127,15 @@ impl Meeting<'_> {
 
 /// What one rank has told another.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Result<T>> {
-    control::decode(bytes).map(result).map_err(|error| {
-        let text = format!(
-            "what a rank has told by the program's communicator cannot be read: {error}; do all ranks use the same \
-             release of titin, and do broadcast and gather copy bytes as they are?"
-        );
-        Error::new(Kind::Connection, text)
-    })
+    control::decode(bytes).map(result).map_err(|error| unreadable(&error.to_string()))
+}
+
+fn unreadable(why: &str) -> Error {
+    let text = format!(
+        "what a rank has told by the program's communicator cannot be read: {why}; do all ranks use the same \
+         release of titin, and do broadcast and gather copy bytes as they are?"
+    );
+    Error::new(Kind::Connection, text)
 }
 
 /// As ranks tell each other what has come of something.
@@ -193,6 +205,48 @@ mod tests {
                 each.for_each(|(room, from)| room.copy_from_slice(&from.recv().unwrap()));
             }
             Ok(())
+        }
+    }
+
+    /// Ranks whose communicator does not copy bytes as they are: a number is added to each, or none is copied at all.
+    struct Broken(Option<u8>);
+
+    impl Communicator for Broken {
+        fn rank(&self) -> u32 {
+            0
+        }
+        fn ranks(&self) -> u32 {
+            2
+        }
+        fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
+            bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(self.0.unwrap_or(0)));
+            Ok(())
+        }
+        fn gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+            let Some(more) = self.0 else { return Ok(()) };
+            for (to, from) in all.iter_mut().zip(mine.iter().cycle()) {
+                *to = from.wrapping_add(more);
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_communicator_that_spoils_bytes_is_told() {
+        for more in [None, Some(1), Some(7), Some(128), Some(255)] {
+            for is_first in [true, false] {
+                let broken = Broken(more);
+                let meeting = Meeting { communicator: &broken, is_first };
+                let gathered = meeting.gather(Ok("here".to_owned()));
+                let told = meeting.tell(is_first.then(|| Ok("here".to_owned())));
+                for error in [gathered.err(), told.err().filter(|_| more.is_some() || !is_first)] {
+                    let Some(error) = error else { continue };
+                    assert!(error.text.contains("copy bytes as they are"), "{more:?}: {error}");
+                }
+            }
+            let broken = Broken(more);
+            let first = Meeting { communicator: &broken, is_first: true };
+            assert!(first.gather(Ok("here".to_owned())).is_err(), "{more:?}");
         }
     }
 

@@ -7,6 +7,8 @@ use titin_wire::control::{
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
+use titin_wire::ranks::{Common, Invitation, Mail, Outcome, RankProcess, Verdict};
+use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Address, ConduitId, EndpointId};
 
@@ -22,6 +24,7 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "structure" => structure_seeds(),
         "control" => control_seeds(),
         "handshake" => handshake_seeds(),
+        "array" => super::array::seeds(),
         // Its seeds are the descriptions of the tests of the model.
         "description" => Vec::new(),
         other => panic!("no target is called {other}"),
@@ -190,7 +193,32 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         secret: secret(),
         spans_hosts: true,
     };
+    let process = RankProcess {
+        endpoint: EndpointId(3),
+        addresses: vec![Address::Tcp("127.0.0.1".into(), 9)],
+        pid: 8,
+        host: "here".into(),
+    };
+    let use_begins = Common::Use {
+        overlay: [("k".to_owned(), Setting::Float(0.5))].into(),
+        steps: vec![4, 1],
+        f_init: vec![(0, 2, "in[2]".into())],
+    };
+    let verdict = Verdict { call: "reuse".into(), outcome: Outcome::Done(use_begins) };
+    let mail = Mail {
+        instance: instance(),
+        conduit: ConduitId(3),
+        of_sender: true,
+        rank: 1,
+        kind: 5,
+        body: Vec::new(),
+    };
+    let invitation = Invitation { instance: instance(), connection: connection.clone() };
     vec![
+        ("good_rank", control::encode(&Outcome::Done(process))),
+        ("good_verdict", control::encode(&verdict)),
+        ("good_mail", control::encode(&mail)),
+        ("good_invitation", control::encode(&invitation)),
         ("good_register", control::encode(&ToManager::Register(registration))),
         (
             "good_waiting",
