@@ -154,18 +154,21 @@ def sections(found: list[Record]) -> Experiment:
         "iterations, three times: in one piece on 100 cores, and as two sections on 50 each. The difference hardly "
         "depends on the size and is mostly waiting for messages; at 4 points per metre the whole is 5 % more efficient",
         "The same domain, iterations and repeats at 0.25 to 1 points per metre, in one piece on two ranks of Open MPI, "
-        "and as two sections on a rank each. The same to the bit",
+        "and as two sections on a rank each. The same to the bit. Times are medians of the rounds, ratios medians of "
+        "each round's own: its coupled run beside the whole that ran right before and after. Where the machine's speed "
+        "changes from round to round by more than whole and coupled differ, as at 1 point per metre, that is not the "
+        "ratio of the two medians",
         "In part: the domain and the exchange in every step are the same; the solver is another (Palabos there), cores "
         "are 2 and not 100, and sizes end at 5.9 million points",
         [
             "points per metre",
             "points",
             "a step of the whole",
-            "coupled by fields (ratio)",
-            "coupled by rank 0 (ratio)",
+            "coupled by fields (ratio within a round)",
+            "coupled by rank 0 (ratio within a round)",
             "exchange of the whole, for who comes last",
-            "of fields",
-            "by rank 0",
+            "of fields (ratio within a round)",
+            "by rank 0 (ratio within a round)",
         ],
         [line(resolution) for resolution in canal.ALL],
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = Path(sys.executable).parent
@@ -49,6 +50,26 @@ def may_leave() -> bool:
     """Whether this user may make namespaces."""
     command = ["unshare", "--net", "--mount", "mount", "-t", "tmpfs", "none", "/dev/shm"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def configuration(run: Path) -> dict[str, Any]:
+    """The description that a run was of, all files merged."""
+    merged: dict[str, Any] = yaml.safe_load((run / "configuration.ymmsl").read_text())
+    return merged
+
+
+def in_force(run: Path, *files: Path) -> None:
+    """Fails if a run was not as these files of description say, since a later one has overridden them."""
+    ran = configuration(run)
+    for file in files:
+        given = yaml.safe_load(file.read_text())
+        for part in ("settings", "resources", "programs"):
+            for name, value in given.get(part, {}).items():
+                if isinstance(value, dict) and "executable" in value:
+                    # The configuration has paths that can be followed from anywhere.
+                    value = value | {"executable": str(file.parent.resolve() / value["executable"])}
+                assert ran[part].get(name) == value, f"{file.name}: {part}: {name}"
+        assert set(given.get("models", {})) <= set(ran["models"]), file.name
 
 
 class Copy:

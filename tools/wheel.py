@@ -32,6 +32,8 @@ def main() -> None:
     build(options, folder)
     stage(folder)
     wheel = pack(options, folder, ROOT / "dist" if options.portable else target / "wheels")
+    if not options.portable:
+        wheel = wheel.replace(wheel.with_name(local(wheel.name)))
     if options.portable:
         check_symbols(folder)
     if options.install:
@@ -105,6 +107,15 @@ def pack(options: argparse.Namespace, folder: Path, out: Path) -> Path:
     run(*command, TITIN_LIB_DIR=str(folder))
     (wheel,) = (file for file in out.glob("titin-*.whl") if before.get(file) != file.stat().st_mtime_ns)
     return wheel
+
+
+def local(name: str) -> str:
+    """The name of a wheel for this machine only, which says so: it is linked with this machine's glibc.
+
+    pip takes that part for the number of a build.
+    """
+    package, version, tags = name.split("-", 2)
+    return f"{package}-{version}-0_this_machine_only-{tags}"
 
 
 def check_symbols(folder: Path) -> None:

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 HERE = Path(__file__).parent
-TOLERANCE = 0.02  # of the lid's speed
+TOLERANCE = 0.0075  # of the lid's speed
 
 
 def blocks(run):

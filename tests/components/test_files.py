@@ -75,6 +75,12 @@ def test_csv_comes_back_as_it_was(model):
     assert copy(model, "a.csv").read_text() == text
 
 
+def test_csv_keeps_the_names_of_its_columns(model):
+    text = 'timestamp,next_timestamp,north,"south, low"\n0.0,60.0,1.5,nan\n60.0,,0.1,-1e300\n'
+    (model.folder / "a.csv").write_text(text)
+    assert copy(model, "a.csv").read_text() == text
+
+
 def test_csv_as_maps(model):
     text = 'timestamp,next_timestamp,name,n,wet\n0.0,1.0,"a, b",3,true\n1.0,,c,4,\n'
     (model.folder / "a.csv").write_text(text)

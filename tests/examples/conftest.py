@@ -6,16 +6,17 @@ import sys
 
 import pytest
 
-from ..conftest import Copy, needs
+from ..conftest import Copy, in_force, needs
 
 
 class Examples(Copy):
     """All of them, since some use what is in another one."""
 
     def titin(self, *files, folder, run):
-        """`titin run` of some files; the run directory."""
+        """`titin run` of some files, of which those behind the first choose a variant; the run directory."""
         run_dir = self.folder / folder / "build" / run
         self.call("titin", "run", *files, "--run-dir", run_dir, folder=folder)
+        in_force(run_dir, *(self.folder / folder / file for file in files[1:]))
         return run_dir
 
     @contextlib.contextmanager

@@ -5,18 +5,26 @@ import re
 import numpy as np
 import pytest
 
+from ..conftest import in_force
+
 
 @pytest.fixture(scope="module")
 def said(examples):
     pytest.importorskip("swmm.toolkit", reason="pip install swmm-toolkit")
-    return examples.call("./run.sh", folder="drainage")
+    said = examples.call("./run.sh", folder="drainage")
+    folder = examples.folder / "drainage"
+    for model in ("whole", "split"):
+        in_force(folder / "build" / model, folder / f"{model}.ymmsl", folder / "drainage.ymmsl")
+    return said
 
 
 def test_the_split_run_agrees_with_the_whole_one(said):
     peak = re.search(r"largest difference at any time: ([\d.]+)%", said)
     volume = re.search(r"m3, ([+-][\d.]+)% when split", said)
-    assert float(peak[1]) < 5, said
-    assert abs(float(volume[1])) < 1, said
+    # 0.08 % and 0.00 %. Where 1.5 % of the water is lost at the cut the volume differs by 0.9 %, and where the flow
+    # crosses it an exchange late, the peak by 0.25 %.
+    assert float(peak[1]) < 0.15, said
+    assert abs(float(volume[1])) < 0.05, said
 
 
 def test_water_stands_back_across_the_cut(examples, said):

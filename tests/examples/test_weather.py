@@ -2,6 +2,8 @@
 
 import pytest
 
+from ..conftest import in_force
+
 LANGUAGES = ("python", "c", "cpp", "fortran")
 FOLDER = "weather"
 
@@ -34,6 +36,8 @@ def test_the_river_is_the_same_whoever_is_slow(examples, built, slow):
 def test_the_picture_compares_and_is_drawn(examples, built):
     parts = "model.ymmsl", "c/weather.ymmsl", "python/river.ymmsl", "fortran/radar.ymmsl"
     examples.call("titin", "run", "--trace", *parts, "--run-dir", "build/drawn", folder=FOLDER)
+    folder = examples.folder / FOLDER
+    in_force(folder / "build/drawn", *(folder / part for part in parts[1:]))
     said = examples.call("python3", "plot.py", "build/drawn", "-o", "build/out.svg", folder=FOLDER)
     assert "the river as in every run" in said
     assert (examples.folder / FOLDER / "build/out.svg").read_text().count("<path") > 10

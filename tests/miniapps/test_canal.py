@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from ..conftest import ROOT, Copy, needs
+from ..conftest import ROOT, Copy, configuration, in_force, needs
 
 #: A lid that moves obliquely, so that no two places are alike.
 SMALL = """ymmsl_version: v0.2
@@ -27,10 +27,14 @@ class Canal(Copy):
             self.call("make", f"MPI={mpi}", "CXXFLAGS=-O1 -Werror")
 
     def run(self, name, *files, more="", status=0):
-        """Runs a division of the small canal; what it printed."""
+        """Runs a division of the small canal, with files that change it and `more`; what it printed."""
+        division, *variants = files
         (self.folder / f"{name}.ymmsl").write_text(f"ymmsl_version: v0.2\n{more}")
-        files = [*files, "canal.ymmsl", "small.ymmsl", f"{name}.ymmsl"]
-        return self.call("titin", "run", *files, "--run-dir", f"build/{name}", status=status)
+        variants.append(f"{name}.ymmsl")
+        files = [division, "canal.ymmsl", "small.ymmsl", *variants]
+        said = self.call("titin", "run", *files, "--run-dir", f"build/{name}", status=status)
+        in_force(self.folder / "build" / name, *(self.folder / file for file in variants))
+        return said
 
     def state(self, name):
         """The flow that a run has ended with, and the fingerprint of its state."""
@@ -95,6 +99,7 @@ def test_a_seam_changes_no_bit(canal, reference, exchange, mpi, left, right):
     name = f"{exchange}-{mpi}-{left}-{right}".translate(str.maketrans("", "", "(), "))
     files = ["two.ymmsl", f"{mpi}.ymmsl", *(["gathered.ymmsl"] if exchange == "gathered" else [])]
     canal.run(name, *files, more=ranks(left, right))
+    assert configuration(canal.folder / "build" / name)["settings"]["exchange"] == exchange
     same(canal, name, reference)
 
 
@@ -152,6 +157,8 @@ def test_what_cannot_be_is_told(canal, reference, settings, told):
 def test_the_demo_agrees_with_itself_and_with_the_exact_flow(canal):
     canal.make("openmpi")
     said = canal.call("./run.sh")
+    for run in ("whole", "two", "spread", "gathered"):
+        in_force(canal.folder / "build" / run, canal.folder / f"{run}.ymmsl")
     assert said.count("the same to the bit") == 3, said
     assert float(re.search(r"as at the beginning within (\S+)", said).group(1)) < 1e-12
     assert float(re.search(r"within (\S+) of the exact one", said).group(1)) < 0.02

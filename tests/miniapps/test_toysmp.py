@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import native
 
-from ..conftest import Copy, needs
+from ..conftest import Copy, configuration, in_force, needs
 
 SMALL = """ymmsl_version: v0.2
 settings: {{nx: 7, ny: 5, steps: 8, check: true}}
@@ -24,7 +24,9 @@ class Toy(Copy):
     def run(self, way, programs, ranks, name, status=0):
         (self.folder / f"{name}.ymmsl").write_text(SMALL.format(*ranks))
         files = [f"{way}.ymmsl", "toysmp.ymmsl", f"{programs}.ymmsl", f"{name}.ymmsl"]
-        return self.call("titin", "run", *files, "--run-dir", f"build/{name}", status=status)
+        said = self.call("titin", "run", *files, "--run-dir", f"build/{name}", status=status)
+        in_force(self.folder / "build" / name, *(self.folder / file for file in files if file != "toysmp.ymmsl"))
+        return said
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +86,11 @@ def test_the_demo_tells_and_draws_its_times(toy):
     toy.make("openmpi")
     (toy.folder / "small.ymmsl").write_text("ymmsl_version: v0.2\nsettings: {nx: 16, ny: 16, steps: 4}\n")
     said = toy.call("./run.sh", "small.ymmsl", RANKS="1 2")
+    for way in ("separate", "aggregated"):
+        for ranks in "12":
+            run = toy.folder / "build" / f"{way}-{ranks}"
+            in_force(run, toy.folder / f"{way}.ymmsl", toy.folder / "small.ymmsl")
+            assert {count["mpi_processes"] for count in configuration(run)["resources"].values()} == {int(ranks)}
     lines = [line for line in said.splitlines() if line.startswith(("1, ", "2, "))]
     assert [line[:13] for line in lines] == ["1, separate  ", "1, aggregated", "2, separate  ", "2, aggregated"], said
     assert all(float(number) > 0 for line in lines for number in line.split()[2:]), said

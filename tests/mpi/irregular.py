@@ -27,7 +27,11 @@ KINDS = [
     ("owner", "grid"),
     ("grid", "indices"),
     ("boxes", "grid"),
+    ("owner", "owner"),
 ]
+
+#: Of the flat arrays with owners, and of what those count through.
+ORDER = "F" if side == "a" else "C"
 
 
 def mine(kind, rank, ranks, factor):
@@ -46,13 +50,14 @@ def mine(kind, rank, ranks, factor):
     if kind == "indices":
         numbers = np.array([n for n in NUMBERS.ravel() if (n * factor + n // 7) % ranks == rank][::-1])
         return titin.Indices(numbers), numbers
-    numbers = np.array([n for n in NUMBERS.ravel() if (n // 3) % ranks == rank])
+    numbers = np.array([n for n in NUMBERS.ravel(ORDER) if (n // 3) % ranks == rank])
     return titin.Owner(lambda row, column: (row * SHAPE[1] + column) // 3 % ranks), numbers
 
 
 def declare(instance, port, kind, factor):
     owned, numbers = mine(kind, instance.rank, instance.ranks, factor)
-    field = instance.field(port, SHAPE, float, owned=owned)
+    order = ORDER if isinstance(owned, titin.Owner) else "C"
+    field = instance.field(port, SHAPE, float, owned=owned, order=order)
     if numbers.ndim == 2:
         assert np.array_equal(NUMBERS[np.ix_(*field.owned)], numbers)
     elif kind != "boxes":

@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import HERE, pair, run
 
-COUNT = 6
+COUNT = 7
 
 
 def model(ranks: tuple[int, int], *wrong: str) -> str:

@@ -58,6 +58,10 @@ static void left(titin::Instance &instance) {
     refused<titin::UsageError>("another shape", [&] { send.send(1.0, titin::Span(&a[0][0], {6, 6}), b); });
     refused_saying<titin::UsageError>("has 2 dimensions, but one of 3 was given",
                                       [&] { send.send(1.0, titin::Span(&a[0][0], {2, 4, 6}), b); });
+    // What an array said of itself in a call that failed is not true of the pointer in the next one.
+    refused<titin::UsageError>("a next time before this one", [&] {
+        send.send(1.0, 0.5, a, titin::Span(b.data(), {8, 6}, Order::Fortran));
+    });
     titin::Field moved = std::move(send);
     refused_saying<titin::UsageError>("was moved from", [&] { send.send(1.0, a, b); });
     moved.send(1.0, 2.0, a, b.data());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import titin
+from packaging.utils import parse_wheel_filename
 from titin import _core, errors, fields
 
 from ..conftest import ROOT, config
@@ -169,3 +171,15 @@ def test_what_no_decomposition_is_has_an_error_of_titins(owned, text):
 def test_all_names_are_listed():
     assert {"run", "Array", "LogHandler"} <= set(dir(titin))
     assert all(hasattr(titin, name) for name in dir(titin))
+
+
+def test_the_name_of_a_wheel_for_this_machine_says_so():
+    """The one of `make build`, which is linked with what this machine has; pip installs it all the same."""
+    spec = importlib.util.spec_from_file_location("wheel", ROOT / "tools" / "wheel.py")
+    wheel = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(wheel)
+    name = "titin-0.1.0-cp311-abi3-linux_x86_64.whl"
+    own = wheel.local(name)
+    assert "this_machine_only" in own
+    project, version, _, tags = parse_wheel_filename(own)
+    assert (project, str(version), tags) == ("titin", "0.1.0", parse_wheel_filename(name)[-1])

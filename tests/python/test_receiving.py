@@ -339,3 +339,23 @@ def test_a_sender_that_has_gone_long_ago_is_not_missed(stage, monkeypatch):
     model.conduit("second.out", "receiver.two")
     model.conduit("receiver.go", "second.go")
     stage.run(model, first=FIRST, second=SECOND, receiver=BOTH)
+
+
+def test_a_flat_array_of_a_field_lies_in_order_whatever_the_one_before_did(stage):
+    numbers = np.arange(6.0).reshape(2, 3)
+
+    def sender(instance):
+        field = instance.field("out", numbers.shape, float)
+        while instance.reuse():
+            field.send(np.asfortranarray(numbers), timestamp=0.0)
+            field.send(numbers.ravel(), timestamp=1.0)
+
+    def receiver(instance):
+        field, got = instance.field("in", numbers.shape, float), []
+        while instance.reuse():
+            for array in (np.full((3, 2), -1.0).T, np.full(6, -1.0)):
+                field.receive(array)
+                got.append(array.reshape(numbers.shape))
+        return got
+
+    np.testing.assert_array_equal(stage.play(sender, receiver)["receiver"], [numbers, numbers])

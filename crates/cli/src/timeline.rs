@@ -60,7 +60,9 @@ fn slice(event: &Event, origin: i64) -> Value {
     let (word, category) = match event.class {
         Class::Send => ("send", "send"),
         Class::Wait => ("wait", "wait"),
-        Class::Receive | Class::TakeIn => ("receive", "receive"),
+        Class::Receive => ("receive", "receive"),
+        Class::TakeIn if event.kind == "RECEIVE_TRANSFER" => ("transfer", "receive"),
+        Class::TakeIn => ("decode", "receive"),
         Class::SetUp | Class::TakeDown => (event.kind.as_str(), "run"),
         Class::Region => (event.kind.as_str(), "region"),
     };
@@ -86,7 +88,8 @@ fn slice(event: &Event, origin: i64) -> Value {
 /// The end of an arrow. It belongs to the slice that is there at this time on the same track.
 fn link(event: &Event, origin: i64, class: Class, conduit: i64, number: i64) -> Value {
     let id = format!("{conduit}.{number}");
-    let at = since(origin, event.start);
+    // A receive begins with the wait for what is not sent yet.
+    let at = since(origin, if class == Class::Send { event.start } else { event.start.max(event.stop - 1) });
     let mut end = json!({"ph": "s", "pid": 1, "tid": event.instance, "name": "message", "cat": "message", "id": id, "ts": at});
     if class == Class::Receive {
         end["ph"] = "f".into();

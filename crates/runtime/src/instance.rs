@@ -27,7 +27,7 @@ use crate::neighbours::Neighbours;
 use crate::options::Interrupt;
 use crate::port::{End, Inlet, Outlet, Port};
 use crate::process::{Process, Way, forked, not_forked};
-use crate::profile::{Region, Trace};
+use crate::profile::{Region, Trace, event};
 use crate::ranks::{Ranks, is_between_ranks};
 use crate::sel::Loop;
 use crate::{Error, Kind, PortInfo, Result, SettingValue};
@@ -35,7 +35,6 @@ use crate::{Error, Kind, PortInfo, Result, SettingValue};
 pub use any::Choice;
 pub use open::Opening;
 pub use receive::Patience;
-pub(crate) use report::event;
 pub(crate) use send::{Part, Sending, head};
 
 /// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
@@ -73,8 +72,8 @@ pub(crate) struct Inner {
     pub(crate) cycle: Latch<Loop>,
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
-    /// Whether a call begins the next use.
-    beginning: Latch<()>,
+    /// Taken by the call that begins the next use; since when that is pending, if it is.
+    beginning: Latch<Option<i64>>,
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,

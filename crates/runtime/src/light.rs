@@ -203,6 +203,11 @@ impl Light {
         self.lock().calls.iter().find(|call| call.who == who)?.reported
     }
 
+    /// Since when the call is pending, if it is.
+    pub(crate) fn since(&self, who: Option<ConduitId>) -> Option<Instant> {
+        self.lock().calls.iter().find(|call| call.who == who).map(|call| call.since)
+    }
+
     /// The call goes on; under which number the manager knows that it was pending.
     pub(crate) fn proceeds(&self, who: Option<ConduitId>) -> Option<u64> {
         let mut state = self.lock();

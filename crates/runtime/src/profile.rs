@@ -9,9 +9,9 @@ use titin_wire::control::Event;
 
 /// One of so many calls is timed where a clock would cost a tenth of them. A prime, so that of sends in a pattern that
 /// comes again, as a large message and a small one in turn, not always the same one is timed.
-pub(crate) const SAMPLE: u32 = 61;
+const SAMPLE: u32 = 61;
 
-/// How many sends the one with this number stands for, if it is timed.
+/// How many calls the one with this number stands for, if it is timed.
 pub(crate) fn stands_for(number: u64) -> Option<u32> {
     match number {
         _ if number < SAMPLE.into() => Some(1),
@@ -55,9 +55,9 @@ impl Meter {
         }
     }
 
-    /// Whether the message that is counted next is one of those that are timed.
-    pub(crate) fn is_sample(&self) -> bool {
-        !self.off && self.messages.load(Ordering::Relaxed).is_multiple_of(SAMPLE.into())
+    /// How many messages the one that is counted next stands for, if it is timed.
+    pub(crate) fn sample(&self) -> Option<u32> {
+        if self.off { None } else { stands_for(self.messages.load(Ordering::Relaxed)) }
     }
 
     pub(crate) fn waited(&self, time: Duration) {
@@ -92,6 +92,8 @@ pub(crate) struct Trace {
     origin: Instant,
     epoch: i64,
     rows: Mutex<Vec<Event>>,
+    /// How the instance joins and leaves, traced or not, until that is handed over, once.
+    life: Mutex<Option<Vec<Event>>>,
     regions: Mutex<BTreeMap<String, (u64, f64)>>,
 }
 
@@ -105,6 +107,7 @@ impl Trace {
             origin: Instant::now(),
             epoch: since.as_nanos() as i64,
             rows: Mutex::default(),
+            life: Mutex::new(Some(Vec::new())),
             regions: Mutex::default(),
         }
     }
@@ -119,14 +122,14 @@ impl Trace {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }
 
+    /// When this was, on the same clock.
+    pub(crate) fn at(&self, time: Instant) -> i64 {
+        self.now() - time.elapsed().as_nanos() as i64
+    }
+
     /// The clock by which waits are counted; it stands still where they are not.
     pub(crate) fn clock(&self) -> Instant {
         if self.off { self.origin } else { Instant::now() }
-    }
-
-    /// As [`Trace::now`], if rows are kept.
-    pub(crate) fn start_of_wait(&self) -> i64 {
-        if self.on { self.now() } else { 0 }
     }
 
     /// Keeps a row; the full batch, when it is time to hand it over.
@@ -136,8 +139,25 @@ impl Trace {
         (rows.len() >= BATCH).then(|| std::mem::take(&mut *rows))
     }
 
+    /// Keeps a step of how the instance joins and leaves, which began then and ends now; its end.
+    pub(crate) fn live(&self, kind: &str, start: i64) -> i64 {
+        let stop = self.now();
+        self.life
+            .lock()
+            .expect("never poisoned")
+            .iter_mut()
+            .for_each(|life| life.push(event(kind, start, stop)));
+        stop
+    }
+
+    /// The rows that were not handed over yet.
     pub(crate) fn take_rows(&self) -> Vec<Event> {
         std::mem::take(&mut *self.rows.lock().expect("never poisoned"))
+    }
+
+    /// How the instance has joined and left, unless that was handed over before.
+    pub(crate) fn take_life(&self) -> Vec<Event> {
+        self.life.lock().expect("never poisoned").take().unwrap_or_default()
     }
 
     pub(crate) fn region(&self, name: &str, seconds: f64) {
@@ -150,6 +170,24 @@ impl Trace {
     pub(crate) fn regions(&self) -> Vec<(String, u64, f64)> {
         let regions = self.regions.lock().expect("never poisoned");
         regions.iter().map(|(name, (uses, seconds))| (name.clone(), *uses, *seconds)).collect()
+    }
+}
+
+/// A row without a port.
+pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
+    Event {
+        kind: kind.to_owned(),
+        region: false,
+        start,
+        stop,
+        port: None,
+        operator: None,
+        slots: None,
+        slot: None,
+        conduit: None,
+        number: None,
+        size: None,
+        timestamp: None,
     }
 }
 

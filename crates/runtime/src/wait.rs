@@ -248,6 +248,15 @@ impl Inner {
         start.elapsed().max(before)
     }
 
+    /// When a call about this conduit began to wait, for the trace; 0 if no rows are kept.
+    pub(crate) fn start_of_wait(&self, who: Option<ConduitId>) -> i64 {
+        if !self.trace.on {
+            return 0;
+        }
+        let pending = self.light.as_ref().and_then(|light| light.since(who));
+        pending.map_or_else(|| self.trace.now(), |since| self.trace.at(since))
+    }
+
     /// Has a pending call made again that is due although nothing has come for it; when the next one will be.
     pub(crate) fn nudge(&self, now: Instant) -> Option<Instant> {
         let patience = self.habits.patience.map(|patience| self.composed(patience));

@@ -66,6 +66,10 @@ impl Bench {
         if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
             return complain("--seconds is more than 0 and at most 3600");
         }
+        // Not only once all is measured.
+        if let Some(Err(text)) = self.plot.as_deref().map(draw::check_ending) {
+            return complain(&text);
+        }
         let peers = match &self.listen {
             None => Medium::ALL.map(Peer::Here).into(),
             Some(address) => match own_address(address) {
@@ -123,8 +127,8 @@ impl Bench {
 
     fn tell(&self, found: &Found) -> Result<(), ExitCode> {
         if let Some(path) = &self.plot {
-            std::fs::write(path, draw::speed::draw(&found.host, &found.media))
-                .map_err(|error| complain(&format!("{} cannot be written: {error}", path.display())))?;
+            let picture = draw::speed::draw(&found.host, &found.media);
+            draw::write(path, &picture).map_err(|text| complain(&text))?;
         }
         if self.json {
             let text = serde_json::to_string_pretty(found)

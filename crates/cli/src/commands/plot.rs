@@ -57,12 +57,11 @@ impl Plot {
     }
 
     fn put(&self, picture: &str) -> ExitCode {
-        match &self.output {
-            None => answer(picture),
-            Some(path) => match std::fs::write(path, picture) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => complain(&format!("{} cannot be written: {error}", path.display())),
-            },
+        let Some(path) = &self.output else { return answer(picture) };
+        let fits = if self.json { Ok(()) } else { draw::check_ending(path) };
+        match fits.and_then(|()| draw::write(path, picture)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(text) => complain(&text),
         }
     }
 

@@ -48,6 +48,7 @@ impl ProfileOf {
 
     /// Writes the files that are asked for; what is to be printed, if anything.
     fn work(&self) -> Result<Option<String>, String> {
+        self.plot.as_deref().map_or(Ok(()), draw::check_ending)?;
         let database = Database::open(&self.run)?;
         let profile = database.profile()?;
         if let Some(path) = &self.timeline {
@@ -69,7 +70,7 @@ impl ProfileOf {
             } else {
                 draw::chart::bars(&profile)
             };
-            std::fs::write(path, picture).map_err(|error| unwritten(path, &error))?;
+            draw::write(path, &picture)?;
         }
         if self.json {
             let text = serde_json::to_string_pretty(&profile).map_err(|error| error.to_string())?;

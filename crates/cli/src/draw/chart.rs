@@ -1,6 +1,6 @@
 //! Where the time of a run went, as a picture: a bar for each instance, or a row of a timeline if there are event rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::coupling::shorten;
 use super::svg::{Anchor, Ink, SMALL, Style, Svg, text_width};
@@ -33,6 +33,8 @@ const SET: usize = 4;
 pub(crate) fn bars(profile: &Profile) -> String {
     let longest = profile.instances.iter().map(|instance| instance.total).fold(0.0, f64::max);
     let mut chart = Chart::new(profile, longest, "where the time went");
+    let receives = profile.instances.iter().any(|instance| instance.receiving > 0.0);
+    chart.draw_legend(|kind| kind < RECEIVE || kind == RECEIVE && receives);
     for (row, instance) in profile.instances.iter().enumerate() {
         let shares = [instance.compute, instance.waiting, instance.sending, instance.receiving];
         let mut from = 0.0;
@@ -93,12 +95,14 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
             add(*row, kind, event.start, event.stop);
         }
     })?;
+    let kinds: HashSet<usize> = shares.iter().filter_map(seen).collect();
+    chart.draw_legend(|kind| kinds.contains(&kind));
     for (row, instance) in profile.instances.iter().enumerate() {
         chart.open_row(row, &instance.name);
         let seen = |pixel: &usize| seen(&shares[row * pixels + pixel]);
-        let kinds: Vec<usize> = (0..pixels).collect();
+        let columns: Vec<usize> = (0..pixels).collect();
         let mut from = 0;
-        for run in kinds.chunk_by(|a, b| seen(a) == seen(b)) {
+        for run in columns.chunk_by(|a, b| seen(a) == seen(b)) {
             if let Some(kind) = seen(&run[0]) {
                 chart.stretch(row, kind, from as i32, (from + run.len()) as i32, "");
             }
@@ -143,7 +147,6 @@ impl Chart {
         let mut svg = Svg::new(WIDTH, height, &title, &style());
         svg.text("title", (BORDER, 32), Anchor::Start, format!("{model}: {what}"));
         let mut chart = Chart { svg, left, width: WIDTH - left - BORDER - 20, longest };
-        chart.draw_legend(profile);
         chart.draw_axis(height - 40);
         chart
     }
@@ -153,11 +156,11 @@ impl Chart {
         (seconds / self.longest * f64::from(self.width)).round() as i32
     }
 
-    fn draw_legend(&mut self, profile: &Profile) {
-        let receives = profile.instances.iter().any(|instance| instance.receiving > 0.0);
+    /// Says what the colours mean that are seen.
+    fn draw_legend(&mut self, is_seen: impl Fn(usize) -> bool) {
         let mut x = BORDER;
         self.svg.group("legend", &[], "");
-        for (class, text, _) in KINDS.iter().take(if receives { KINDS.len() } else { RECEIVE }) {
+        for (_, (class, text, _)) in KINDS.iter().enumerate().filter(|(kind, _)| is_seen(*kind)) {
             self.svg.rect(class, (x, 48), (14, 12), 2);
             self.svg.text("faint", (x + 20, 58), Anchor::Start, text);
             x += 20 + text_width(text, 11, SMALL) + 22;

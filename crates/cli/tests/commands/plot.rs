@@ -323,3 +323,31 @@ fn what_nobody_could_read_is_not_drawn() {
     assert_eq!(done.code, Some(2), "{}", done.err);
     assert!(done.err.contains("2001 components") && done.err.contains("-m"), "{}", done.err);
 }
+
+#[test]
+fn a_picture_is_not_written_under_a_name_that_says_it_is_something_else() {
+    let folder =
+        folder("ymmsl_version: v0.2\nmodels: {m: {components: {a: {implementation: titin.sink}}}}\n");
+    let commands =
+        [&["plot", "model.ymmsl", "-o"][..], &["profile", "nowhere", "--plot"], &["bench", "--plot"]];
+    for command in commands {
+        for name in ["x.pdf", "x.PNG", "x.svg.txt"] {
+            let done = titin(folder.path(), &[command, &[name]].concat());
+            assert_eq!(done.code, Some(2), "{}", done.out);
+            let told = done.err.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(told.contains(&format!("{name} would be no .")), "{told}");
+            assert!(told.contains("titin draws SVG") && told.contains("rsvg-convert"), "{told}");
+            assert!(!folder.path().join(name).exists());
+        }
+    }
+    for name in ["x.svg", "x.SVG", "x"] {
+        let done = titin(folder.path(), &["plot", "model.ymmsl", "-o", name]);
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        assert!(std::fs::read_to_string(folder.path().join(name)).unwrap().starts_with("<svg"));
+    }
+    let done = titin(
+        folder.path(),
+        &["plot", "--schedule", "--json", "-o", "x.json", "from: {shape: [8], grid: [2]}", "to: {grid: [4]}"],
+    );
+    assert_eq!(done.code, Some(0), "{}", done.err);
+}

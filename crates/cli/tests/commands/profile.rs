@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -120,6 +121,12 @@ fn the_same_figures_are_there_for_machines() {
     );
     assert_eq!(json["conduits"][0]["raised"], 2);
     assert_eq!(json["regions"][0]["uses"], 20);
+    let folder = run_directory(&[MUSCLE3, TITIN, "UPDATE totals SET waiting = 900.0"]);
+    let json: Value = serde_json::from_str(&profile(folder.path(), &["--json"])).unwrap();
+    assert_eq!(
+        (&json["instances"][1]["waiting"], &json["instances"][1]["compute"]),
+        (&3.5.into(), &0.0.into())
+    );
 }
 
 #[test]
@@ -301,6 +308,13 @@ fn what_is_no_profile_is_refused_with_the_reason() {
     assert!(done.err.contains("format 9"), "{}", done.err);
 }
 
+/// The picture of a run.
+fn plotted(folder: &Path, run: &str) -> PathBuf {
+    let done = titin(folder, &["profile", run, "--plot", "traced.svg"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    folder.join("traced.svg")
+}
+
 /// The program of the tests of `titin run`.
 fn actor() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_titin")).with_file_name("examples").join("actor")
@@ -340,7 +354,16 @@ fn a_real_run_has_a_profile_that_adds_up() {
     assert_eq!(done.code, Some(0), "{}", done.err);
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let timeline: Value = serde_json::from_str(&text).unwrap();
-    let count =
-        |phase: &str| timeline["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == phase).count();
-    assert_eq!((count("s"), count("f")), (12, 12), "an arrow for each message");
+    let ends = |phase: &str| -> BTreeMap<String, f64> {
+        let events = timeline["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == phase);
+        events.map(|end| (end["id"].to_string(), end["ts"].as_f64().unwrap())).collect()
+    };
+    let (sent, received) = (ends("s"), ends("f"));
+    assert_eq!((sent.len(), received.len()), (12, 12), "an arrow for each message");
+    assert!(
+        sent.iter().all(|(message, at)| *at <= received[message]),
+        "no message arrives before it is sent"
+    );
+    let svg = std::fs::read_to_string(plotted(folder.path(), "traced")).unwrap();
+    assert!(svg.contains(">join and leave<") == svg.contains("class=\"set\""), "the legend has what is seen");
 }

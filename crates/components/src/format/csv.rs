@@ -27,7 +27,14 @@ pub(super) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
     let rows = Rows::open(path, reading)?;
     Ok(match reading.form {
         Form::Table => Box::new(Table(Some(rows))),
-        form => Box::new(RowReader { rows, form, dtype: reading.dtype }),
+        form => {
+            let columns: Vec<&str> = rows.columns.iter().map(|(_, name)| name.as_str()).collect();
+            // A single value has no dimension that could have a name, and what a sink has numbered comes back as it was.
+            let is_numbered = columns.iter().enumerate().all(|(place, name)| *name == numbered(place));
+            let named = columns.len() > 1 && rows.first.is_none() && !is_numbered;
+            let name = named.then(|| joined(&columns)).flatten();
+            Box::new(RowReader { rows, form, dtype: reading.dtype, name })
+        }
     })
 }
 
@@ -124,6 +131,8 @@ struct RowReader {
     rows: Rows,
     form: Form,
     dtype: Dtype,
+    /// The index name of the rows' arrays, which has the columns.
+    name: Option<String>,
 }
 
 impl Reader for RowReader {
@@ -153,7 +162,9 @@ impl Reader for RowReader {
                 }
             }
             let shape = if columns.len() == 1 { Vec::new() } else { vec![columns.len() as u64] };
-            Value::Array(Layout::new(self.dtype, Order::C, shape), elements)
+            let mut layout = Layout::new(self.dtype, Order::C, shape);
+            layout.names.extend(self.name.clone());
+            Value::Array(layout, elements)
         };
         Ok(Some(Record { value, timestamp, next, settings: None, place: Place::Line(line(&row)) }))
     }
@@ -181,6 +192,28 @@ impl Reader for Table {
         let place = Place::Line(1);
         Ok(Some(Record { value, timestamp: None, next: Next::Known(None), settings: None, place }))
     }
+}
+
+/// What a column is called whose array says nothing of it.
+fn numbered(place: usize) -> String {
+    format!("value_{place}")
+}
+
+/// The names of columns as the one index name of an array: a row of a CSV file, if it is not too long.
+fn joined(columns: &[&str]) -> Option<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns).ok()?;
+    let row = String::from_utf8(writer.into_inner().ok()?).ok()?;
+    Some(row.trim_end().to_owned()).filter(|row| row.len() <= usize::from(u16::MAX))
+}
+
+/// The names of so many columns in the index name of an array, unless it has others, or such as cannot stand in one file.
+fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
+    let mut reader = ReaderBuilder::new().has_headers(false).from_reader(name.as_bytes());
+    let row = reader.records().next()?.ok()?;
+    let mut known: BTreeSet<&str> = TIMES.into_iter().chain([NEXT]).collect();
+    let fits = row.len() == count && row.iter().all(|column| known.insert(column));
+    fits.then(|| row.iter().map(str::to_owned).collect())
 }
 
 /// The number that a field holds, if it holds one; one that is left empty is missing.
@@ -309,10 +342,13 @@ fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
     };
     match value {
         Tree::Array(layout, elements) if layout.shape.len() <= 1 && !numbers::is_complex(layout.dtype) => {
-            let name =
-                |column| if layout.shape.is_empty() { "value".to_owned() } else { format!("value_{column}") };
-            let values = numbers::read(layout.dtype, elements);
-            Ok(values.enumerate().map(|(column, number)| (name(column), number.show())).collect())
+            let values: Vec<Number> = numbers::read(layout.dtype, elements).collect();
+            let names = match layout.names.first().and_then(|name| columns_in(name, values.len())) {
+                Some(columns) => columns,
+                None if layout.shape.is_empty() => vec!["value".to_owned()],
+                None => (0..values.len()).map(numbered).collect(),
+            };
+            Ok(names.into_iter().zip(values).map(|(name, number)| (name, number.show())).collect())
         }
         Tree::Map(entries) => entries
             .iter()
@@ -365,11 +401,54 @@ mod tests {
     #[test]
     fn rows_become_arrays_with_their_times() {
         let records = read(RAIN, &Reading::default()).unwrap();
-        assert_eq!(records[0].value, array(&[1.5, 2.0], &[2]));
+        let Value::Array(mut layout, elements) = array(&[1.5, 2.0], &[2]) else { panic!("no array") };
+        layout.names = vec!["north,south".into()];
+        assert_eq!(records[0].value, Value::Array(layout, elements));
         assert_eq!((records[0].timestamp, records[0].next), (Some(0.0), Next::Follows));
         let Value::Array(_, elements) = &records[1].value else { panic!("no array") };
         assert!(f64::from_le_bytes(elements[..8].try_into().unwrap()).is_nan());
         assert_eq!((records[1].timestamp, records[1].place), (Some(60.0), Place::Line(4)));
+    }
+
+    #[test]
+    fn columns_keep_their_names_on_the_way() {
+        let rows = |head: &str, written: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let (from, to) = (folder.path().join("from.csv"), folder.path().join("to.csv"));
+            fs::write(&from, format!("{head}\n0,1,2\n60,3,4\n")).unwrap();
+            let mut writer = CsvWriter::create(&to).unwrap();
+            for record in read_all(&from, &Reading::default()).unwrap() {
+                let Value::Array(layout, elements) = &record.value else { panic!("no array") };
+                let stamp = Stamp { timestamp: record.timestamp.unwrap_or(0.0), ..Stamp::default() };
+                writer.write(&View::Array(layout.clone(), elements), &stamp).unwrap();
+            }
+            let text = fs::read_to_string(&to).unwrap();
+            assert_eq!(text.lines().next().unwrap(), written);
+            assert_eq!(read_all(&to, &Reading::default()).unwrap()[1].timestamp, Some(60.0));
+        };
+        rows("t,north,south", "timestamp,next_timestamp,north,south");
+        rows("t,\"north, low\",\"a \"\"b\"\"\"", "timestamp,next_timestamp,\"north, low\",\"a \"\"b\"\"\"");
+        // These would be taken for times.
+        rows("t,time,south", "timestamp,next_timestamp,value_0,value_1");
+    }
+
+    #[test]
+    fn index_names_that_are_no_columns_are_left_alone() {
+        let three = array(&[1.0, 2.0, 3.0], &[3]);
+        let Value::Array(mut layout, elements) = three else { panic!("no array") };
+        let mut names = |name: &str| -> Vec<String> {
+            layout.names = vec![name.to_owned()];
+            cells(&View::Array(layout.clone(), &elements))
+                .unwrap()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
+        };
+        let numbered = ["value_0", "value_1", "value_2"];
+        assert_eq!(names("x"), numbered);
+        assert_eq!(names("a,b,a"), numbered);
+        assert_eq!(names(""), numbered);
+        assert_eq!(names("a,b,c"), ["a", "b", "c"]);
     }
 
     #[test]

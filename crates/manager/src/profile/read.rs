@@ -208,8 +208,12 @@ impl Database {
     /// If it cannot be read; in words.
     pub fn profile(&self) -> Result<Profile, String> {
         let read = || -> rusqlite::Result<Profile> {
-            let rows: i64 =
-                self.connection.query_row("SELECT EXISTS (SELECT 1 FROM events)", [], |row| row.get(0))?;
+            // How instances joined and left is there always.
+            let sql = format!(
+                "SELECT EXISTS (SELECT 1 FROM events e JOIN event_types t ON t.oid = e.event_type_oid WHERE t.name NOT IN ({}))",
+                quoted(&[Class::SetUp, Class::TakeDown])
+            );
+            let rows: i64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
             let mut profile = Profile {
                 run: None,
                 instances: if self.own { self.own_instances()? } else { self.other_instances()? },
@@ -262,7 +266,8 @@ impl Database {
             let (start, stop): (f64, f64) = (row.get(2)?, row.get(3)?);
             let (waiting, sending, blocked): (f64, f64, f64) = (row.get(4)?, row.get(5)?, row.get(6)?);
             let total = (stop - start).max(0.0);
-            // Without a trace the time of sending is estimated from samples, and may come out too long.
+            // Without a trace the times of short waits and of sending are estimated from samples, and may come out too long.
+            let waiting = waiting.min(total);
             let sending = sending.min((total - waiting).max(blocked));
             Ok(Instance {
                 oid: row.get(0)?,
@@ -281,11 +286,7 @@ impl Database {
 
     /// MUSCLE3 writes a row for each event. As for its own tool, an instance's time is from being connected to shutting down.
     fn other_instances(&self) -> rusqlite::Result<Vec<Instance>> {
-        let of = |what: &str, class: Class| {
-            let kinds =
-                EVENT_TYPES.iter().filter(|(.., of)| *of == class).map(|(name, ..)| format!("'{name}'"));
-            format!("{what}(CASE WHEN t.name IN ({}) THEN", kinds.collect::<Vec<_>>().join(", "))
-        };
+        let of = |what: &str, class: Class| format!("{what}(CASE WHEN t.name IN ({}) THEN", quoted(&[class]));
         let sum = |class| format!("COALESCE({} e.stop_time - e.start_time END), 0)", of("SUM", class));
         let sql = format!(
             "SELECT i.oid, i.name, COALESCE({} e.stop_time END), MIN(e.start_time), 0), \
@@ -439,6 +440,12 @@ fn end(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
         Some(slot) => format!("{name}.{port}[{slot}]"),
         None => format!("{name}.{port}"),
     })
+}
+
+/// The names of MUSCLE3's event types of these classes, for a query.
+fn quoted(classes: &[Class]) -> String {
+    let kinds = EVENT_TYPES.iter().filter(|(.., class)| classes.contains(class));
+    kinds.map(|(name, ..)| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
 /// What an event type of this name stands for.

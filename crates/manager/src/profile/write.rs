@@ -202,13 +202,6 @@ impl Writer {
                 insert.execute(params![oid(id), self.plan.instances[id].name])?;
             }
             drop(insert);
-            let mut insert = transaction.prepare("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
-            for id in self.plan.instances.ids() {
-                for core in &self.placement.cores[id] {
-                    insert.execute(params![oid(id), self.host, core])?;
-                }
-            }
-            drop(insert);
             let mut insert =
                 transaction.prepare("INSERT INTO conduits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)")?;
             for (conduit, planned) in self.plan.numbered() {
@@ -304,7 +297,7 @@ impl Writer {
 
     fn write_all(&mut self, summary: &Summary) -> rusqlite::Result<()> {
         self.write_ends()?;
-        let (plan, host) = (self.plan.clone(), self.host.clone());
+        let (plan, host, placement) = (self.plan.clone(), self.host.clone(), self.placement.clone());
         let totals = std::mem::take(&mut self.totals);
         let transaction = self.open()?.transaction()?;
         transaction.execute(
@@ -326,7 +319,12 @@ impl Writer {
             }
             let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
             let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
-            for (&id, profile) in &totals {
+            let mut core = transaction.prepare("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
+            // MUSCLE3's tools take it that who has cores has joined and left.
+            for (&id, profile) in totals.iter().filter(|(_, profile)| profile.stop > 0.0) {
+                for number in &placement.cores[id] {
+                    core.execute(params![oid(id), host, number])?;
+                }
                 let Profile { start, stop, waiting, sending, blocked, regions, .. } = profile;
                 total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
                 for (name, uses, seconds) in regions {

@@ -4,6 +4,7 @@
 //! the same however many they are. Messages of F_INIT, behind filters that choose, and for slots that the sender counts,
 //! may wait elsewhere; where such ports are among them, a call looks at one after the other.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -200,6 +201,7 @@ impl Inner {
     ) -> Result<(PortId, u32, Message)> {
         let carrier = selection.carrier(self);
         let Selection { ends, arrivals, open, asked, .. } = selection;
+        let since = Cell::new(0);
         let mut poll = || {
             if self.put_back.load(Ordering::Relaxed)
                 && let Some(found) = self.unstash(ends)?
@@ -217,7 +219,9 @@ impl Inner {
                 match source.inlet.inbox.take_listed() {
                     Listed::Message(arrived) => {
                         let state = &mut port.inlets[source.place];
-                        return Ok(Some((source, self.unpack(source.inlet, state, arrived)?)));
+                        let slot = source.slot.unwrap_or(0);
+                        let message = self.unpack(&source, slot, state, arrived, since.get())?;
+                        return Ok(Some((source, message)));
                     }
                     Listed::Nothing => {}
                     Listed::Over => *open -= 1,
@@ -241,14 +245,15 @@ impl Inner {
         {
             return self.chosen(&source, None, source.slot.unwrap_or(0), message);
         }
-        let start = (self.trace.clock(), self.trace.start_of_wait());
+        let start = self.trace.clock();
         let on = || ends.iter().map(|end| self.end_at(*end).wait_on(self)).collect();
         let who = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
+        since.set(self.start_of_wait(who));
         let found = self.wait(who, patience.deadline(), carrier.as_deref(), on, poll);
         let ends = || ends.iter().map(|end| &self.end_at(*end).inlet.end);
         let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
         let slot = source.slot.unwrap_or(0);
-        self.waited(&source, slot, start, &message);
+        source.inlet.end.meter.waited(self.waited_since(start));
         self.chosen(&source, None, slot, message)
     }
 
@@ -277,6 +282,8 @@ impl Inner {
             }
         }
         self.before(&sources, patience)?;
+        let who = sources.first().map(|source| source.inlet.end.conduit);
+        let since = self.start_of_wait(who);
         let places: Vec<Here> = sources.iter().map(|source| self.here(source)).collect();
         let turn = self.turn.load(Ordering::Relaxed);
         let ends = || sources.iter().map(|source| &source.inlet.end);
@@ -287,7 +294,7 @@ impl Inner {
             for step in 0..sources.len() {
                 let index = (turn + step) % sources.len();
                 let source = &sources[index];
-                match self.poll_inbox(source, source.state(&mut held), &places[index]) {
+                match self.poll_inbox(source, source.state(&mut held), &places[index], since) {
                     Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
                     Ok(None) => open = true,
                     Err(error) if error.kind == Kind::PortClosed => {}
@@ -299,14 +306,13 @@ impl Inner {
             }
             Err(all_closed(ends()))
         };
-        let start = (self.trace.clock(), self.trace.start_of_wait());
-        let who = sources.first().map(|source| source.inlet.end.conduit);
+        let start = self.trace.clock();
         let found = self.wait(who, patience.deadline(), None, on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
         // The one behind is asked first next time.
         self.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
-        self.waited(source, slot, start, &message);
+        source.inlet.end.meter.waited(self.waited_since(start));
         self.chosen(source, Some(&mut held[source.held]), slot, message)
     }
 

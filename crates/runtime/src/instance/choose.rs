@@ -41,23 +41,26 @@ impl Inner {
     /// not send in every step. Which that is never depends on how fast messages travel.
     pub(super) fn poll_following(
         &self,
-        inlet: &Inlet,
+        source: &Source<'_>,
         state: &mut InletState,
         here: &Here,
+        since: i64,
     ) -> Result<Option<Message>> {
         let mut chosen = state.chosen.take().unwrap_or_default();
-        let found = self.choose(inlet, state, &mut chosen, here);
+        let found = self.choose(source, state, &mut chosen, here, since);
         state.chosen = Some(chosen);
         found
     }
 
     fn choose(
         &self,
-        inlet: &Inlet,
+        source: &Source<'_>,
         state: &mut InletState,
         chosen: &mut Chosen,
         here: &Here,
+        mut since: i64,
     ) -> Result<Option<Message>> {
+        let Source { inlet, slot, .. } = *source;
         let (mut later, chain) = (false, &inlet.end.chain);
         while let Some(next) = inlet.due() {
             let sent = iteration_of(&next).outer(chain.lasts);
@@ -71,7 +74,8 @@ impl Inner {
                 chosen.over = Some(Iteration::new(over.clone()));
                 continue;
             }
-            let message = self.unpack(inlet, state, arrived)?;
+            let since = std::mem::take(&mut since);
+            let message = self.unpack(source, slot.unwrap_or(0), state, arrived, since)?;
             let given =
                 |message: Message| chosen.given.as_ref().is_some_and(|given| given.0 == message.number);
             let missed = chosen.latest.replace(message).is_some_and(|message| !given(message));

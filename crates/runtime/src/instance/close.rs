@@ -30,6 +30,8 @@ struct Untaken<'a> {
 /// on from there.
 #[derive(Default)]
 pub(super) struct Ending {
+    /// When it began, for the profile.
+    began: Option<i64>,
     /// How many receivers were told that no more follows.
     told: usize,
     /// What the log is to hear of messages that were dropped, once that is known.
@@ -50,6 +52,7 @@ impl Inner {
     /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
     pub(super) fn finish(&self) -> Result<()> {
         let mut ending = self.ending.lock().expect("never poisoned");
+        let began = *ending.began.get_or_insert_with(|| self.trace.now());
         // Once all have said that they are done the manager goes.
         if !ending.said {
             self.check()?;
@@ -88,10 +91,12 @@ impl Inner {
         }
         let missed = self.of_inlets(|port, inlet, state| inlet.missed(state, port))?.into_iter().flatten();
         if !std::mem::replace(&mut ending.said, true) {
+            let settled = self.trace.live("DISCONNECT_WAIT", began);
             let dropped = ending.dropped.take().into_iter().flatten();
             dropped.chain(missed).chain(self.idle_patterns()).for_each(|text| self.log(WARNING, &text));
             self.report_progress();
-            self.tell(&ToManager::Profile(self.profile()));
+            self.trace.live("SHUTDOWN", settled);
+            self.tell_profile();
             self.tell(&ToManager::Done { instance: self.name.clone() });
         }
         self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
@@ -197,7 +202,7 @@ impl Inner {
         if self.over.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.tell(&ToManager::Profile(self.profile()));
+        self.tell_profile();
         let text = shortened(&self.as_rank(&error.text));
         self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
         self.process.await_below();

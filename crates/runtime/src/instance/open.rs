@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::time::Instant;
 
 use titin_model::{Habits, InstanceName, Operator, Pattern, Settings};
 use titin_transport::{Doorbell, Latch, Wake, Window};
@@ -30,6 +31,7 @@ pub struct Opening {
     bell: Arc<Doorbell>,
     /// Of a parallel program, its rank and how many there are.
     place: Option<(u32, u32)>,
+    began: Instant,
     over: bool,
 }
 
@@ -50,7 +52,7 @@ impl Opening {
     /// # Errors
     /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
     pub fn begin(mut options: Options) -> Result<Self> {
-        let bell = Arc::new(Doorbell::default());
+        let (began, bell) = (Instant::now(), Arc::new(Doorbell::default()));
         let met = match options.communicator.take() {
             Some(_) if options.ready.is_some() => {
                 let text = "a light instance cannot be parallel: its calls do not wait, and those of ranks wait for each other";
@@ -88,7 +90,7 @@ impl Opening {
         if rank == 0 {
             process.ask(registration);
         }
-        Ok(Opening { name, options, process, bell, place, over: false })
+        Ok(Opening { name, options, process, bell, place, began, over: false })
     }
 
     /// The instance, once the manager has answered; until then `None`. A light one is told by its list when to ask again.
@@ -133,7 +135,7 @@ impl Opening {
         self.over = true;
         let ranks = self.place.map(|(rank, ranks)| Ranks::of(&mut welcome, rank, ranks)).transpose();
         let built = ranks.and_then(|ranks| {
-            Inner::build(&self.name, &self.options, &self.process, &self.bell, &welcome, ranks)
+            Inner::build(&self.name, &self.options, &self.process, &self.bell, &welcome, ranks, self.began)
         });
         let inner = Arc::new(built.inspect_err(|error| self.tell(&error.text))?);
         welcome.between_ranks.iter().for_each(|first| self.process.number_tree(*first));
@@ -179,6 +181,7 @@ impl Inner {
         bell: &Arc<Doorbell>,
         welcome: &Welcome,
         ranks: Option<Ranks>,
+        began: Instant,
     ) -> Result<Self> {
         let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
         let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
@@ -197,6 +200,7 @@ impl Inner {
         welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
         let habits = Habits::of(&settings, &path);
         let trace = Trace::new(welcome.trace, habits.trace);
+        let registered = trace.live("REGISTER", trace.at(began));
         let mut patterns = HashMap::new();
         for wire in &welcome.wires {
             wire.pattern.iter().for_each(|pattern| {
@@ -254,6 +258,7 @@ impl Inner {
             .end
             .as_ref()
             .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
+        trace.live("CONNECT", registered);
         Ok(Inner {
             name: name.to_owned(),
             path,

@@ -19,7 +19,6 @@ use crate::field::ordinary;
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
-use crate::profile::SAMPLE;
 use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
@@ -176,13 +175,23 @@ impl NextUse {
 impl Inner {
     /// Waits for the next use; `None` if there is none.
     fn next_use(&self) -> Result<Option<NextUse>> {
-        let _beginning = self.beginning.try_lock().ok_or_else(|| {
+        let mut began = self.beginning.try_lock().ok_or_else(|| {
             let text = format!(
                 "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
                 self.name
             );
             Error::new(Kind::Usage, text)
         })?;
+        let start = *began.get_or_insert_with(|| self.trace.now());
+        let next = self.find_use(start);
+        if !matches!(&next, Err(error) if error.is_pending()) {
+            *began = None;
+        }
+        next
+    }
+
+    /// As [`Inner::next_use`], whose call began then.
+    fn find_use(&self, began: i64) -> Result<Option<NextUse>> {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)));
         }
@@ -193,7 +202,10 @@ impl Inner {
             return Ok(None);
         }
         self.end_steps()?;
-        let Some(begins) = self.all_or_none(&mut leading, &mut held)? else { return Ok(None) };
+        let Some(begins) = self.all_or_none(&mut leading, &mut held)? else {
+            self.trace.live("SHUTDOWN_WAIT", began);
+            return Ok(None);
+        };
         if self.counts_steps {
             self.leave_groups(&begins.iteration)?;
         }
@@ -249,7 +261,7 @@ impl Inner {
         let source = self.source(port, slot)?;
         let mut port = self.enter_for(&source)?;
         let here = self.here(&source);
-        let found = self.poll(&source, &mut port.inlets[source.place], &here)?;
+        let found = self.poll(&source, &mut port.inlets[source.place], &here, 0)?;
         let Some((slot, message)) = found else { return self.place(&[source]).map(|()| None) };
         if let Err(error) = ordinary(|| source.port.label(None), &message) {
             self.leave_there(&source, &mut port, slot, message);
@@ -485,20 +497,22 @@ impl Inner {
                 && !state.has_stash()
                 && let Some(arrived) = self.glance(&inlet.end, carrier, inbox)
             {
-                return Ok((slot.unwrap_or(0), self.unpack(inlet, state, arrived)?));
+                let slot = slot.unwrap_or(0);
+                return Ok((slot, self.unpack(source, slot, state, arrived, 0)?));
             }
-            if let Some(found) = self.poll(source, state, here)? {
+            if let Some(found) = self.poll(source, state, here, 0)? {
                 return Ok(found);
             }
         }
-        let start = (self.trace.clock(), self.trace.start_of_wait());
+        let start = self.trace.clock();
+        let since = self.start_of_wait(Some(inlet.end.conduit));
         let outcome = self.wait_directly(
             Some(inlet.end.conduit),
             patience.deadline(),
             carrier,
             direct,
             || vec![source.wait_on(self)],
-            || match self.poll(source, state, here)? {
+            || match self.poll(source, state, here, since)? {
                 Some((slot, message)) => Ok(Some(Found::Taken(slot, message))),
                 None => may_wait().map(|()| None),
             },
@@ -508,15 +522,18 @@ impl Inner {
             Ok(found) => {
                 let (slot, message) = match found {
                     Found::Taken(slot, message) => (slot, message),
-                    Found::Arrived(arrived) => (slot.unwrap_or(0), self.unpack(inlet, state, arrived)?),
+                    Found::Arrived(arrived) => {
+                        let slot = slot.unwrap_or(0);
+                        (slot, self.unpack(source, slot, state, arrived, since)?)
+                    }
                 };
-                self.waited(source, slot, start, &message);
+                inlet.end.meter.waited(self.waited_since(start));
                 Ok((slot, message))
             }
             Err(error) if error.is_pending() => Err(error),
             Err(mut error) => {
                 let end = &source.inlet.end;
-                end.meter.waited(self.waited_since(start.0));
+                end.meter.waited(self.waited_since(start));
                 if error.kind == Kind::Timeout {
                     let (from, port) = (end.other(), &end.label);
                     error.text =
@@ -533,40 +550,22 @@ impl Inner {
         if self.trace.on {
             return None;
         }
-        let start = end.meter.is_sample().then(Instant::now);
+        let start = end.meter.sample().map(|times| (Instant::now(), times));
         let arrived = self.bell.glance(carrier, inbox)?;
-        start.inspect(|start| end.meter.waited(start.elapsed() * SAMPLE));
+        start.inspect(|(start, times)| end.meter.waited(start.elapsed() * *times));
         Some(arrived)
-    }
-
-    /// Counts a wait that a message has ended.
-    pub(super) fn waited(&self, source: &Source<'_>, slot: u32, start: (Instant, i64), message: &Message) {
-        let end = &source.inlet.end;
-        end.meter.waited(self.waited_since(start.0));
-        if self.trace.on {
-            let size = (message.number, message.body.len() as u64);
-            let stop = self.trace.now();
-            self.row(traced("RECEIVE_WAIT", source.port, slot, end, start.1, stop, size, message.timestamp));
-        }
     }
 
     /// Notes that the program has a message now.
     #[inline(always)]
     pub(super) fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
-        let Source { number, port, .. } = *source;
         // What `repeat` gives again and `pad` makes up has no time of its own, and who pulls may go back in time.
         let timestamp = if source.follows() || self.is_pulled(source.inlet.end.conduit) {
             self.cycle().now().unwrap_or(message.timestamp)
         } else {
             message.timestamp
         };
-        self.note_received(number, slot, timestamp)?;
-        if self.trace.on {
-            let at = self.trace.now();
-            let size = (message.number, message.body.len() as u64);
-            self.row(traced("RECEIVE", port, slot, &source.inlet.end, at, at, size, message.timestamp));
-        }
-        Ok(())
+        self.note_received(source.number, slot, timestamp)
     }
 
     /// Puts a message back that a call out of order has found, so that a call in its place gets it. One of a time that cannot
@@ -604,17 +603,18 @@ impl Inner {
     }
 
     /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
-    /// choose.
+    /// choose; `since` is when the call began to wait, for the trace.
     fn poll(
         &self,
         source: &Source<'_>,
         state: &mut InletState,
         here: &Here,
+        since: i64,
     ) -> Result<Option<(u32, Message)>> {
         if let Some(carrier) = source.inlet.end.carrier.get() {
             carrier.look();
         }
-        self.poll_inbox(source, state, here)
+        self.poll_inbox(source, state, here, since)
     }
 
     /// As [`Inner::poll`], of what has been taken in already.
@@ -623,6 +623,7 @@ impl Inner {
         source: &Source<'_>,
         state: &mut InletState,
         here: &Here,
+        mut since: i64,
     ) -> Result<Option<(u32, Message)>> {
         let Source { port, inlet, slot, .. } = *source;
         let found = |slot: u32, message: Message| {
@@ -635,19 +636,14 @@ impl Inner {
             return found(slot, message);
         }
         if source.follows() {
-            let message = self.poll_following(inlet, state, here)?;
+            let message = self.poll_following(source, state, here, since)?;
             return Ok(message.map(|message| (slot.unwrap_or(0), message)));
         }
         while let Some(arrived) = inlet.take() {
             let counted = arrived.meta.slot.filter(|_| port.resizable);
-            let mut message = self.unpack(inlet, state, arrived)?;
-            let for_slot = match counted {
-                Some((for_slot, slots)) => {
-                    message.slots = Some(slots);
-                    for_slot
-                }
-                None => slot.unwrap_or(0),
-            };
+            let for_slot = counted.map_or(slot.unwrap_or(0), |(for_slot, _)| for_slot);
+            let mut message = self.unpack(source, for_slot, state, arrived, std::mem::take(&mut since))?;
+            message.slots = counted.map(|(_, slots)| slots);
             if slot.is_none_or(|slot| slot == for_slot) {
                 return found(for_slot, message);
             }
@@ -690,9 +686,53 @@ impl Inner {
         Ok(None)
     }
 
-    /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay.
+    /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay. A call that had to wait for
+    /// it says since when, for the trace.
     #[inline(always)]
-    pub(super) fn unpack(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
+    pub(super) fn unpack(
+        &self,
+        source: &Source<'_>,
+        slot: u32,
+        state: &mut InletState,
+        arrived: Arrived,
+        since: i64,
+    ) -> Result<Message> {
+        if self.trace.on {
+            return self.unpack_traced(source, slot, state, arrived, since);
+        }
+        self.decoded(source.inlet, state, arrived)
+    }
+
+    /// As MUSCLE3 keeps the rows of a message that is received. What has come lies in memory already when a call finds it,
+    /// so its transfer takes no time here.
+    #[cold]
+    fn unpack_traced(
+        &self,
+        source: &Source<'_>,
+        slot: u32,
+        state: &mut InletState,
+        arrived: Arrived,
+        since: i64,
+    ) -> Result<Message> {
+        let found = self.trace.now();
+        let began = if since == 0 { found } else { since };
+        let message = self.decoded(source.inlet, state, arrived)?;
+        let stop = self.trace.now();
+        let (port, end) = (source.port, &source.inlet.end);
+        for (kind, start, stop) in [
+            ("RECEIVE_WAIT", began, found),
+            ("RECEIVE_TRANSFER", found, found),
+            ("RECEIVE_DECODE", found, stop),
+            ("RECEIVE", began, stop),
+        ] {
+            let size = (message.number, message.body.len() as u64);
+            self.row(traced(kind, port, slot, end, start, stop, size, message.timestamp));
+        }
+        Ok(message)
+    }
+
+    #[inline(always)]
+    fn decoded(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
         let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
         let Arrived { head, mut meta, mut body } = arrived;
         let End { meter, chain, .. } = &inlet.end;

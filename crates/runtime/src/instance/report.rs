@@ -121,7 +121,13 @@ impl Inner {
         }
     }
 
-    pub(super) fn profile(&self) -> Profile {
+    /// Tells the manager where the time went, right before it hears that the instance leaves.
+    pub(super) fn tell_profile(&self) {
+        self.trace.live("DEREGISTER", self.trace.now());
+        self.tell(&ToManager::Profile(self.profile()));
+    }
+
+    fn profile(&self) -> Profile {
         let detour = |end: &End| match end.meter.by_socket.load(Ordering::Relaxed) {
             0 => end.pinned.is_none().then(|| self.process.detour(&end.peer)).flatten(),
             // Messages go by the socket beside shared memory: there was no more, or there was to be none.
@@ -154,6 +160,9 @@ impl Inner {
                 conduits.push(report(end, receives));
             }
         });
+        // Rank 0 of a parallel program joins and leaves for all.
+        let mut events = if self.leads() { self.trace.take_life() } else { Vec::new() };
+        events.extend(self.trace.take_rows());
         let sum =
             |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
         Profile {
@@ -164,7 +173,7 @@ impl Inner {
             sending: self.sending.load(Ordering::Relaxed) as f64 * 1e-9 + sum(true),
             blocked: sum(true),
             conduits,
-            events: self.trace.take_rows(),
+            events,
             regions: self.trace.regions(),
         }
     }
@@ -180,24 +189,6 @@ pub(super) fn shortened(text: &str) -> String {
     }
     let (kept, left) = text.split_at(text.floor_char_boundary(LONGEST));
     format!("{kept}... ({} bytes more are left out)", left.len())
-}
-
-/// A row of the trace without a port.
-pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
-    Event {
-        kind: kind.to_owned(),
-        region: false,
-        start,
-        stop,
-        port: None,
-        operator: None,
-        slots: None,
-        slot: None,
-        conduit: None,
-        number: None,
-        size: None,
-        timestamp: None,
-    }
 }
 
 #[cfg(test)]

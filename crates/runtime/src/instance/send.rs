@@ -273,7 +273,8 @@ impl Inner {
         };
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
         let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
-        let clock = times.map(|times| (Instant::now(), self.trace.now(), waited(), times));
+        let clock = times.map(|times| (Instant::now(), waited(), times));
+        let mut began = if self.trace.on { self.trace.now() } else { 0 };
         while let Some(outlet) = outlets.get(message.done) {
             if message.apart.as_ref().is_some_and(|apart| apart.contains(&outlet.end.conduit)) {
                 message.done += 1;
@@ -282,12 +283,13 @@ impl Inner {
             let known = &mut state.outlets[outlet.number];
             let sent = self.send_along(port, outlet, known, payload, message)?;
             message.done += 1;
-            if let Some((_, start, ..)) = clock.filter(|_| self.trace.on) {
-                let (slot, timestamp) = (message.slot, message.timestamp);
-                self.row(traced("SEND", port, slot, &outlet.end, start, self.trace.now(), sent, timestamp));
+            if self.trace.on {
+                let (slot, timestamp, sent_at) = (message.slot, message.timestamp, self.trace.now());
+                self.row(traced("SEND", port, slot, &outlet.end, began, sent_at, sent, timestamp));
+                began = sent_at;
             }
         }
-        if let Some((start, _, before, times)) = clock {
+        if let Some((start, before, times)) = clock {
             self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
         }
         Ok(())

@@ -1,0 +1,147 @@
+"""MUSCLE3's own tools read a profile of titin's: its ``ProfileDatabase``, and ``muscle3 profile``."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from titin.model import Model
+
+from .conftest import Stage
+
+libmuscle = pytest.importorskip("libmuscle", reason="reads profiles, in tests only: pip install muscle3==0.11.0")
+
+MACRO = """
+import titin
+
+with titin.Instance(o_i="out", s="back") as instance:
+    while instance.reuse():
+        for time in range(5):
+            instance.send("out", [1.0] * 100, timestamp=time)
+            instance.receive("back")
+"""
+
+MICRO = """
+import time
+import titin
+
+with titin.Instance(f_init="in", o_f="final") as instance:
+    while instance.reuse():
+        message = instance.receive("in")
+        time.sleep(0.01)
+        instance.send("final", message.data, timestamp=message.timestamp)
+"""
+
+#: What MUSCLE3 keeps of every instance, in order, and of every message that is received, in order.
+LIFE = ["REGISTER", "CONNECT", "SHUTDOWN_WAIT", "DISCONNECT_WAIT", "SHUTDOWN", "DEREGISTER"]
+WITHIN = ["RECEIVE_WAIT", "RECEIVE_TRANSFER", "RECEIVE_DECODE"]
+
+
+def calls(trace: bool) -> Model:
+    model = Model("calls")
+    if trace:
+        model.settings["muscle_profile_level"] = "all"
+    model.component("macro", "macro", o_i="out", s="back")
+    model.component("micro", "micro", f_init="in", o_f="final")
+    model.conduit("macro.out", "micro.in")
+    model.conduit("micro.final", "macro.back")
+    return model
+
+
+def profile(stage: Stage, trace: bool = False, micro: str = MICRO, status: int = 0) -> Path:
+    process = stage.launch(calls(trace), macro=MACRO, micro=micro)
+    output = process.communicate()[0]
+    assert process.returncode == status, output + stage.output()
+    return stage.folder / "run" / "performance.sqlite"
+
+
+def rows(path: Path, *types: str) -> list[tuple[str, str, int, int]]:
+    """Instance, type, start and stop of the events of these types, as they were written."""
+    with sqlite3.connect(path) as database:
+        marks = ", ".join("?" * len(types))
+        sql = f"SELECT instance, type, start_time, stop_time FROM all_events WHERE type IN ({marks})"
+        return database.execute(sql, types).fetchall()
+
+
+def plots(path: Path) -> None:
+    """``muscle3 profile`` draws all that it has."""
+    command = [Path(sys.executable).with_name("muscle3"), "profile", "--instances", "--resources", "--timeline", path]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MPLBACKEND": "agg"})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def stats(path: Path) -> dict[str, tuple[float, float, float]]:
+    """Seconds that each instance ran, communicated and waited, if ProfileDatabase finds nothing amiss."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with libmuscle.ProfileDatabase(path) as database:
+            names, *times = database.instance_stats()
+    return dict(zip(names, zip(*times, strict=True), strict=True))
+
+
+def lives(path: Path) -> dict[str, list[str]]:
+    """What each instance did to join and leave; each begins where the one before it has ended, or later."""
+    found: dict[str, list[str]] = {}
+    ends: dict[str, int] = {}
+    for name, kind, start, stop in rows(path, *LIFE):
+        assert ends.get(name, 0) <= start <= stop, (name, kind)
+        ends[name] = stop
+        found.setdefault(name, []).append(kind)
+    return found
+
+
+def test_joining_and_leaving_is_there_without_a_trace(stage):
+    path = profile(stage)
+    assert lives(path) == {"macro": [kind for kind in LIFE if kind != "SHUTDOWN_WAIT"], "micro": LIFE}
+    assert rows(path, "SEND", "RECEIVE", *WITHIN) == []
+    times = stats(path)
+    assert set(times) == {"macro", "micro"}
+    assert all(ran >= 0.05 and communicated == waited == 0 for ran, communicated, waited in times.values())
+    with libmuscle.ProfileDatabase(path) as database:
+        cores = database.resource_stats()
+    assert {name for core in cores.values() for name in core} == {"macro", "micro"}
+    plots(path)
+
+
+def test_a_trace_tells_waiting_and_decoding_within_each_receive(stage):
+    path = profile(stage, trace=True)
+    for name, (ran, communicated, waited) in stats(path).items():
+        assert ran > 0 and communicated > 0 and waited > 0, name
+    assert stats(path)["macro"][2] >= 0.05, "while the micro model sleeps the macro model waits"
+    received: dict[str, list[tuple[str, int, int]]] = {}
+    for name, *row in rows(path, "RECEIVE", *WITHIN):
+        received.setdefault(name, []).append(tuple(row))
+    for name in ("macro", "micro"):
+        assert len(received[name]) == 5 * 4, name
+        for at in range(0, 20, 4):
+            *within, (kind, start, stop) = received[name][at : at + 4]
+            assert [row[0] for row in within] == WITHIN and kind == "RECEIVE"
+            # One begins where the other ends, and together they fill the receive.
+            edges = [start, *(edge for row in within for edge in row[1:]), stop]
+            assert edges == sorted(edges) and edges[::2] == edges[1::2]
+    assert all(kinds[0] == "REGISTER" and kinds[-1] == "DEREGISTER" for kinds in lives(path).values())
+    with libmuscle.ProfileDatabase(path) as database:
+        taken = {kind: database.time_taken(etype=kind) for kind in [*LIFE, "SEND", "RECEIVE", *WITHIN]}
+        assert taken["RECEIVE"] == pytest.approx(sum(taken[kind] for kind in WITHIN), rel=1e-3)
+        computing = {"etype": "RECEIVE", "port": "in", "time": "stop", "etype2": "SEND", "port2": "final"}
+        assert database.time_taken(instance="micro", time2="start", **computing) >= 1e7
+    plots(path)
+
+
+@pytest.mark.parametrize("fault", ["raise RuntimeError('no')", "import os; os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("trace", [True, False])
+def test_a_run_that_failed_can_be_looked_at_too(stage, fault, trace):
+    path = profile(stage, trace, micro=MICRO.replace("time.sleep(0.01)", fault), status=1)
+    killed = "kill" in fault
+    # Nobody can tell when an instance has left that was killed.
+    assert set(lives(path)) == ({"macro"} if killed else {"macro", "micro"})
+    assert all(kinds[:2] == LIFE[:2] and kinds[-1] == "DEREGISTER" for kinds in lives(path).values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with libmuscle.ProfileDatabase(path) as database:
+            assert set(database.instance_stats()[0]) == set(lives(path))
