@@ -290,7 +290,7 @@ contains
       do i = 0, n - 1
          extents(merge(n - i, i + 1_c_int, c_order)) = titin_value_extent(found, i)
       end do
-      memory = titin_value_data(found)
+      memory = titin_value_raw_data(found)
       call finish(titin_ok, ierr)
    end subroutine
 

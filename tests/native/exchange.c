@@ -73,7 +73,8 @@ static void left(void) {
     titin_value_free(map);
     lend();
     titin_message *back = next(9.0);
-    CHECK(titin_message_elements(back) == 10 && ((const double *)titin_message_data(back))[9] == 4.5);
+    const double *again = titin_message_array(back, TITIN_F64, 1, (int64_t[]){10}, TITIN_ORDER_C);
+    CHECK(titin_message_elements(back) == 10 && again[9] == 4.5);
     titin_message_free(back);
 }
 
@@ -96,18 +97,18 @@ static void right(void) {
                              NULL) == 0);
     CHECK(part[0][0] == 3.0 && part[0][1] == 1.0 && part[1][0] == 23.0 && part[1][1] == 21.0);
     message = next(3.0);
-    CHECK(titin_message_dtype(message) == TITIN_C128);
-    CHECK(cimag(((const double complex *)titin_message_data(message))[0]) == -2.0);
+    const double complex *waves = titin_message_array(message, TITIN_C128, 1, (int64_t[]){2}, TITIN_ORDER_C);
+    CHECK(titin_message_dtype(message) == TITIN_C128 && cimag(waves[0]) == -2.0);
     titin_message_free(message);
     message = next(4.0);
-    CHECK(titin_message_dtype(message) == TITIN_BOOL && !memcmp(titin_message_data(message), "\1\0\1", 3));
+    CHECK(titin_message_dtype(message) == TITIN_BOOL && !memcmp(titin_message_raw_data(message), "\1\0\1", 3));
     titin_message_free(message);
     message = next(5.0);
     double number;
     CHECK(titin_value_f64(titin_message_value(message), &number) == 0 && number == 2.5);
     titin_message_free(message);
     message = next(6.0);
-    CHECK(titin_message_rank(message) == 1 && titin_message_elements(message) == 0 && titin_message_data(message));
+    CHECK(titin_message_rank(message) == 1 && titin_message_elements(message) == 0 && titin_message_raw_data(message));
     titin_message_free(message);
     message = next(7.0);
     CHECK(titin_message_kind(message) == TITIN_KIND_NIL && !titin_message_has_next(message));
@@ -117,7 +118,9 @@ static void right(void) {
     const titin_value *map = titin_message_value(message), *list = titin_value_find(map, "list");
     CHECK(titin_value_kind(map) == TITIN_KIND_MAP && !strcmp(titin_value_text(titin_value_find(map, "name"), NULL), "wall"));
     CHECK(titin_value_f64(titin_value_find(map, "flux"), &number) == 0 && number == 3.5);
-    CHECK(((const double *)titin_value_data(titin_value_find(map, "line")))[9] == 4.5);
+    int64_t length = TITIN_ANY;
+    const double *numbers = titin_value_array(titin_value_find(map, "line"), TITIN_F64, 1, &length, TITIN_ORDER_C);
+    CHECK(length == 10 && numbers[9] == 4.5);
     int64_t whole;
     int flag;
     CHECK(titin_value_size(list) == 3 && titin_value_i64(titin_value_item(list, 0), &whole) == 0 && whole == 1);

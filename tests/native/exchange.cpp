@@ -55,6 +55,12 @@ static void right(titin::Instance &instance) {
         CHECK(std::string(error.what()) ==
               "port 'in': expected an array of float32, found float64 of shape [10]");
     }
+    CHECK(line.array<double>({titin::any})[9] == 4.5 && line.array<double>({10}, titin::Order::Fortran).size() == 10);
+    refused<titin::TypeMismatch>("another extent", [&] { line.array<double>({11}); });
+    refused<titin::TypeMismatch>("another rank", [&] { line.array<double>({titin::any, titin::any}); });
+    refused<titin::TypeMismatch>("another type", [&] { line.array<float>({titin::any}); });
+    CHECK(std::string(titin_error()).find(".out: expected an array of float32 of rank 1, found float64 of shape [10]") !=
+          std::string::npos);
     const titin::Message table = instance.receive("in");
     const auto view = table.array<std::int32_t>();
     CHECK(view(1, 2) == 12 && view(0, 1) == 1 && table.index_name(1) == "y");
@@ -72,7 +78,7 @@ static void right(titin::Instance &instance) {
     const titin::Received last = instance.receive_any({"in"});
     const titin::ValueView map = last.message.value();
     CHECK(map["name"].as<std::string>() == "wall" && map["flux"].as<double>() == 3.5);
-    CHECK(map["line"].array<double>()[9] == 4.5 && !map.contains("absent"));
+    CHECK(map["line"].array<double>({10})[9] == 4.5 && !map.contains("absent"));
     CHECK(map["list"].size() == 3 && map["list"][0].as<int>() == 1 && map["list"][1].as<std::string>() == "two");
     CHECK(map["list"][2].as<bool>());
 
