@@ -291,6 +291,8 @@ int titin_field_new(titin_port *port, const titin_decomposition *decomposition, 
                     titin_field **field);
 /* Frees the handle; the port stays one of a field. */
 void titin_field_free(titin_field *field);
+/* The element type of an array; 0 for one that does not exist. */
+int titin_field_dtype(const titin_field *field, int array);
 /* Bytes of an array on this rank, halo and all; 0 for one that does not exist. */
 int64_t titin_field_bytes(const titin_field *field, int array);
 /* The extents of an array on this rank, halo and all: one for each dimension. An error if arrays are flat here: where the rank has

@@ -215,6 +215,17 @@ unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64
 }
 
 /// # Safety
+/// `field` is NULL or a field.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_dtype(field: *const Field, array: c_int) -> c_int {
+    value(0, || {
+        // SAFETY: as the caller promises.
+        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        Ok(field.dtypes[field.number(array)?] as c_int)
+    })
+}
+
+/// # Safety
 /// `field` is NULL or a field; `extents` is NULL or has an entry for each dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64) -> c_int {
