@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
             data[0] = data[bytes - 1] = (unsigned char)turn;
             must(titin_send(out, TITIN_NO_SLOT, TITIN_U8, 1, &extent, data, moment, TITIN_NO_NEXT));
             must(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message));
-            check(titin_message_data(message), bytes, (int)turn);
+            check(titin_message_raw_data(message), bytes, (int)turn);
             titin_message_free(message);
         }
         if (side == 0) fprintf(times, "%zu %.9e\n", bytes, (now() - begin) / (double)count);

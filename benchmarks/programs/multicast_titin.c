@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
                 if (trip >= 0) seconds += now() - begin;
             } else {
                 must(titin_receive(in[0], TITIN_NO_SLOT, TITIN_WAIT, &message));
-                check(titin_message_data(message), bytes, (int)trip);
+                check(titin_message_raw_data(message), bytes, (int)trip);
                 titin_message_free(message);
                 must(titin_send_nil(out, TITIN_NO_SLOT, moment, TITIN_NO_NEXT, NULL));
             }

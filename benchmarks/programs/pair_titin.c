@@ -40,7 +40,7 @@ static void send_lent(void *data, size_t bytes) {
 static const void *view(size_t bytes) {
     (void)bytes;
     must(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message));
-    return titin_message_data(message);
+    return titin_message_raw_data(message);
 }
 
 static void let_go(void) { titin_message_free(message); }

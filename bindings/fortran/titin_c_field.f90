@@ -86,6 +86,12 @@ module titin_c_field
          type(c_ptr), value :: field
       end subroutine
 
+      integer(c_int) function titin_field_dtype(field, array) bind(C)
+         import
+         type(c_ptr), value :: field
+         integer(c_int), value :: array
+      end function
+
       integer(c_int64_t) function titin_field_bytes(field, array) bind(C)
          import
          type(c_ptr), value :: field

@@ -41,6 +41,13 @@ module titin_c_message
          type(c_ptr), value :: message
       end function
 
+      type(c_ptr) function titin_message_array(message, dtype, rank, extents, order) bind(C)
+         import
+         type(c_ptr), value :: message
+         integer(c_int), value :: dtype, rank, order
+         integer(c_int64_t), intent(inout) :: extents(*)
+      end function
+
       integer(c_int) function titin_message_dtype(message) bind(C)
          import
          type(c_ptr), value :: message
@@ -74,7 +81,7 @@ module titin_c_message
          integer(c_int), value :: dimension
       end function
 
-      type(c_ptr) function titin_message_data(message) bind(C)
+      type(c_ptr) function titin_message_raw_data(message) bind(C)
          import
          type(c_ptr), value :: message
       end function
@@ -238,6 +245,13 @@ module titin_c_message
          type(c_ptr), value :: value
       end function
 
+      type(c_ptr) function titin_value_array(value, dtype, rank, extents, order) bind(C)
+         import
+         type(c_ptr), value :: value
+         integer(c_int), value :: dtype, rank, order
+         integer(c_int64_t), intent(inout) :: extents(*)
+      end function
+
       integer(c_int) function titin_value_dtype(value) bind(C)
          import
          type(c_ptr), value :: value
@@ -271,7 +285,7 @@ module titin_c_message
          integer(c_int), value :: dimension
       end function
 
-      type(c_ptr) function titin_value_data(value) bind(C)
+      type(c_ptr) function titin_value_raw_data(value) bind(C)
          import
          type(c_ptr), value :: value
       end function

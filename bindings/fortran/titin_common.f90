@@ -7,7 +7,8 @@ module titin_common
    implicit none
    private
 
-   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, following, slot_number, index_names
+   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, following, slot_number, index_names, &
+      same_bits, told
 
    ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
    ! host's guests are, it is not known which is meant.
@@ -161,4 +162,26 @@ contains
          chars(at) = c_null_char
       end do
    end function
+   ! Fortran has no numbers without sign, and no reals of 16 bits: integers of the same size serve.
+   pure function same_bits(given, wanted) result(same)
+      integer(c_int), intent(in) :: given, wanted
+      logical :: same
+      same = given == wanted .or. (given >= titin_i8 .and. given <= titin_i64 .and. wanted == given + titin_u8 - titin_i8) &
+         .or. (given == titin_i16 .and. wanted == titin_f16)
+   end function
+
+   ! The type of elements as which an array goes: that of its kind, or the one whose bits the program says that it holds. `wrong` is
+   ! allocated if it cannot.
+   subroutine told(dtype, as, used, wrong)
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in), optional :: as
+      integer(c_int), intent(out) :: used
+      character(len=:), allocatable, intent(out) :: wrong
+      used = dtype
+      if (.not. present(as)) return
+      used = int(as, c_int)
+      if (.not. same_bits(dtype, used)) wrong = "as: an array of "//text(titin_dtype_name(dtype))// &
+         " does not hold the bits of "//text(titin_dtype_name(used))//"; give titin_u8 to titin_u64, or titin_f16, with "// &
+         "integers of the same size"
+   end subroutine
 end module titin_common

@@ -3,7 +3,7 @@ module titin_data
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, extents_of, finish, following, is_there, text
+   use titin_common, only: c, extents_of, finish, following, is_there, text, told
    use titin_reading, only: at, reading_layer
    implicit none
    private
@@ -183,6 +183,8 @@ contains
       select case (dtype)
       case (titin_i8, titin_i16, titin_i32, titin_i64)
          if (titin_value_i64(fresh, whole) == titin_ok) value = titin_new_i64(whole)
+      case (titin_u8, titin_u16, titin_u32, titin_u64)
+         if (titin_value_u64(fresh, whole) == titin_ok) value = titin_new_u64(whole)
       case (titin_f32, titin_f64)
          if (titin_value_f64(fresh, number) == titin_ok) value = titin_new_f64(number)
       case (titin_bool)
@@ -234,63 +236,63 @@ contains
       call finish(merge(titin_ok, titin_error_kind(), c_associated(fresh)), ierr)
    end subroutine
 
-   subroutine new_int8(self, data, ierr)
+   subroutine new_int8(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int8), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_int16(self, data, ierr)
+   subroutine new_int16(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int16), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_int32(self, data, ierr)
+   subroutine new_int32(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_int64(self, data, ierr)
+   subroutine new_int64(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_real32(self, data, ierr)
+   subroutine new_real32(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       real(real32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_real64(self, data, ierr)
+   subroutine new_real64(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       real(real64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_complex32(self, data, ierr)
+   subroutine new_complex32(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       complex(real32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_complex64(self, data, ierr)
+   subroutine new_complex64(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       complex(real64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_new.inc"
    end subroutine
 
-   subroutine new_bool(self, data, ierr)
+   subroutine new_bool(self, data, as, ierr)
       class(titin_value), intent(inout) :: self
       logical(c_bool), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_bool
@@ -338,63 +340,63 @@ contains
       end if
    end subroutine
 
-   subroutine add_int8(self, data, name, ierr)
+   subroutine add_int8(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int8), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_int16(self, data, name, ierr)
+   subroutine add_int16(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int16), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_int32(self, data, name, ierr)
+   subroutine add_int32(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_int64(self, data, name, ierr)
+   subroutine add_int64(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       integer(int64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_real32(self, data, name, ierr)
+   subroutine add_real32(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       real(real32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_real64(self, data, name, ierr)
+   subroutine add_real64(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       real(real64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_complex32(self, data, name, ierr)
+   subroutine add_complex32(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       complex(real32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_complex64(self, data, name, ierr)
+   subroutine add_complex64(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       complex(real64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_add.inc"
    end subroutine
 
-   subroutine add_bool(self, data, name, ierr)
+   subroutine add_bool(self, data, name, as, ierr)
       class(titin_value), intent(inout) :: self
       logical(c_bool), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_bool

@@ -4,7 +4,7 @@ module titin_fields
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
    use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
    use titin_c
-   use titin_common, only: c, finish, following, text
+   use titin_common, only: c, finish, following, same_bits, text
    use titin_memory, only: look, memory
    use titin_receiving, only: receiving_layer
    implicit none
@@ -217,13 +217,6 @@ contains
       write (number, "(i0)") count
       wrong = "field on port '"//self%port//"': array "//trim(number)//" "//wrong
    end subroutine
-
-   ! Fortran has no numbers without sign: those with one of the same size serve.
-   pure function same_bits(given, wanted) result(same)
-      integer(c_int), intent(in) :: given, wanted
-      logical :: same
-      same = given == wanted .or. (given >= titin_i8 .and. given <= titin_i64 .and. wanted == given + titin_u8 - titin_i8)
-   end function
 
    function field_bytes(self, array) result(bytes)
       class(titin_field), intent(in) :: self

@@ -4,7 +4,7 @@ module titin_lending
       c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, following, index_names, slot_number
+   use titin_common, only: c, finish, following, index_names, slot_number, told
    use titin_data, only: titin_value
    use titin_sending, only: given, sending_layer
    implicit none
@@ -37,7 +37,7 @@ module titin_lending
 
 contains
 
-   subroutine lend(self, port, dtype, rank, shape, memory, extents, slot, names, ierr)
+   subroutine lend(self, port, dtype, rank, shape, memory, extents, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       character(len=*), intent(in) :: port
       integer(c_int), intent(in) :: dtype
@@ -46,16 +46,23 @@ contains
       integer(c_int64_t), intent(out) :: extents(titin_max_rank)
       integer, intent(in), optional :: slot
       character(len=*), intent(in), optional :: names(:)
+      integer, intent(in), optional :: as
       integer, intent(out), optional :: ierr
       character(kind=c_char), allocatable, target :: chars(:)
+      character(len=:), allocatable :: wrong
       type(c_ptr) :: handle, loan
-      integer(c_int) :: status
+      integer(c_int) :: status, used
 
       memory = c_null_ptr
       extents = 0
       if (size(shape) /= rank) then
          call finish(titin_error_usage, ierr, self%raw, "loan on '"//trim(port)//"': the shape needs one extent for each "// &
             "dimension of the pointer")
+         return
+      end if
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, self%raw, "loan on '"//trim(port)//"': "//wrong)
          return
       end if
       extents(:rank) = shape
@@ -66,10 +73,10 @@ contains
                "': an array needs one index name for each of its dimensions")
             return
          end if
-         status = titin_loan_new(handle, slot_number(slot), dtype, int(rank, c_int), extents, titin_order_fortran, &
+         status = titin_loan_new(handle, slot_number(slot), used, int(rank, c_int), extents, titin_order_fortran, &
             index_names(names, chars), loan)
       else
-         status = titin_loan_new(handle, slot_number(slot), dtype, int(rank, c_int), extents, titin_order_fortran, &
+         status = titin_loan_new(handle, slot_number(slot), used, int(rank, c_int), extents, titin_order_fortran, &
             loan=loan)
       end if
       if (status == titin_ok) memory = titin_loan_data(loan)
@@ -123,63 +130,63 @@ contains
       call finish(status, ierr, self%raw)
    end function
 
-   subroutine loan_int8(self, port, a, shape, slot, names, ierr)
+   subroutine loan_int8(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       integer(int8), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_int16(self, port, a, shape, slot, names, ierr)
+   subroutine loan_int16(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       integer(int16), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_int32(self, port, a, shape, slot, names, ierr)
+   subroutine loan_int32(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       integer(int32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_int64(self, port, a, shape, slot, names, ierr)
+   subroutine loan_int64(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       integer(int64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_real32(self, port, a, shape, slot, names, ierr)
+   subroutine loan_real32(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       real(real32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_real64(self, port, a, shape, slot, names, ierr)
+   subroutine loan_real64(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       real(real64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_complex32(self, port, a, shape, slot, names, ierr)
+   subroutine loan_complex32(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       complex(real32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_complex64(self, port, a, shape, slot, names, ierr)
+   subroutine loan_complex64(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       complex(real64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_loan.inc"
    end subroutine
 
-   subroutine loan_bool(self, port, a, shape, slot, names, ierr)
+   subroutine loan_bool(self, port, a, shape, slot, names, as, ierr)
       class(lending_layer), intent(in) :: self
       logical(c_bool), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_bool

@@ -3,7 +3,7 @@ module titin_reading
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, text
+   use titin_common, only: c, finish, fits_int32, same_bits, text, told
    implicit none
    private
 
@@ -28,7 +28,8 @@ module titin_reading
       !> view(a, name, index, reversed): points `a`, of the array's kind and rank, at an array, here or in an entry. The
       !> array must not be changed, and lives as long as this. An array of rank 2 and more that was sent in C order lies
       !> the other way round: give reversed=.true. and mind that its indices are reversed, or receive it into an array of
-      !> your own, which copies it to the right places.
+      !> your own, which copies it to the right places. With as=titin_u8 to titin_u64 or titin_f16 an integer pointer is for
+      !> elements of the same size, whose bits it has.
       procedure, private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
          view_complex64, view_bool
       generic :: view => view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
@@ -253,7 +254,7 @@ contains
    end function
 
    ! Where an array of this type and rank lies, and its extents as Fortran counts them; NULL with an error.
-   subroutine look(self, dtype, rank, memory, extents, name, index, reversed, ierr)
+   subroutine look(self, dtype, rank, memory, extents, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       integer(c_int), intent(in) :: dtype
       integer, intent(in) :: rank
@@ -262,20 +263,28 @@ contains
       character(len=*), intent(in), optional :: name
       integer, intent(in), optional :: index
       logical, intent(in), optional :: reversed
+      integer, intent(in), optional :: as
       integer, intent(out), optional :: ierr
       type(c_ptr) :: found
-      integer(c_int) :: i, n
+      character(len=:), allocatable :: wrong
+      integer(c_int) :: i, n, used
       integer(c_int) :: order
       logical :: turned, c_order
 
       memory = c_null_ptr
       extents = 0
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, found=self%origin()//"view: "//wrong)
+         return
+      end if
       found = at(self, name, index, ierr)
       if (.not. c_associated(found)) return
       n = titin_value_rank(found)
-      if (titin_value_dtype(found) /= dtype .or. n /= rank) then
+      if (titin_value_dtype(found) /= used .or. n /= rank) then
          call finish(titin_error_type_mismatch, ierr, found=self%origin()//"view: the pointer is for an array of "// &
-            text(titin_dtype_name(dtype))//" of rank "//decimal(rank)//", found "//shown(found))
+            text(titin_dtype_name(used))//" of rank "//decimal(rank)//", found "//shown(found)// &
+            hint(used, titin_value_dtype(found)))
          return
       end if
       turned = .false.
@@ -290,9 +299,17 @@ contains
       do i = 0, n - 1
          extents(merge(n - i, i + 1_c_int, c_order)) = titin_value_extent(found, i)
       end do
-      memory = titin_value_data(found)
+      memory = titin_value_raw_data(found)
       call finish(titin_ok, ierr)
    end subroutine
+
+   ! What to do about an array whose elements Fortran has no kind for.
+   function hint(wanted, found) result(words)
+      integer(c_int), intent(in) :: wanted, found
+      character(len=:), allocatable :: words
+      words = ""
+      if (wanted /= found .and. same_bits(wanted, found)) words = "; the argument `as` says that its bits are wanted"
+   end function
 
    ! Type and shape, for people.
    function shown(value) result(words)
@@ -320,63 +337,63 @@ contains
       digits = trim(room)
    end function
 
-   subroutine view_int8(self, a, name, index, reversed, ierr)
+   subroutine view_int8(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       integer(int8), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_int16(self, a, name, index, reversed, ierr)
+   subroutine view_int16(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       integer(int16), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_int32(self, a, name, index, reversed, ierr)
+   subroutine view_int32(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       integer(int32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_int64(self, a, name, index, reversed, ierr)
+   subroutine view_int64(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       integer(int64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_real32(self, a, name, index, reversed, ierr)
+   subroutine view_real32(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       real(real32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_real64(self, a, name, index, reversed, ierr)
+   subroutine view_real64(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       real(real64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_complex32(self, a, name, index, reversed, ierr)
+   subroutine view_complex32(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       complex(real32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_complex64(self, a, name, index, reversed, ierr)
+   subroutine view_complex64(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       complex(real64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_view.inc"
    end subroutine
 
-   subroutine view_bool(self, a, name, index, reversed, ierr)
+   subroutine view_bool(self, a, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       logical(c_bool), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_bool

@@ -4,7 +4,7 @@ module titin_receiving
       c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, extents_of, finish, is_there, slot_number
+   use titin_common, only: c, extents_of, finish, is_there, slot_number, told
    use titin_data, only: titin_message
    use titin_lending, only: lending_layer
    implicit none
@@ -16,7 +16,8 @@ module titin_receiving
    type, extends(lending_layer) :: receiving_layer
    contains
       !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
-      !> array of one's own, whose kind and shape must be those of the message. `timeout` in seconds; without it, for ever.
+      !> array of one's own, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64 or titin_f16 the
+      !> bits of such elements, into integers of the same size. `timeout` in seconds; without it, for ever.
       !> `default` is what a port gives that nothing is connected to; arrays of one's own can hold theirs beforehand, and
       !> be received if is_connected(port).
       procedure, private :: receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
@@ -116,7 +117,7 @@ contains
       end if
    end subroutine
 
-   subroutine receive_array(self, port, dtype, rank, extents, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_array(self, port, dtype, rank, extents, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       character(len=*), intent(in) :: port
       integer(c_int), intent(in) :: dtype
@@ -127,11 +128,18 @@ contains
       real(real64), intent(in), optional :: timeout
       real(real64), intent(out), optional :: timestamp
       type(titin_message), intent(inout), optional :: message
+      integer, intent(in), optional :: as
       integer, intent(out), optional :: ierr
       type(titin_message) :: received
       type(c_ptr) :: raw
-      integer(c_int) :: status
-      status = titin_receive_into(titin_port_find(self%raw, c(port)), slot_number(slot), patience(timeout), dtype, &
+      integer(c_int) :: status, used
+      character(len=:), allocatable :: wrong
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, self%raw, "receive '"//trim(port)//"': "//wrong)
+         return
+      end if
+      status = titin_receive_into(titin_port_find(self%raw, c(port)), slot_number(slot), patience(timeout), used, &
          int(rank, c_int), extents, order=titin_order_fortran, data=data, message=raw)
       call received%own(raw)
       if (present(timestamp)) timestamp = titin_message_timestamp(raw)
@@ -145,63 +153,63 @@ contains
       words = "receive '"//trim(port)//"': the array to receive into is not allocated; allocate it in the shape of the message"
    end function
 
-   subroutine receive_int8(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_int8(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       integer(int8), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_int16(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_int16(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       integer(int16), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_int32(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_int32(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       integer(int32), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_int64(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_int64(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       integer(int64), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_real32(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_real32(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       real(real32), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_real64(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_real64(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       real(real64), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_complex32(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_complex32(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       complex(real32), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_complex64(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_complex64(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       complex(real64), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_receive.inc"
    end subroutine
 
-   subroutine receive_bool(self, port, data, slot, timeout, timestamp, message, ierr)
+   subroutine receive_bool(self, port, data, slot, timeout, timestamp, message, as, ierr)
       class(receiving_layer), intent(in) :: self
       logical(c_bool), intent(inout), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_bool

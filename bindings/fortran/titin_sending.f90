@@ -4,7 +4,7 @@ module titin_sending
       c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, extents_of, finish, following, index_names, is_there, slot_number
+   use titin_common, only: c, extents_of, finish, following, index_names, is_there, slot_number, told
    use titin_data, only: titin_value
    use titin_ports, only: ports_layer
    implicit none
@@ -16,7 +16,8 @@ module titin_sending
    type, extends(ports_layer) :: sending_layer
    contains
       !> send(port, data, timestamp, next_timestamp, slot, settings, names): any kind and rank, text, a value. Returns when
-      !> the data may be changed. `settings` is the overlay to go with it, `names` are index names.
+      !> the data may be changed. `settings` is the overlay to go with it, `names` are index names; with as=titin_u8 to titin_u64
+      !> or titin_f16 integers of the same size go as the elements whose bits they hold.
       procedure, private :: send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
          send_complex64, send_bool, send_logical, send_text, send_value
       generic :: send => send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
@@ -41,7 +42,7 @@ contains
       words = "send on '"//trim(port)//"': the array is not allocated; to send no data, there is send_nil"
    end function
 
-   subroutine send_array(self, port, dtype, rank, extents, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_array(self, port, dtype, rank, extents, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       character(len=*), intent(in) :: port
       integer(c_int), intent(in) :: dtype
@@ -53,11 +54,18 @@ contains
       integer, intent(in), optional :: slot
       type(titin_value), intent(in), optional :: settings
       character(len=*), intent(in), optional :: names(:)
+      integer, intent(in), optional :: as
       integer, intent(out), optional :: ierr
       character(kind=c_char), allocatable, target :: chars(:)
+      character(len=:), allocatable :: wrong
       type(c_ptr) :: handle
-      integer(c_int) :: status
+      integer(c_int) :: status, used
 
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, self%raw, "send on '"//trim(port)//"': "//wrong)
+         return
+      end if
       handle = titin_port_find(self%raw, c(port))
       if (present(names)) then
          if (size(names) /= rank) then
@@ -65,74 +73,74 @@ contains
                "': an array needs one index name for each of its dimensions")
             return
          end if
-         status = titin_send_array(handle, slot_number(slot), dtype, int(rank, c_int), extents, &
+         status = titin_send_array(handle, slot_number(slot), used, int(rank, c_int), extents, &
             order=titin_order_fortran, names=index_names(names, chars), data=data, timestamp=timestamp, &
             next_timestamp=following(next_timestamp), settings=given(settings))
       else
-         status = titin_send_array(handle, slot_number(slot), dtype, int(rank, c_int), extents, &
+         status = titin_send_array(handle, slot_number(slot), used, int(rank, c_int), extents, &
             order=titin_order_fortran, data=data, timestamp=timestamp, next_timestamp=following(next_timestamp), &
             settings=given(settings))
       end if
       call finish(status, ierr, self%raw)
    end subroutine
 
-   subroutine send_int8(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_int8(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       integer(int8), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_int16(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_int16(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       integer(int16), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_int32(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_int32(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       integer(int32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_int64(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_int64(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       integer(int64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_real32(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_real32(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       real(real32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_real64(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_real64(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       real(real64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_complex32(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_complex32(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       complex(real32), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_complex64(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_complex64(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       complex(real64), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_send.inc"
    end subroutine
 
-   subroutine send_bool(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
+   subroutine send_bool(self, port, data, timestamp, next_timestamp, slot, settings, names, as, ierr)
       class(sending_layer), intent(in) :: self
       logical(c_bool), intent(in), contiguous, target :: data(..)
       integer(c_int), parameter :: dtype = titin_bool

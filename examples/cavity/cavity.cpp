@@ -36,7 +36,7 @@ int main() try {
             // S
             for (int side : seams) {
                 const auto msg = instance.receive(from[side]);
-                lattice.arrive(side, msg.array<double>().data());
+                lattice.arrive(side, msg.array<double>({lattice.crossing(side)}).data());
             }
             lattice.step();
         }

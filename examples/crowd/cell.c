@@ -15,12 +15,7 @@ struct cell {
 };
 
 static int receive(titin_port *port, double *value) {
-    titin_message *message;
-    const int pending = titin_receive(port, TITIN_NO_SLOT, TITIN_WAIT, &message);
-    if (pending) return pending;
-    *value = *(const double *)titin_message_data(message);
-    titin_message_free(message);
-    return 0;
+    return titin_receive_into(port, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 0, NULL, NULL, TITIN_ORDER_C, value, NULL);
 }
 
 int cell(titin_instance *instance, void *data) {

@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <titin.h>
 
+static int receive(titin_port *port, double *value) {
+    return titin_receive_into(port, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 0, NULL, NULL, TITIN_ORDER_C, value, NULL);
+}
+
 int main(void) {
     titin_instance *instance;
     if (titin_open("o_i: to_left to_right; s: from_left from_right", NULL, &instance)) return titin_explain(stderr);
@@ -25,13 +29,9 @@ int main(void) {
             titin_send(to_right, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &u, t, next);
 
             /* S */
-            titin_message *left, *right;
-            if (titin_receive(from_left, TITIN_NO_SLOT, TITIN_WAIT, &left)) break;
-            if (titin_receive(from_right, TITIN_NO_SLOT, TITIN_WAIT, &right)) break;
-            const double *ul = titin_message_data(left), *ur = titin_message_data(right);
-            u += a * (*ul - 2.0 * u + *ur);
-            titin_message_free(left);
-            titin_message_free(right);
+            double left, right;
+            if (receive(from_left, &left) || receive(from_right, &right)) break;
+            u += a * (left - 2.0 * u + right);
         }
 
         /* O_F */

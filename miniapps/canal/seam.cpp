@@ -77,7 +77,8 @@ public:
     void receive(Lattice &) override { got_.emplace(instance_.receive(in_)); }
     void update(Lattice &lattice) override {
         if (at_end_)
-            unpack(lattice, lattice.arriving(end_), got_->array<double>().data() + places_[std::size_t(ranks_.rank())]);
+            unpack(lattice, lattice.arriving(end_),
+                   got_->array<double>({ny_, 5, lattice.nz()}).data() + places_[std::size_t(ranks_.rank())]);
         got_.reset();
     }
 

@@ -35,9 +35,10 @@ int main(int argc, char **argv) {
         if (argc > 2 && rank == atoi(argv[1]) && uses == 1) misbehave(instance, in, argv[2]);
         titin_message *message;
         if (titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message)) break;
-        const double *numbers = titin_message_data(message);
+        int64_t count = TITIN_ANY;
+        const double *numbers = titin_message_array(message, TITIN_F64, 1, &count, TITIN_ORDER_C);
         double mine = 0, sum = 0;
-        for (int64_t i = rank; i < titin_message_extent(message, 0); i += ranks) mine += numbers[i];
+        for (int64_t i = rank; i < count; i += ranks) mine += numbers[i];
         MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
         /* The others need not have the data. */
         titin_send(out, TITIN_NO_SLOT, TITIN_F64, 0, NULL, rank ? NULL : &sum, titin_message_timestamp(message), TITIN_NO_NEXT);

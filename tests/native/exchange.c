@@ -36,6 +36,16 @@ static void lend(void) {
     titin_loan_free(NULL);
 }
 
+/* Elements that Fortran has no kind for: the first and the last, and 2; each type of those without sign, and numbers of 16 bits. */
+static const uint8_t u8[] = {0, 255, 2};
+static const uint16_t u16[] = {0, UINT16_MAX, 2}, f16[] = {0, 0xc000, 0x3c00};
+static const uint32_t u32[] = {0, UINT32_MAX, 2};
+static const uint64_t u64[] = {0, UINT64_MAX, 2};
+static const struct {
+    int dtype;
+    const void *data;
+} unusual[] = {{TITIN_U8, u8}, {TITIN_U16, u16}, {TITIN_U32, u32}, {TITIN_U64, u64}, {TITIN_F16, f16}};
+
 static void left(void) {
     double line[10], grid[3][4];
     int32_t table[2][3];
@@ -71,9 +81,18 @@ static void left(void) {
     CHECK(titin_map_set(map, "list", list) == 0);
     CHECK(titin_send_value(out, TITIN_NO_SLOT, map, 8.0, TITIN_NO_NEXT, NULL) == 0);
     titin_value_free(map);
+    for (int i = 0; i < 5; ++i)
+        CHECK(titin_send(out, TITIN_NO_SLOT, unusual[i].dtype, 1, (int64_t[]){3}, unusual[i].data, 8.0, TITIN_NO_NEXT) == 0);
+    map = titin_new_map();
+    titin_map_set(map, "bits", titin_new_array(TITIN_U32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, NULL, u32, 1));
+    titin_map_set(map, "large", titin_new_u64(UINT64_MAX));
+    CHECK(titin_send_value(out, TITIN_NO_SLOT, map, 8.0, TITIN_NO_NEXT, NULL) == 0);
+    titin_value_free(map);
+    CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_U16, 1, (int64_t[]){3}, u16, 8.0, TITIN_NO_NEXT) == 0);
     lend();
     titin_message *back = next(9.0);
-    CHECK(titin_message_elements(back) == 10 && ((const double *)titin_message_data(back))[9] == 4.5);
+    const double *again = titin_message_array(back, TITIN_F64, 1, (int64_t[]){10}, TITIN_ORDER_C);
+    CHECK(titin_message_elements(back) == 10 && again[9] == 4.5);
     titin_message_free(back);
 }
 
@@ -96,18 +115,18 @@ static void right(void) {
                              NULL) == 0);
     CHECK(part[0][0] == 3.0 && part[0][1] == 1.0 && part[1][0] == 23.0 && part[1][1] == 21.0);
     message = next(3.0);
-    CHECK(titin_message_dtype(message) == TITIN_C128);
-    CHECK(cimag(((const double complex *)titin_message_data(message))[0]) == -2.0);
+    const double complex *waves = titin_message_array(message, TITIN_C128, 1, (int64_t[]){2}, TITIN_ORDER_C);
+    CHECK(titin_message_dtype(message) == TITIN_C128 && cimag(waves[0]) == -2.0);
     titin_message_free(message);
     message = next(4.0);
-    CHECK(titin_message_dtype(message) == TITIN_BOOL && !memcmp(titin_message_data(message), "\1\0\1", 3));
+    CHECK(titin_message_dtype(message) == TITIN_BOOL && !memcmp(titin_message_raw_data(message), "\1\0\1", 3));
     titin_message_free(message);
     message = next(5.0);
     double number;
     CHECK(titin_value_f64(titin_message_value(message), &number) == 0 && number == 2.5);
     titin_message_free(message);
     message = next(6.0);
-    CHECK(titin_message_rank(message) == 1 && titin_message_elements(message) == 0 && titin_message_data(message));
+    CHECK(titin_message_rank(message) == 1 && titin_message_elements(message) == 0 && titin_message_raw_data(message));
     titin_message_free(message);
     message = next(7.0);
     CHECK(titin_message_kind(message) == TITIN_KIND_NIL && !titin_message_has_next(message));
@@ -117,12 +136,32 @@ static void right(void) {
     const titin_value *map = titin_message_value(message), *list = titin_value_find(map, "list");
     CHECK(titin_value_kind(map) == TITIN_KIND_MAP && !strcmp(titin_value_text(titin_value_find(map, "name"), NULL), "wall"));
     CHECK(titin_value_f64(titin_value_find(map, "flux"), &number) == 0 && number == 3.5);
-    CHECK(((const double *)titin_value_data(titin_value_find(map, "line")))[9] == 4.5);
+    int64_t length = TITIN_ANY;
+    const double *numbers = titin_value_array(titin_value_find(map, "line"), TITIN_F64, 1, &length, TITIN_ORDER_C);
+    CHECK(length == 10 && numbers[9] == 4.5);
     int64_t whole;
     int flag;
     CHECK(titin_value_size(list) == 3 && titin_value_i64(titin_value_item(list, 0), &whole) == 0 && whole == 1);
     CHECK(!strcmp(titin_value_text(titin_value_item(list, 1), NULL), "two"));
     CHECK(titin_value_bool(titin_value_item(list, 2), &flag) == 0 && flag);
+    titin_message_free(message);
+
+    for (int i = 0; i < 5; ++i) {
+        message = next(8.0);
+        const void *bits = titin_message_array(message, unusual[i].dtype, 1, (int64_t[]){3}, TITIN_ORDER_C);
+        CHECK(bits && !memcmp(bits, unusual[i].data, (size_t)titin_message_nbytes(message)));
+        titin_message_free(message);
+    }
+    message = next(8.0);
+    uint64_t large;
+    map = titin_message_value(message);
+    CHECK(titin_value_u64(titin_value_find(map, "large"), &large) == 0 && large == UINT64_MAX);
+    const uint32_t *bits = titin_value_array(titin_value_find(map, "bits"), TITIN_U32, 1, (int64_t[]){3}, TITIN_ORDER_C);
+    CHECK(bits && bits[1] == UINT32_MAX);
+    titin_message_free(message);
+    message = next(8.0);
+    const uint16_t *last = titin_message_array(message, TITIN_U16, 1, (int64_t[]){3}, TITIN_ORDER_C);
+    CHECK(last && last[1] == UINT16_MAX);
     titin_message_free(message);
 
     static double lent[100][200];

@@ -1,7 +1,26 @@
 // One side of an exchange, "left" or "right": the script of exchange.c.
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
 #include "check.hpp"
 
 using titin::Value;
+
+/// Elements that Fortran has no kind for; C++17 has none for numbers of 16 bits, which go as their bits.
+static const std::uint16_t f16[] = {0, 0xc000, 0x3c00};
+
+template <class T>
+static std::vector<T> unusual() {
+    return {0, std::numeric_limits<T>::max(), 2};
+}
+
+template <class T>
+static void receive_unusual(titin::Instance &instance) {
+    const titin::Message message = instance.receive("in");
+    CHECK(message.array<T>({3}).vector() == unusual<T>());
+    refused<titin::TypeMismatch>("with a sign", [&] { message.array<std::make_signed_t<T>>(); });
+}
 
 /// Arrays in memory of titin's.
 static void lend(titin::Instance &instance) {
@@ -39,6 +58,16 @@ static void left(titin::Instance &instance) {
     instance.send("out",
                   Value::map({{"name", "wall"}, {"flux", 3.5}, {"line", line}, {"list", Value::list({1, std::string_view("two"), true})}}),
                   8.0);
+    instance.send("out", unusual<std::uint8_t>(), 8.0);
+    instance.send("out", unusual<std::uint16_t>(), 8.0);
+    instance.send("out", unusual<std::uint32_t>(), 8.0);
+    instance.send("out", unusual<std::uint64_t>(), 8.0);
+    const std::int64_t three = 3;
+    CHECK(titin_send(titin_port_find(instance.raw(), "out"), TITIN_NO_SLOT, TITIN_F16, 1, &three, f16, 8.0, TITIN_NO_NEXT) == 0);
+    instance.send("out",
+                  Value::map({{"bits", Value::array(unusual<std::uint32_t>())}, {"large", std::numeric_limits<std::uint64_t>::max()}}),
+                  8.0);
+    instance.send("out", unusual<std::uint16_t>(), 8.0);
     lend(instance);
     const titin::Message back = instance.receive("in");
     CHECK(back.timestamp() == 9.0 && back.array<double>().vector() == line);
@@ -55,6 +84,12 @@ static void right(titin::Instance &instance) {
         CHECK(std::string(error.what()) ==
               "port 'in': expected an array of float32, found float64 of shape [10]");
     }
+    CHECK(line.array<double>({titin::any})[9] == 4.5 && line.array<double>({10}, titin::Order::Fortran).size() == 10);
+    refused<titin::TypeMismatch>("another extent", [&] { line.array<double>({11}); });
+    refused<titin::TypeMismatch>("another rank", [&] { line.array<double>({titin::any, titin::any}); });
+    refused<titin::TypeMismatch>("another type", [&] { line.array<float>({titin::any}); });
+    CHECK(std::string(titin_error()).find(".out: expected an array of float32 of rank 1, found float64 of shape [10]") !=
+          std::string::npos);
     const titin::Message table = instance.receive("in");
     const auto view = table.array<std::int32_t>();
     CHECK(view(1, 2) == 12 && view(0, 1) == 1 && table.index_name(1) == "y");
@@ -72,9 +107,22 @@ static void right(titin::Instance &instance) {
     const titin::Received last = instance.receive_any({"in"});
     const titin::ValueView map = last.message.value();
     CHECK(map["name"].as<std::string>() == "wall" && map["flux"].as<double>() == 3.5);
-    CHECK(map["line"].array<double>()[9] == 4.5 && !map.contains("absent"));
+    CHECK(map["line"].array<double>({10})[9] == 4.5 && !map.contains("absent"));
     CHECK(map["list"].size() == 3 && map["list"][0].as<int>() == 1 && map["list"][1].as<std::string>() == "two");
     CHECK(map["list"][2].as<bool>());
+
+    receive_unusual<std::uint8_t>(instance);
+    receive_unusual<std::uint16_t>(instance);
+    receive_unusual<std::uint32_t>(instance);
+    receive_unusual<std::uint64_t>(instance);
+    const titin::Message halves = instance.receive("in");
+    std::int64_t count = titin::any;
+    const void *bits = titin_message_array(halves.raw(), TITIN_F16, 1, &count, TITIN_ORDER_C);
+    CHECK(bits && count == 3 && std::memcmp(bits, f16, sizeof f16) == 0);
+    const titin::Message several = instance.receive("in");
+    CHECK(several.value()["bits"].array<std::uint32_t>({3}).vector() == unusual<std::uint32_t>());
+    CHECK(several.value()["large"].as<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
+    CHECK(instance.receive("in").array<std::uint16_t>({titin::any}).vector() == unusual<std::uint16_t>());
 
     for (const double timestamp : {8.5, 8.75}) {
         const titin::Message lent = instance.receive("in");

@@ -1,7 +1,7 @@
 ! One side of an exchange, "left" or "right": the script of exchange.c.
 program exchange
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_loc, c_null_ptr, c_ptr
-   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real64
    use titin
    use titin_c, only: titin_loan_find, titin_loan_retain, titin_no_next, titin_no_slot, titin_port_find, titin_send_loan
    implicit none
@@ -68,6 +68,67 @@ contains
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "a part of a loan") == 1, "a part")
    end subroutine
 
+   ! Elements that Fortran has no kind for, as their bits: 0, the largest or -2, and 2 or 1.
+   subroutine send_unusual()
+      type(titin_value) :: map
+      integer(int8), parameter :: u8(3) = [0_int8, -1_int8, 2_int8]
+      integer(int16), parameter :: u16(3) = [0_int16, -1_int16, 2_int16], f16(3) = [0_int16, -16384_int16, 15360_int16]
+      integer(int32), parameter :: u32(3) = [0, -1, 2]
+      integer(int64), parameter :: u64(3) = [0_int64, -1_int64, 2_int64]
+      integer(int16), pointer :: lent(:)
+      integer :: ierr
+      call instance%send("out", u8, timestamp=8.0_real64, as=titin_u8)
+      call instance%send("out", u16, timestamp=8.0_real64, as=titin_u16)
+      call instance%send("out", u32, timestamp=8.0_real64, as=titin_u32)
+      call instance%send("out", u64, timestamp=8.0_real64, as=titin_u64)
+      call instance%send("out", f16, timestamp=8.0_real64, as=titin_f16)
+      call instance%send("out", u16, timestamp=8.0_real64, as=titin_u32, ierr=ierr)
+      call check(ierr == titin_error_usage .and. index(titin_error_text(), "int16 does not hold the bits of uint32") > 0, &
+         "bits of another size")
+      call map%new_map()
+      call map%add(u32, name="bits", as=titin_u32)
+      call map%add(-1_int64, name="large", as=titin_u64)
+      call instance%send("out", map, timestamp=8.0_real64)
+      nullify (lent)
+      call instance%loan("out", lent, [3], as=titin_u16)
+      lent(:) = u16
+      call instance%send_loan("out", lent, timestamp=8.0_real64)
+   end subroutine
+
+   subroutine receive_unusual()
+      type(titin_message) :: message
+      integer(int8), pointer :: u8(:)
+      integer(int16) :: u16(3), f16(3)
+      integer(int32) :: u32(3)
+      integer(int64), pointer :: u64(:)
+      integer(int32), pointer :: bits(:)
+      integer(int64) :: large
+      integer :: ierr
+      call instance%receive("in", message)
+      call message%view(u8, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), "`as` says") > 0, "bits that are not asked for")
+      call message%view(u8, as=titin_u8)
+      call check(all(u8 == [0_int8, -1_int8, 2_int8]), "uint8")
+      call check(iand(int(u8(2)), 255) == 255, "uint8 as an integer of the next size")
+      call instance%receive("in", u16, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), "found uint16") > 0, "not told")
+      call instance%receive("in", u16, as=titin_u16)
+      call check(all(u16 == [0_int16, -1_int16, 2_int16]), "uint16")
+      call instance%receive("in", u32, as=titin_u32)
+      call check(all(u32 == [0, -1, 2]), "uint32")
+      call instance%receive("in", message)
+      call message%view(u64, as=titin_u64)
+      call check(all(u64 == [0_int64, -1_int64, 2_int64]), "uint64")
+      call instance%receive("in", f16, as=titin_f16)
+      call check(all(f16 == [0_int16, -16384_int16, 15360_int16]), "float16")
+      call instance%receive("in", message)
+      call message%view(bits, name="bits", as=titin_u32)
+      call message%read_unsigned(large, name="large")
+      call check(all(bits == [0, -1, 2]) .and. large == -1, "in a structure")
+      call instance%receive("in", u16, as=titin_u16)
+      call check(u16(2) == -1, "of lent memory")
+   end subroutine
+
    subroutine left()
       type(titin_value) :: overlay, map, list
       type(titin_message) :: back
@@ -97,6 +158,7 @@ contains
       call map%add(list, name="list")
       call instance%send_nil("out", timestamp=7.0_real64, settings=overlay)
       call instance%send("out", map, timestamp=8.0_real64)
+      call send_unusual()
       call lend()
       call instance%receive("in", back)
       call back%view(again)
@@ -148,6 +210,7 @@ contains
       call list%read(words, index=2)
       call list%read(flag, index=3)
       call check(list%size() == 3 .and. whole == 1 .and. words == "two" .and. flag, "list")
+      call receive_unusual()
       allocate (lent(100, 200))
       do which = 1, 2
          lent(:, :) = 0

@@ -60,6 +60,7 @@ static void left(void) {
     CHECK(titin_decomposition_halo(grid, (int64_t[]){1, 1}, (int64_t[]){1, 1}) == 0);
     CHECK(titin_field_new(out, grid, 2, (int[]){TITIN_F64, TITIN_I32}, &send) == 0);
     titin_decomposition_free(grid);
+    CHECK(titin_field_dtype(send, 0) == TITIN_F64 && titin_field_dtype(send, 9) == 0);
     CHECK(titin_field_bytes(send, 0) == 384 && titin_field_bytes(send, 1) == 192 && titin_field_bytes(send, 2) == 0);
 
     int64_t numbers[10], rows[6];

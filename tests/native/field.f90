@@ -28,7 +28,7 @@ program field
    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use one_rank, only: give, keep
    use titin
-   use titin_c, only: titin_communicator
+   use titin_c, only: titin_communicator, titin_field_dtype
    implicit none
 
    type(titin_instance) :: instance
@@ -100,6 +100,7 @@ contains
       call grid%halo(1)
       call instance%field("out", grid, send, [titin_f64, titin_i32])
       call check(send%bytes(1) == 384 .and. send%bytes(2) == 192, "halo and all")
+      call check(titin_field_dtype(send%raw, 1) == titin_i32, "type of an array")
       call check(all(send%extents() == [8, 6]) .and. all(send%owned(1) == [1, 2, 3, 4, 5, 6]), "what is owned")
 
       call backwards%new([10_int64])

@@ -2,14 +2,20 @@
 #include "titin.h"
 
 int twice(const titin_message *in, titin_output *out) {
-    const int64_t extents[1] = {titin_message_elements(in)};
-    const double *from = titin_message_data(in);
-    if (titin_message_dtype(in) != TITIN_F64) {
-        titin_set_error("only real numbers can be doubled here");
-        return 1;
-    }
-    double *to = titin_output_array(out, TITIN_F64, 1, extents, TITIN_ORDER_C);
-    for (int64_t i = 0; i < extents[0]; i++) to[i] = 2.0 * from[i];
+    int64_t count = TITIN_ANY;
+    const double *from = titin_message_array(in, TITIN_F64, 1, &count, TITIN_ORDER_C);
+    if (!from) return 1;
+    double *to = titin_output_array(out, TITIN_F64, 1, &count, TITIN_ORDER_C);
+    for (int64_t i = 0; i < count; i++) to[i] = 2.0 * from[i];
+    return 0;
+}
+
+/* Takes it for granted that real numbers come. */
+int trusting(const titin_message *in, titin_output *out) {
+    int64_t count = TITIN_ANY;
+    const double *from = titin_message_array(in, TITIN_F64, 1, &count, TITIN_ORDER_C);
+    double *to = titin_output_array(out, TITIN_F64, 1, &count, TITIN_ORDER_C);
+    for (int64_t i = 0; i < count; i++) to[i] = 2.0 * from[i];
     return 0;
 }
 

@@ -3,7 +3,7 @@
 
 extern "C" int twice(const titin_message *in, titin_output *out) {
     return titin::filter(in, out, [](const titin::Message &message, titin::Output &output) {
-        const auto from = message.array<double>();
+        const auto from = message.array<double>({titin::any});
         double *to = output.array<double>(from.extents());
         for (const double number : from) *to++ = 2.0 * number;
     });

@@ -10,11 +10,17 @@
 static titin_instance *instance;
 static titin_port *out, *in;
 
+static double first(const titin_message *message) {
+    const double *numbers = titin_message_array(message, TITIN_F64, 1, (int64_t[]){1}, TITIN_ORDER_C);
+    CHECK(numbers);
+    return *numbers;
+}
+
 static titin_message *exchange(double number) {
     titin_message *message;
     CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, (int64_t[]){1}, &number, number, TITIN_NO_NEXT) == 0);
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
-    CHECK(*(const double *)titin_message_data(message) == number);
+    CHECK(first(message) == number);
     return message;
 }
 
@@ -36,7 +42,8 @@ static int child(titin_message *view, int from_parent, int to_parent) {
     char byte;
     int again;
     CHECK(sockets() == 0);
-    CHECK(*(const double *)titin_message_data(view) == 1.0 && titin_message_timestamp(view) == 1.0);
+    CHECK(first(view) == 1.0 && titin_message_timestamp(view) == 1.0);
+    CHECK(!titin_message_array(view, TITIN_F32, 1, (int64_t[]){1}, TITIN_ORDER_C) && strstr(titin_error(), "float64"));
     CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &number, 9.0, TITIN_NO_NEXT) == TITIN_ERROR_FORKED);
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_ERROR_FORKED && !message);
     CHECK(titin_reuse(instance, &again) == TITIN_ERROR_FORKED && !again && strstr(titin_error(), "forked"));
@@ -62,7 +69,7 @@ static void parent(void) {
     for (int i = 2; i < 10; ++i) titin_message_free(exchange(i));
     CHECK(read(to_parent[0], &byte, 1) == 1);
     for (int i = 10; i < 20; ++i) titin_message_free(exchange(i));
-    CHECK(*(const double *)titin_message_data(view) == 1.0);
+    CHECK(first(view) == 1.0);
     titin_message_free(view);
 }
 

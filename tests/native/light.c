@@ -57,7 +57,7 @@ static int step(titin_instance *instance, void *data) {
             break;
         }
         if (failed) return failed;
-        CHECK(*(const double *)titin_message_data(message) ==
+        CHECK(*(const double *)titin_message_array(message, TITIN_F64, 1, (int64_t[]){1}, TITIN_ORDER_C) ==
               (cell->number ? cell->number : COUNT) - 1 + titin_message_timestamp(message));
         titin_message_free(message);
         cell->next = PROBE;

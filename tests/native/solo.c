@@ -110,7 +110,7 @@ static void values(void) {
     CHECK(titin_value_order(array) == TITIN_ORDER_FORTRAN);
     CHECK(titin_value_stride(array, 0) == 4 && titin_value_stride(array, 1) == 12);
     CHECK(!strcmp(titin_value_index_name(array, 1), "column") && titin_value_elements(array) == 6);
-    CHECK(titin_value_nbytes(array) == 24 && ((const int32_t *)titin_value_data(array))[5] == 6);
+    CHECK(titin_value_nbytes(array) == 24 && ((const int32_t *)titin_value_raw_data(array))[5] == 6);
     titin_message_free(message);
     titin_value *pair = titin_new_array(TITIN_F32, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, NULL, (float[]){1.0f, 2.0f}, 0);
     message = titin_message_new(pair, 0.0, TITIN_NO_NEXT);

@@ -338,7 +338,7 @@ contains
    ! What only the bare module has.
    subroutine bare()
       integer(int32), target :: bytes(2) = [7, 8]
-      integer(c_int64_t) :: number, length
+      integer(c_int64_t) :: number, length, extents(1)
       type(c_ptr) :: value, message, text, options
       integer(c_int), pointer :: copy(:)
       call check(titin_recover(instance%raw) == titin_ok, "recover")
@@ -377,8 +377,13 @@ contains
       call check(titin_message_elements(message) == 2, "elements")
       text = titin_message_index_name(message, 0_c_int)
       call check(.not. c_associated(text), "no name")
-      call c_f_pointer(titin_message_data(message), copy, [2])
+      call c_f_pointer(titin_message_raw_data(message), copy, [2])
       call check(copy(1) == 7, "data")
+      extents = titin_any
+      call c_f_pointer(titin_message_array(message, titin_i32, 1_c_int, extents, titin_order_c), copy, [2])
+      call check(copy(2) == 8 .and. extents(1) == 2, "an array as it is wanted")
+      text = titin_value_array(titin_message_value(message), titin_f32, 1_c_int, extents, titin_order_c)
+      call check(.not. c_associated(text), "an array of another type")
       call titin_message_free(message)
    end subroutine
 end program solo

@@ -33,9 +33,11 @@ LEFT_TO_C = {
     "titin_send",
     # titin_setting_value does more
     "titin_setting_f64s", "titin_setting_i64s", "titin_setting_table",
-    # the array of a message is that of its value
-    "titin_message_data", "titin_message_dtype", "titin_message_extent", "titin_message_index_name",
-    "titin_message_order", "titin_message_rank",
+    # the array of a message of any shape is that of its value
+    "titin_message_dtype", "titin_message_extent", "titin_message_index_name",
+    "titin_message_order", "titin_message_rank", "titin_message_raw_data",
+    # a Field knows its types
+    "titin_field_dtype",
     # a View knows its elements and how they lie, and its type knows the rest
     "titin_dtype_find",
     "titin_message_elements", "titin_message_nbytes", "titin_message_stride",

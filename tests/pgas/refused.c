@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
     titin_field *field;
     titin_ga_field(titin_port_find(instance, "x"), g_a, &field);
     if (!strcmp(argv[1], "distribution")) g_a = NGA_Create_irreg(C_DBL, 2, (int[]){13, 7}, "b", (int[]){1, 2}, (int[]){0, 0, 2});
+    if (!strcmp(argv[1], "another")) g_a = NGA_Create(C_LONG, 2, (int[]){13, 7}, "whole", NULL);
     titin_reuse(instance, &again);
     if (titin_ga_receive(field, g_a, TITIN_WAIT, NULL, NULL)) titin_fail(instance, titin_error());
     const int failed = titin_close(instance);

@@ -75,6 +75,7 @@ REFUSED = {
     "shape": "the sender couples 13 × 7 elements ([0:13, 0:7]), the receiver 13 × 8",
     "element": "its arrays are of float",
     "distribution": "its array is 7 × 7 here, halo and all; one of 13 × 2 was given",
+    "another": "global array 'whole': it is of int64, but the field was declared with one of float64",
 }
 
 

@@ -406,7 +406,7 @@ unsafe extern "C" {
     pub fn titin_value_extent(value: *const titin_value, dimension: c_int) -> i64;
     pub fn titin_value_order(value: *const titin_value) -> c_int;
     pub fn titin_value_index_name(value: *const titin_value, dimension: c_int) -> *const c_char;
-    pub fn titin_value_data(value: *const titin_value) -> *const c_void;
+    pub fn titin_value_raw_data(value: *const titin_value) -> *const c_void;
     pub fn titin_value_nbytes(value: *const titin_value) -> i64;
 
     pub fn titin_output_array(

@@ -370,7 +370,7 @@ unsafe fn array(
             sys::titin_value_dtype(value) as usize - 1,
             sys::titin_value_rank(value),
             sys::titin_value_order(value),
-            sys::titin_value_data(value),
+            sys::titin_value_raw_data(value),
             sys::titin_value_nbytes(value),
         )
     };

@@ -10,8 +10,9 @@
  *     while (titin_reuse(instance, &again) == 0 && again) {
  *         titin_message *msg;
  *         if (titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &msg)) break;
- *         const int64_t n = titin_message_extent(msg, 0);
- *         const double *u0 = titin_message_data(msg);
+ *         int64_t n = TITIN_ANY;
+ *         const double *u0 = titin_message_array(msg, TITIN_F64, 1, &n, TITIN_ORDER_C);
+ *         if (!u0) break;
  *         ...
  *         titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, &n, u, t, TITIN_NO_NEXT);
  *         titin_message_free(msg);
@@ -25,6 +26,7 @@
  *     NULL on an error. No call unwinds, exits, prints (but titin_explain) or installs a signal handler.
  * Errors stick. A program need not look at each call: the first error stays with the instance; from then on the calls
  *     that send, receive or reuse return it again at once, and titin_close returns it and fails the run with it.
+ *     titin_message_array is such a call, too; those on values are not: look at what they return.
  *     A timeout, an interruption and the end of what a port receives do not stick. titin_recover forgets an error that
  *     was dealt with.
  *     Bindings with exceptions switch this off (titin_options_exceptions).
@@ -166,6 +168,7 @@ enum {
 
 #define TITIN_NO_SLOT (-1)          /* for ports without slots */
 #define TITIN_MAX_RANK 32           /* most dimensions of an array */
+#define TITIN_ANY (-1)              /* an extent that is wanted: any */
 #define TITIN_WAIT DBL_MAX          /* a timeout: for ever */
 #define TITIN_NO_NEXT (-DBL_MAX)    /* a next timestamp: not known, or there is none */
 
@@ -288,6 +291,8 @@ int titin_field_new(titin_port *port, const titin_decomposition *decomposition, 
                     titin_field **field);
 /* Frees the handle; the port stays one of a field. */
 void titin_field_free(titin_field *field);
+/* The element type of an array; 0 for one that does not exist. */
+int titin_field_dtype(const titin_field *field, int array);
 /* Bytes of an array on this rank, halo and all; 0 for one that does not exist. */
 int64_t titin_field_bytes(const titin_field *field, int array);
 /* The extents of an array on this rank, halo and all: one for each dimension. An error if arrays are flat here: where the rank has
@@ -571,8 +576,14 @@ double titin_message_next_timestamp(const titin_message *message);
 
 /* What the data are: TITIN_KIND_NIL, TITIN_KIND_ARRAY or another kind. */
 int titin_message_kind(const titin_message *message);
-/* Of an array; for other data: 0, rank 0, extent 0, TITIN_ORDER_C, NULL. Strides are in bytes. Data are aligned to 64
- * bytes and must not be changed. */
+/* The elements of an array, where they lie, if it is of this element type, rank, shape and order: `extents` says what is wanted
+ * in each dimension, or TITIN_ANY, which the call replaces by what it is; it may be NULL if `rank` is 0. An array of rank 0 or 1 lies in
+ * both orders. They are aligned to 64 bytes and must not be changed.
+ * NULL for any other data, and TITIN_ERROR_TYPE_MISMATCH; what was TITIN_ANY is 0 then. That sticks to the instance that received
+ * the message, and fails the filter that looks at it; one that knows what to do with several types looks at titin_message_dtype before.
+ * titin_receive_into takes arrays of either order. */
+const void *titin_message_array(const titin_message *message, int dtype, int rank, int64_t *extents, int order);
+/* Of an array; for other data: 0, rank 0, extent 0, TITIN_ORDER_C. Strides are in bytes. */
 int titin_message_dtype(const titin_message *message);
 int titin_message_rank(const titin_message *message);
 int64_t titin_message_extent(const titin_message *message, int dimension);
@@ -580,7 +591,8 @@ int64_t titin_message_stride(const titin_message *message, int dimension);
 int titin_message_order(const titin_message *message);
 /* Name of an index, NULL if it has none. */
 const char *titin_message_index_name(const titin_message *message, int dimension);
-const void *titin_message_data(const titin_message *message);
+/* Its elements, of whatever type, shape and order, for programs that look at these themselves; NULL for other data. */
+const void *titin_message_raw_data(const titin_message *message);
 /* Number of elements, and of bytes. */
 int64_t titin_message_elements(const titin_message *message);
 int64_t titin_message_nbytes(const titin_message *message);
@@ -631,14 +643,15 @@ int64_t titin_value_size(const titin_value *value);
 const titin_value *titin_value_item(const titin_value *value, int64_t index);
 const char *titin_value_name(const titin_value *value, int64_t index);
 const titin_value *titin_value_find(const titin_value *value, const char *name);
-/* Of an array, as for messages. */
+/* Of an array, as for messages; but the error sticks to nothing. */
+const void *titin_value_array(const titin_value *value, int dtype, int rank, int64_t *extents, int order);
 int titin_value_dtype(const titin_value *value);
 int titin_value_rank(const titin_value *value);
 int64_t titin_value_extent(const titin_value *value, int dimension);
 int64_t titin_value_stride(const titin_value *value, int dimension);
 int titin_value_order(const titin_value *value);
 const char *titin_value_index_name(const titin_value *value, int dimension);
-const void *titin_value_data(const titin_value *value);
+const void *titin_value_raw_data(const titin_value *value);
 int64_t titin_value_elements(const titin_value *value);
 int64_t titin_value_nbytes(const titin_value *value);
 

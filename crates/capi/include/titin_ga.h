@@ -197,8 +197,19 @@ static inline int titin_ga_hold(titin_field *field, int g_a, int order, titin_ga
     const int dims = GA_Ndim(g_a), me = GA_Nodeid(), blocks = GA_Total_blocks(g_a), dtype = titin_ga_dtype(g_a);
     piece->data = NULL;
     if (!dtype) return titin_error_kind();
+    if (field && dtype != titin_field_dtype(field, 0)) {
+        char why[128];
+        snprintf(why, sizeof why, "it is of %s, but the field was declared with one of %s", titin_dtype_name(dtype),
+                 titin_dtype_name(titin_field_dtype(field, 0)));
+        return titin_ga_refuse(g_a, why);
+    }
     if (blocks >= 0) {
         if (me < blocks) NGA_Access_block_segment64(g_a, me, &piece->data, &length);
+        if (field && piece->data && length * titin_dtype_size(dtype) != titin_field_bytes(field, 0)) {
+            NGA_Release_block_segment(g_a, me);
+            piece->data = NULL;
+            return titin_ga_refuse(g_a, "it is not distributed as the one that the field was declared with");
+        }
         return TITIN_OK;
     }
     if (!titin_ga_owned(g_a, me, piece->first, piece->last)) return TITIN_OK;

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result};
 
 use crate::error::usage;
@@ -39,6 +40,22 @@ pub(crate) struct Arguments {
     pub(crate) names: *const *const c_char,
     pub(crate) data: *const c_void,
 }
+
+/// What a caller takes an array to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected<'a> {
+    pub(crate) dtype: Dtype,
+    /// What is wanted in each dimension; [`ANY`] for whatever it is.
+    pub(crate) extents: &'a [i64],
+    /// None where each element finds its place, whichever the order.
+    pub(crate) order: Option<Order>,
+}
+
+/// Stands for any extent.
+const ANY: i64 = -1;
+
+/// What to do about data of another type or shape.
+pub(crate) const OTHERWISE: &str = "let its sender send what is expected, or ask for what it sends";
 
 /// Elements, and who keeps them.
 #[derive(Debug, Clone)]
@@ -195,15 +212,16 @@ impl Described<'_> {
             unsafe { self.data.copy_from_nonoverlapping(element.as_ptr(), element.len()) };
             return Ok(());
         }
-        let (layout, elements) = message.array()?;
-        if layout.dtype != self.dtype || !layout.shape.iter().eq(self.shape) {
-            let text = format!(
-                "expected an array of {}, the message carries one of {}",
-                shown(self.dtype, self.shape),
-                shown(layout.dtype, &layout.shape)
-            );
-            return Err(Error::new(Kind::TypeMismatch, text));
-        }
+        let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
+        let expected = Expected { dtype: self.dtype, extents: &extents, order: None };
+        let (layout, elements) = match message.content() {
+            Content::Array(layout) => (layout, message.bytes()),
+            _ => {
+                let value = Value::received(message.structure()?, &message.buffer());
+                return Err(expected.but(&value.what(), OTHERWISE));
+            }
+        };
+        expected.check(layout)?;
         let alike = layout.order == self.order || layout.shape.len() < 2;
         if self.strides.is_none() && alike {
             if !elements.is_empty() {
@@ -224,6 +242,88 @@ impl Described<'_> {
         }
         Ok(())
     }
+}
+
+impl Expected<'_> {
+    /// That an array is this.
+    pub(crate) fn check(&self, found: &Layout) -> Result<()> {
+        let fits = |(wanted, extent): (&i64, &u64)| *wanted == ANY || u64::try_from(*wanted) == Ok(*extent);
+        let same_shape =
+            self.extents.len() == found.shape.len() && self.extents.iter().zip(&found.shape).all(fits);
+        let same_type = found.dtype == self.dtype;
+        if same_type && same_shape && self.order.is_none_or(|order| lies_in(order, found)) {
+            return Ok(());
+        }
+        let order = if self.order.is_some() && found.shape.len() > 1 { in_order(found.order) } else { "" };
+        let found = format!("{}{order}", shown(found.dtype, &found.shape));
+        let otherwise = match same_type && same_shape {
+            false => OTHERWISE,
+            true => {
+                "let its sender send that order, or receive it into memory of your own, where each element finds its place"
+            }
+        };
+        Err(self.but(&found, otherwise))
+    }
+
+    /// The error where something else was found, and what to do then.
+    pub(crate) fn but(&self, found: &str, otherwise: &str) -> Error {
+        let dtype = self.dtype.name();
+        let shape = match self.extents {
+            [] => ", a single value".to_owned(),
+            extents if extents.iter().all(|extent| *extent == ANY) => format!(" of rank {}", extents.len()),
+            extents => {
+                let extent =
+                    |extent: &i64| if *extent == ANY { "any".to_owned() } else { extent.to_string() };
+                format!(" of shape [{}]", extents.iter().map(extent).collect::<Vec<_>>().join(", "))
+            }
+        };
+        let order = self.order.filter(|_| self.extents.len() > 1).map_or("", in_order);
+        let text = format!("expected an array of {dtype}{shape}{order}, found {found}: {otherwise}");
+        Error::new(Kind::TypeMismatch, text)
+    }
+}
+
+/// Whether the elements of an array follow each other in this order: where no two dimensions have a next element they do in both.
+fn lies_in(order: Order, layout: &Layout) -> bool {
+    layout.order == order
+        || layout.shape.contains(&0)
+        || layout.shape.iter().filter(|extent| **extent > 1).count() < 2
+}
+
+fn in_order(order: Order) -> &'static str {
+    match order {
+        Order::C => " in C order",
+        Order::Fortran => " in Fortran order",
+    }
+}
+
+/// Where the elements of an array lie that `find` finds to be what C expects. Extents of any size become what they are; on an
+/// error 0.
+///
+/// # Safety
+/// `extents` is NULL or points to `rank` numbers that may be written.
+pub(crate) unsafe fn look<'a>(
+    (dtype, rank, extents, order): (c_int, c_int, *mut i64, c_int),
+    find: impl FnOnce(&Expected<'_>) -> Result<(&'a Layout, *const c_void)>,
+) -> Result<*const c_void> {
+    // SAFETY: as the caller promises.
+    let extents = unsafe { input::list_mut(extents, rank, "extents") }?;
+    let found = expected(dtype, extents, order).and_then(|expected| find(&expected));
+    if let Ok((layout, data)) = found {
+        extents.iter_mut().zip(&layout.shape).for_each(|(extent, found)| *extent = *found as i64);
+        return Ok(data);
+    }
+    extents.iter_mut().filter(|extent| **extent == ANY).for_each(|extent| *extent = 0);
+    found.map(|(_, data)| data)
+}
+
+fn expected(dtype: c_int, extents: &[i64], order: c_int) -> Result<Expected<'_>> {
+    if let Some(extent) = extents.iter().find(|extent| **extent < ANY) {
+        return Err(usage(format!(
+            "an array with an extent of {extent} is wanted: give one from 0 on, or TITIN_ANY"
+        )));
+    }
+    Ok(Expected { dtype: input::dtype(dtype)?, extents, order: Some(input::order(order)?) })
 }
 
 impl AsRef<[u8]> for Data {

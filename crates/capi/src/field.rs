@@ -171,8 +171,9 @@ unsafe extern "C" fn titin_field_new(
     unsafe {
         on_port(port, |port| {
             let spec = spec.as_ref().ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
-            spec.whole()
-                .map_err(|error| usage(format!("field on port '{}': {}", port.name.as_str(), error.text)))?;
+            spec.whole().map_err(|error| {
+                usage(format!("field on port '{}': {}", port.name().as_str(), error.text))
+            })?;
             let dtypes = input::list(dtypes, count, "element types")?;
             let dtypes: Vec<Dtype> =
                 dtypes.iter().map(|dtype| input::dtype(*dtype)).collect::<Result<_>>()?;
@@ -183,7 +184,7 @@ unsafe extern "C" fn titin_field_new(
             let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
             let dense = Layout { local, before: 0, given: None };
             let layouts = Mutex::new(Arc::new(vec![dense.clone(); dtypes.len()]));
-            let (shared, port, spec) = (port.shared.clone(), port.name.clone(), spec.clone());
+            let (shared, port, spec) = (port.shared.clone(), port.name().clone(), spec.clone());
             let made = Field { shared, port, id, spec, dtypes, owned, dense, layouts };
             field.write(Box::into_raw(Box::new(made)));
             Ok(())
@@ -210,6 +211,17 @@ unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64
         let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
         let number = field.number(array)?;
         Ok((field.layouts()[number].length(field.dtypes[number])) as i64)
+    })
+}
+
+/// # Safety
+/// `field` is NULL or a field.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_field_dtype(field: *const Field, array: c_int) -> c_int {
+    value(0, || {
+        // SAFETY: as the caller promises.
+        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        Ok(field.dtypes[field.number(array)?] as c_int)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Filters of the user's: functions in shared libraries, and functions of the binding's language.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use titin_runtime::{Content, Error, Filling, Function, Functions, Mapped, Result, UserFilter};
@@ -160,7 +160,8 @@ fn run(
         _ => Vec::new(),
     };
     let mut output = Output { names, ..Output::default() };
-    let input = Message::mapped(mapped).into_raw();
+    let refused = Arc::new(OnceLock::new());
+    let input = Message::mapped(mapped, refused.clone()).into_raw();
     let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has its own.
@@ -168,7 +169,7 @@ fn run(
     if failed != 0 {
         return Err(last().map_or_else(|| format!("it returned {failed}"), |error| error.text));
     }
-    if let Some(error) = output.failed {
+    if let Some(error) = refused.get().cloned().or(output.failed) {
         return Err(error.text);
     }
     let (timestamp, next_timestamp) = output.stamps.unwrap_or((mapped.timestamp, mapped.next_timestamp));

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use titin_runtime::{Error, Instance, Kind, PortId, Result};
 
 use crate::error::{OK, c_text, caught, keep, null};
+use crate::message::Origin;
 use crate::ready::Enlisted;
 use crate::receive::Chosen;
 use crate::text::Text;
@@ -30,8 +31,15 @@ pub struct Handle {
 pub struct Port {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: PortId,
-    /// Shared with the messages that come by it.
-    pub(crate) name: Arc<Text>,
+    /// Its place among the ports.
+    pub(crate) place: u32,
+}
+
+/// The instance that a message came to, as the message knows it, which may outlive it.
+pub(crate) struct Recipient {
+    shared: Weak<Shared>,
+    /// Names of its ports, by their places.
+    ports: Vec<Arc<Text>>,
 }
 
 /// An instance, and the first error that a program may not have looked at.
@@ -39,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) instance: Instance,
     /// The place on a list of an instance that does not wait. After the instance, which may still come there as it ends.
     pub(crate) enlisted: Option<Enlisted>,
+    /// This, for messages.
+    pub(crate) recipient: Arc<Recipient>,
     /// What the last call on several ports was given.
     chosen: Mutex<Option<Arc<Chosen>>>,
     sticky: bool,
@@ -48,9 +58,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Self {
+    fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Arc<Self> {
         let (chosen, stuck) = (Mutex::default(), Mutex::default());
-        Shared { instance, enlisted, chosen, sticky, stuck, is_stuck: AtomicBool::new(false) }
+        let ports = instance.port_ids().map(|(_, name)| Text::shared(name)).collect();
+        Arc::new_cyclic(|shared| {
+            let recipient = Arc::new(Recipient { shared: shared.clone(), ports });
+            Shared { instance, enlisted, recipient, chosen, sticky, stuck, is_stuck: AtomicBool::new(false) }
+        })
     }
 
     pub(crate) fn chosen(&self) -> MutexGuard<'_, Option<Arc<Chosen>>> {
@@ -93,6 +107,45 @@ impl Shared {
     }
 }
 
+impl Port {
+    #[inline(always)]
+    pub(crate) fn name(&self) -> &Arc<Text> {
+        self.shared.recipient.port(self.place)
+    }
+
+    /// Where a message of this slot is from.
+    #[inline(always)]
+    pub(crate) fn origin(&self, slot: Option<u32>) -> Origin {
+        Origin::Received { recipient: self.shared.recipient.clone(), port: self.place, slot }
+    }
+}
+
+impl Recipient {
+    pub(crate) fn port(&self, place: u32) -> &Arc<Text> {
+        &self.ports[place as usize]
+    }
+
+    /// What is wrong with a message of this port and slot, with where it came by and from.
+    pub(crate) fn located(&self, place: u32, slot: Option<u32>, error: Error) -> Error {
+        let sender = self.shared.upgrade().and_then(|shared| {
+            let (id, _) = shared.instance.port_ids().nth(place as usize)?;
+            shared.instance.sender(id, slot)
+        });
+        let sender = sender.map(|sender| format!(", message from {sender}")).unwrap_or_default();
+        let (name, slot) =
+            (self.port(place).as_str(), slot.map(|slot| format!("[{slot}]")).unwrap_or_default());
+        Error::new(error.kind, format!("port '{name}{slot}'{sender}: {}", error.text))
+    }
+
+    /// Keeps an error about a message, which the program may not look at, while the instance is open.
+    pub(crate) fn hold(&self, error: &Error) {
+        // In a forked child somebody who does not exist any more may have the lock.
+        if let (Some(shared), Ok(())) = (self.shared.upgrade(), titin_runtime::not_forked()) {
+            shared.hold(error);
+        }
+    }
+}
+
 impl Handle {
     pub(crate) fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Self {
         let scale = Value::map(instance.scale().into_iter().flat_map(|scale| {
@@ -108,11 +161,10 @@ impl Handle {
             all.into_iter().flatten()
         }));
         let workdir = std::env::current_dir().unwrap_or_default();
-        let shared = Arc::new(Shared::new(instance, enlisted, sticky));
-        let named =
-            |(id, name): (PortId, &str)| Port { shared: shared.clone(), id, name: Text::shared(name) };
+        let shared = Shared::new(instance, enlisted, sticky);
+        let port = |(place, (id, _))| Port { shared: shared.clone(), id, place };
         Handle {
-            ports: shared.instance.port_ids().map(named).collect(),
+            ports: (0..).zip(shared.instance.port_ids()).map(port).collect(),
             name: c_text(shared.instance.name()),
             workdir: c_text(&workdir.to_string_lossy()),
             scale,

@@ -59,6 +59,20 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
     }
 }
 
+/// A list of so many items that may be written.
+///
+/// # Safety
+/// `items` is NULL or points to `count` items that may be written and are used by nobody else while the result lives.
+pub(crate) unsafe fn list_mut<'a, T>(items: *mut T, count: c_int, what: &str) -> Result<&'a mut [T]> {
+    let count = usize::try_from(count).map_err(|_| usage(format!("{count} {what}")))?;
+    match (items.is_null(), count) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(usage(format!("NULL was given for {count} {what}"))),
+        // SAFETY: so many items are there, as the caller promises.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(items, count) }),
+    }
+}
+
 /// Writes what stays there if the call fails before it has anything to write.
 ///
 /// # Safety

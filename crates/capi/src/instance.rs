@@ -213,7 +213,7 @@ unsafe extern "C" fn titin_cancel(handle: *mut Handle, named: *const Port, slot:
             if !Arc::ptr_eq(&port.shared, &handle.shared) {
                 return Err(usage("titin_cancel was given a port of another instance"));
             }
-            handle.shared.instance.cancel(Some(port.id), input::slot(slot, &port.name)?)
+            handle.shared.instance.cancel(Some(port.id), input::slot(slot, port.name())?)
         })
     }
 }

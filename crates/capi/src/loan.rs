@@ -104,7 +104,7 @@ unsafe extern "C" fn titin_loan_new(
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
-            let slot = input::slot(slot, &port.name)?;
+            let slot = input::slot(slot, port.name())?;
             let (form, names) = (array::form(dtype, rank, extents, order)?, array::names(names, rank)?);
             let layout = Form { names: &names, ..form }.to_layout();
             let lent = port.shared.instance.loan(port.id, slot, layout)?;

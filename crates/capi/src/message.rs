@@ -3,12 +3,14 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use titin_runtime::{Buffer, Content, Layout, Mapped, Meta, Overlay, Result};
+use titin_runtime::{Buffer, Content, Error, Layout, Mapped, Meta, Overlay, Result};
 
-use crate::array::{extent, filling, order_number, stride};
+use crate::array::{Expected, OTHERWISE, extent, filling, look, order_number, stride};
 use crate::error::{null, status, value};
+use crate::handle::Recipient;
 use crate::input;
 use crate::text::Text;
+use crate::value::number::Number;
 use crate::value::read::pointer;
 use crate::value::{Node, Value, encode};
 
@@ -19,12 +21,24 @@ pub struct Message {
     /// Of which the content is what the data are.
     meta: Arc<Meta>,
     pub(crate) body: Arc<Buffer>,
-    /// The port that it came by.
-    port: Option<Arc<Text>>,
+    origin: Origin,
     overlay: Option<Arc<Overlay>>,
     names: OnceLock<Vec<Text>>,
     tree: OnceLock<Value>,
     settings: OnceLock<Value>,
+}
+
+/// Where a message is from, which is where an error goes that the program may not look at.
+pub(crate) enum Origin {
+    Made,
+    /// Received by the port at this place.
+    Received {
+        recipient: Arc<Recipient>,
+        port: u32,
+        slot: Option<u32>,
+    },
+    /// A filter looks at it, which such an error fails.
+    Filtered(Arc<OnceLock<Error>>),
 }
 
 impl Message {
@@ -35,19 +49,21 @@ impl Message {
 
     fn new(timestamp: f64, next: Option<f64>, meta: Arc<Meta>, body: Arc<Buffer>) -> Self {
         let (names, tree, settings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Message { timestamp, next, meta, body, port: None, overlay: None, names, tree, settings }
+        let origin = Origin::Made;
+        Message { timestamp, next, meta, body, origin, overlay: None, names, tree, settings }
     }
 
-    pub(crate) fn received(message: titin_runtime::Message, port: Arc<Text>) -> Self {
+    pub(crate) fn received(message: titin_runtime::Message, origin: Origin) -> Self {
         let (timestamp, next) = (message.timestamp, message.next_timestamp);
         let (meta, body, overlay) = message.into_parts();
-        Message { port: Some(port), overlay, ..Message::new(timestamp, next, meta, body) }
+        Message { origin, overlay, ..Message::new(timestamp, next, meta, body) }
     }
 
-    /// What a filter looks at.
-    pub(crate) fn mapped(mapped: &Mapped) -> Self {
+    /// What a filter looks at, which fails by what it takes for something else.
+    pub(crate) fn mapped(mapped: &Mapped, failed: Arc<OnceLock<Error>>) -> Self {
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
-        Message::made(*timestamp, *next_timestamp, content.clone(), body.clone())
+        let made = Message::made(*timestamp, *next_timestamp, content.clone(), body.clone());
+        Message { origin: Origin::Filtered(failed), ..made }
     }
 
     /// A pointer that owns a share of the message.
@@ -59,6 +75,35 @@ impl Message {
         match &self.meta.content {
             Content::Array(layout) => Some(layout),
             _ => None,
+        }
+    }
+
+    /// The array, if it is what is expected.
+    fn array(&self, expected: &Expected<'_>) -> Result<(&Layout, *const c_void)> {
+        if let Some(layout) = self.layout() {
+            expected.check(layout)?;
+            return Ok((layout, pointer(&self.body)));
+        }
+        let tree = self.tree()?;
+        let otherwise = match tree.number() {
+            None => OTHERWISE,
+            Some(Number::Bool(_)) => "read it with titin_value_bool of titin_message_value",
+            Some(Number::Whole(_)) => "read it with titin_value_i64 of titin_message_value",
+            Some(Number::Real(_)) => "read it with titin_value_f64 of titin_message_value",
+        };
+        Err(expected.but(&tree.what(), otherwise))
+    }
+
+    /// The error of a program that takes it for something else, kept where the program need not look at it.
+    fn refused(&self, error: Error) -> Error {
+        match &self.origin {
+            Origin::Made => error,
+            Origin::Received { recipient, port, slot } => {
+                let error = recipient.located(*port, *slot, error);
+                recipient.hold(&error);
+                error
+            }
+            Origin::Filtered(failed) => failed.get_or_init(|| error).clone(),
         }
     }
 
@@ -74,7 +119,7 @@ impl Message {
             }
             Content::Structure => titin_runtime::structure::decode(&self.body).map_err(|error| {
                 let text = format!("the structure in the message cannot be read: {error}");
-                titin_runtime::Error::new(titin_runtime::Kind::TypeMismatch, text)
+                Error::new(titin_runtime::Kind::TypeMismatch, text)
             })?,
         };
         Ok(self.tree.get_or_init(|| Value::received(plain, &self.body)))
@@ -148,8 +193,10 @@ unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next:
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_port(message: *const Message) -> *const c_char {
     // SAFETY: as the caller promises.
-    let port = unsafe { message.as_ref() }.and_then(|message| message.port.as_ref());
-    port.map_or(std::ptr::null(), |port| port.as_ptr())
+    match unsafe { message.as_ref() }.map(|message| &message.origin) {
+        Some(Origin::Received { recipient, port, .. }) => recipient.port(*port).as_ptr(),
+        _ => std::ptr::null(),
+    }
 }
 
 /// # Safety
@@ -245,9 +292,31 @@ unsafe extern "C" fn titin_message_index_name(message: *const Message, dimension
 }
 
 /// # Safety
+/// `message` is NULL or a message; `extents` is NULL or points to `rank` numbers that may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_array(
+    message: *const Message,
+    dtype: c_int,
+    rank: c_int,
+    extents: *mut i64,
+    order: c_int,
+) -> *const c_void {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let message = unsafe { message.as_ref() };
+        let found = |expected: &Expected<'_>| {
+            message.ok_or_else(|| null("message", "titin_receive"))?.array(expected)
+        };
+        // SAFETY: as the caller promises.
+        let data = unsafe { look((dtype, rank, extents, order), found) };
+        data.map_err(|error| message.map_or_else(|| error.clone(), |message| message.refused(error.clone())))
+    })
+}
+
+/// # Safety
 /// `message` is NULL or a message.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_message_data(message: *const Message) -> *const c_void {
+unsafe extern "C" fn titin_message_raw_data(message: *const Message) -> *const c_void {
     // SAFETY: as the caller promises.
     let array = unsafe { message.as_ref() }.filter(|message| message.layout().is_some());
     array.map_or(std::ptr::null(), |message| pointer(&message.body))

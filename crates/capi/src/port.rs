@@ -61,7 +61,7 @@ unsafe extern "C" fn titin_port_at(handle: *mut Handle, index: c_int) -> *mut Po
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_name(handle: *const Port) -> *const c_char {
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || unsafe { port(handle) }.map(|port| port.name.as_ptr()))
+    value(std::ptr::null(), || unsafe { port(handle) }.map(|port| port.name().as_ptr()))
 }
 
 /// # Safety

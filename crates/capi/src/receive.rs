@@ -10,8 +10,7 @@ use crate::array::Arguments;
 use crate::error::{keep, usage};
 use crate::handle::{Port, on_port, port};
 use crate::input;
-use crate::message::Message;
-use crate::text::Text;
+use crate::message::{Message, Origin};
 
 /// Receives into a place for a message, which is NULL if there is none.
 ///
@@ -20,7 +19,7 @@ use crate::text::Text;
 unsafe fn receive(
     handle: *mut Port,
     out: *mut *mut Message,
-    body: impl FnOnce(&Port) -> Result<Option<(Arc<Text>, titin_runtime::Message)>>,
+    body: impl FnOnce(&Port) -> Result<Option<(Origin, titin_runtime::Message)>>,
 ) -> c_int {
     // SAFETY: as the caller promises.
     let out = unsafe { input::out(out, "the message") };
@@ -32,8 +31,8 @@ unsafe fn receive(
     unsafe {
         on_port(handle, |port| {
             let out = out?;
-            if let Some((port, message)) = body(port)? {
-                *out = Message::received(message, port).into_raw();
+            if let Some((origin, message)) = body(port)? {
+                *out = Message::received(message, origin).into_raw();
             }
             Ok(())
         })
@@ -52,9 +51,9 @@ unsafe extern "C" fn titin_receive(
     // SAFETY: as the caller promises.
     unsafe {
         receive(handle, out, |port| {
-            let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
+            let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
             let message = port.shared.instance.receive(port.id, slot, patience)?;
-            Ok(Some((port.name.clone(), message)))
+            Ok(Some((port.origin(slot), message)))
         })
     }
 }
@@ -66,9 +65,9 @@ unsafe extern "C" fn titin_try_receive(handle: *mut Port, slot: c_int, out: *mut
     // SAFETY: as the caller promises.
     unsafe {
         receive(handle, out, |port| {
-            let slot = input::slot(slot, &port.name)?;
+            let slot = input::slot(slot, port.name())?;
             let message = port.shared.instance.try_receive(port.id, slot)?;
-            Ok(message.map(|message| (port.name.clone(), message)))
+            Ok(message.map(|message| (port.origin(slot), message)))
         })
     }
 }
@@ -109,8 +108,9 @@ unsafe extern "C" fn titin_receive_any(
             // The port is one of those that were looked at when they were chosen.
             let port = port(ports[place])?;
             *index = place as c_int;
-            *slot = input::slot_number(vector.then_some(number));
-            Ok(Some((port.name.clone(), message)))
+            let number = vector.then_some(number);
+            *slot = input::slot_number(number);
+            Ok(Some((port.origin(number), message)))
         })
     }
 }
@@ -175,12 +175,11 @@ unsafe extern "C" fn titin_receive_into(
     let fill = |port: &Port| {
         // SAFETY: as the caller promises.
         let described = unsafe { arguments.read() }?;
-        let (slot, patience) = (input::slot(slot, &port.name)?, input::patience(timeout)?);
+        let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
         port.shared.instance.receive_that(port.id, slot, patience, |message| {
             // SAFETY: as the caller promises.
-            unsafe { described.fill(message) }.map_err(|error| {
-                Error::new(error.kind, format!("port '{}': {}", port.name.as_str(), error.text))
-            })
+            let filled = unsafe { described.fill(message) };
+            filled.map_err(|error| port.shared.recipient.located(port.place, slot, error))
         })
     };
     // SAFETY: as the caller promises.
@@ -188,6 +187,9 @@ unsafe extern "C" fn titin_receive_into(
         if out.is_null() {
             return on_port(handle, |port| fill(port).map(|_| ()));
         }
-        receive(handle, out, |port| Ok(Some((port.name.clone(), fill(port)?))))
+        receive(handle, out, |port| {
+            let slot = input::slot(slot, port.name())?;
+            Ok(Some((port.origin(slot), fill(port)?)))
+        })
     }
 }

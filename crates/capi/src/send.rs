@@ -21,7 +21,7 @@ pub(crate) struct Stamps {
 /// # Safety
 /// The overlay is NULL or a value.
 pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -> Result<()> {
-    let slot = input::slot(stamps.slot, &port.name)?;
+    let slot = input::slot(stamps.slot, port.name())?;
     // SAFETY: as the caller promises.
     let overlay = unsafe { stamps.settings.as_ref() }.map(Value::to_overlay).transpose()?;
     let next = input::next(stamps.next);

@@ -209,6 +209,13 @@ impl Instance {
         self.inner.ports[port.0].info()
     }
 
+    /// The instance and port that a receiving port gets its messages from, by this slot; `None` if that is not known.
+    pub fn sender(&self, port: PortId, slot: Option<u32>) -> Option<String> {
+        let port = &self.inner.ports[port.0];
+        let (place, _) = port.find(slot).ok()?;
+        port.inlets.get(place)?.as_ref().map(|inlet| inlet.end.other())
+    }
+
     /// Sets the number of slots of a sending port whose slots are counted at run time. Receivers learn of it with the
     /// next message.
     ///

@@ -16,8 +16,7 @@ int main(int argc, char **argv) {
         titin_message *msg;
         double limit, mine = 0.0, sum = 0.0;
         titin_setting_i64(instance, "points", &points);
-        if (titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &msg)) break;
-        titin_value_f64(titin_message_value(msg), &limit);
+        if (titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 0, NULL, NULL, TITIN_ORDER_C, &limit, &msg)) break;
 
         /* S */
         const double dx = limit / (double)points;

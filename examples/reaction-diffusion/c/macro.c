@@ -34,7 +34,8 @@ int main(void) {
             /* S */
             titin_message *msg;
             if (titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &msg)) break;
-            const double *grown = titin_message_data(msg);
+            const double *grown = titin_message_array(msg, TITIN_F64, 1, &cells, TITIN_ORDER_C);
+            if (!grown) break;
             for (int64_t i = 1; i < cells - 1; ++i)
                 u[i] = grown[i] + a * (grown[i - 1] - 2.0 * grown[i] + grown[i + 1]);
             u[0] = u[1];

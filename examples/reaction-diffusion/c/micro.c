@@ -20,9 +20,11 @@ int main(void) {
         titin_setting_f64(instance, "t_max", &t_max);
         titin_message *msg;
         if (titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &msg)) break;
-        const int64_t cells = titin_message_extent(msg, 0);
+        int64_t cells = TITIN_ANY;
+        const double *initial = titin_message_array(msg, TITIN_F64, 1, &cells, TITIN_ORDER_C);
+        if (!initial) break;
         double *u = malloc(sizeof(double) * (size_t)cells);
-        memcpy(u, titin_message_data(msg), sizeof(double) * (size_t)cells);
+        memcpy(u, initial, sizeof(double) * (size_t)cells);
 
         /* S */
         for (long step = 0; step < lround(t_max / dt); ++step)

@@ -24,9 +24,7 @@ int main() try {
             instance.send("state_out", u, t, t + dt);
 
             // S
-            const auto msg = instance.receive("state_in");
-            const auto grown = msg.array<double>();
-            std::copy(grown.begin(), grown.end(), u.begin());
+            instance.receive_into("state_in", u);
             for (std::size_t i = 1; i + 1 < cells; ++i) next[i] = u[i] + a * (u[i - 1] - 2.0 * u[i] + u[i + 1]);
             next[0] = next[1];
             next[cells - 1] = next[cells - 2];

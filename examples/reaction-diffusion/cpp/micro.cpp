@@ -12,7 +12,7 @@ int main() try {
         const auto k = instance.setting<double>("k");
         const auto dt = instance.setting<double>("dt"), t_max = instance.setting<double>("t_max");
         const auto msg = instance.receive("initial_state");
-        const auto initial = msg.array<double>();
+        const auto initial = msg.array<double>({titin::any});
         std::vector<double> u(initial.begin(), initial.end());
 
         // S

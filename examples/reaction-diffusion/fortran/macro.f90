@@ -5,9 +5,7 @@ program macro
    implicit none
 
    type(titin_instance) :: instance
-   type(titin_message) :: msg
-   real(real64), allocatable :: u(:)
-   real(real64), pointer :: grown(:)
+   real(real64), allocatable :: u(:), grown(:)
    real(real64) :: d, dx, dt, t_max, t, a
    integer :: cells, step
 
@@ -19,7 +17,7 @@ program macro
       call instance%setting("dt", dt)
       call instance%setting("t_max", t_max)
       call instance%setting("cells", cells)
-      allocate (u(cells))
+      allocate (u(cells), grown(cells))
       u = 0.0_real64
       u(:cells/10) = 1.0_real64
       a = d*dt/(dx*dx)
@@ -31,8 +29,7 @@ program macro
          call instance%send("state_out", u, timestamp=t, next_timestamp=t + dt)
 
          ! S
-         call instance%receive("state_in", msg)
-         call msg%view(grown)
+         call instance%receive("state_in", grown)
          u(2:cells - 1) = grown(2:cells - 1) + a*(grown(1:cells - 2) - 2.0_real64*grown(2:cells - 1) + grown(3:cells))
          u(1) = u(2)
          u(cells) = u(cells - 1)
@@ -40,7 +37,7 @@ program macro
 
       ! O_F
       call instance%send("final_state", u, timestamp=t + dt)
-      deallocate (u)
+      deallocate (u, grown)
    end do
    call instance%close()
 end program macro

@@ -34,7 +34,7 @@ public:
     }
     Kind kind() const { return Kind(titin_message_kind(raw())); }
     bool is_nil() const { return kind() == Kind::Nil; }
-    /// The array, of exactly this type of element. A view: it lives as long as this message or a copy of it.
+    /// The array, of exactly this type of element, and of whatever rank, extents and order, which a View knows: it lives as long as this message or a copy of it.
     template <class T>
     View<const T> array() const {
         try {
@@ -43,6 +43,12 @@ public:
             if (port().empty()) throw;
             throw TypeMismatch("port '" + port() + "': " + error.what());
         }
+    }
+    /// The same, of these extents, of which some may be `any`, and with its elements in this order.
+    ///     array<double>({any}), array<double>({ny, nx}), array<double>({any, 3}, Order::Fortran)
+    template <class T>
+    View<const T> array(const Extents &extents, Order order = Order::C) const {
+        return detail::view<T>(titin_message_array, static_cast<const titin_message *>(raw()), extents, order);
     }
     /// Name of an index of the array; empty if it has none.
     std::string index_name(int dimension) const { return value().index_name(dimension); }

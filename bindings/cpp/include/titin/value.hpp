@@ -2,6 +2,7 @@
 #ifndef TITIN_VALUE_HPP
 #define TITIN_VALUE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -30,6 +31,25 @@ enum class Kind {
     List = TITIN_KIND_LIST,
     Map = TITIN_KIND_MAP
 };
+
+/// An extent that is wanted: any.
+inline constexpr std::int64_t any = TITIN_ANY;
+
+namespace detail {
+
+/// What `look` finds of an array of exactly this type, these extents and order: titin_message_array, or titin_value_array.
+template <class T, class Data>
+View<const T> view(const void *(*look)(const Data *, int, int, std::int64_t *, int), const Data *data,
+                   const Extents &extents, Order order) {
+    std::int64_t found[TITIN_MAX_RANK + 1];
+    std::copy(extents.data(), extents.data() + extents.rank(), found);
+    const void *elements = look(data, known_dtype<T>(), extents.rank(), found, int(order));
+    Extents shape;
+    for (int i = 0; i < extents.rank(); ++i) shape.push(found[i]);
+    return {static_cast<const T *>(check(elements)), shape, order};
+}
+
+} // namespace detail
 
 /// A look at a value in a message, or in a Value, for as long as that lives.
 class ValueView {
@@ -72,7 +92,7 @@ public:
         const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
         return {data, data + length};
     }
-    /// The array, of exactly this type of element.
+    /// The array, of exactly this type of element, and of whatever rank, extents and order: a View knows them.
     template <class T>
     View<const T> array() const {
         constexpr int wanted = detail::known_dtype<T>();
@@ -81,7 +101,13 @@ public:
         if (titin_value_dtype(value_) != wanted)
             throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(wanted) + ", found " +
                                detail::shown(titin_value_dtype(value_), extents));
-        return {static_cast<const T *>(titin_value_data(value_)), extents, Order(titin_value_order(value_))};
+        return {static_cast<const T *>(titin_value_raw_data(value_)), extents, Order(titin_value_order(value_))};
+    }
+    /// The same, of these extents, of which some may be `any`, and with its elements in this order.
+    ///     array<double>({any}), array<double>({ny, nx}), array<double>({any, 3}, Order::Fortran)
+    template <class T>
+    View<const T> array(const Extents &extents, Order order = Order::C) const {
+        return detail::view<T>(titin_value_array, value_, extents, order);
     }
     /// Name of an index of the array; empty if it has none.
     std::string index_name(int dimension) const {

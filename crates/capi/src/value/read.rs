@@ -6,7 +6,7 @@ use titin_runtime::Result;
 
 use super::number::Number;
 use super::{Array, Node, Value};
-use crate::array::{extent, order_number, stride};
+use crate::array::{Expected, OTHERWISE, extent, look, order_number, stride};
 use crate::error::{null, status, usage, value};
 use crate::input;
 
@@ -250,9 +250,30 @@ unsafe extern "C" fn titin_value_index_name(node: *const Value, dimension: c_int
 }
 
 /// # Safety
+/// `node` is NULL or a value; `extents` is NULL or points to `rank` numbers that may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_array(
+    node: *const Value,
+    dtype: c_int,
+    rank: c_int,
+    extents: *mut i64,
+    order: c_int,
+) -> *const c_void {
+    let found = |expected: &Expected<'_>| {
+        // SAFETY: as the caller promises.
+        let node = unsafe { at(node) }?;
+        let array = node.array().ok_or_else(|| expected.but(&node.what(), OTHERWISE))?;
+        expected.check(&array.layout)?;
+        Ok((&array.layout, pointer(array.data.as_ref())))
+    };
+    // SAFETY: as the caller promises.
+    value(std::ptr::null(), || unsafe { look((dtype, rank, extents, order), found) })
+}
+
+/// # Safety
 /// `node` is NULL or a value.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_value_data(node: *const Value) -> *const c_void {
+unsafe extern "C" fn titin_value_raw_data(node: *const Value) -> *const c_void {
     // SAFETY: as the caller promises.
     unsafe { array(node) }.map_or(std::ptr::null(), |array| pointer(array.data.as_ref()))
 }
