@@ -202,7 +202,8 @@ public:
         }
         return data_[place];
     }
-    std::vector<value_type> vector() const { return {begin(), end()}; }
+    // No braces: they would make a vector of the two pointers, where those convert to the element, as to bool.
+    std::vector<value_type> vector() const { return std::vector<value_type>(begin(), end()); }
 #if defined(__cpp_lib_mdspan)
     /// The view as an mdspan of this rank.
     template <std::size_t Rank>

@@ -59,7 +59,7 @@ public:
         } else if constexpr (std::is_same_v<T, std::string>) {
             std::int64_t length;
             const char *text = detail::check(titin_value_text(value_, &length));
-            return {text, std::size_t(length)};
+            return std::string(text, std::size_t(length));
         } else {
             T items;
             for (std::int64_t i = 0; i < size_of(Kind::List); ++i)
@@ -70,7 +70,7 @@ public:
     std::vector<std::byte> bytes() const {
         std::int64_t length;
         const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
-        return {data, data + length};
+        return std::vector<std::byte>(data, data + length);
     }
     /// The array, of exactly this type of element.
     template <class T>
