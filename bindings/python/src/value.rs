@@ -270,7 +270,7 @@ fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
 /// A value as Python has it. Arrays are read-only views; `payload` is the message that holds their memory.
 ///
 /// # Safety
-/// `value` is NULL, for None, or belongs to the message of `payload`.
+/// `value` is what a call of libtitin has given: NULL after an error, or a part of the message of `payload`.
 pub unsafe fn to_python(
     py: Python<'_>,
     value: *const sys::titin_value,
@@ -283,27 +283,26 @@ pub unsafe fn to_python(
 /// A value without arrays, such as settings.
 ///
 /// # Safety
-/// `value` is NULL or lives while this runs.
+/// `value` is what a call of libtitin has given: NULL after an error, or one that lives while this runs.
 pub unsafe fn settings_to_python(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<PyAny>> {
     // SAFETY: as the caller promises.
     unsafe { read(py, value, None) }
 }
 
 /// # Safety
-/// `value` is NULL or lives while this runs, and its arrays as long as the payload.
+/// `value` is NULL after an error, or lives while this runs, and its arrays as long as the payload.
 unsafe fn read(
     py: Python<'_>,
     value: *const sys::titin_value,
     payload: Option<&Payload>,
 ) -> PyResult<Py<PyAny>> {
     let (mut flag, mut whole, mut large, mut real, mut length) = (0, 0_i64, 0_u64, 0.0_f64, 0_i64);
+    if value.is_null() {
+        return Err(error::last(py, sys::USAGE));
+    }
     // SAFETY: the value lives, what it points to lives as long, and each call fits the value's kind.
     unsafe {
-        let kind = match value.is_null() {
-            true => sys::NIL,
-            false => sys::titin_value_kind(value),
-        };
-        Ok(match kind {
+        Ok(match sys::titin_value_kind(value) {
             sys::NIL => py.None(),
             sys::BOOL => {
                 error::check(py, sys::titin_value_bool(value, &mut flag))?;

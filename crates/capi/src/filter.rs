@@ -160,7 +160,7 @@ fn run(
         _ => Vec::new(),
     };
     let mut output = Output { names, ..Output::default() };
-    let input = Message::mapped(mapped).into_raw();
+    let input = Message::mapped(mapped).map_err(|error| error.text)?.into_raw();
     let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has its own.

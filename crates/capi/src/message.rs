@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use titin_runtime::{Buffer, Content, Layout, Mapped, Meta, Overlay, Result};
+use titin_runtime::{Buffer, Content, Error, Kind, Layout, Mapped, Meta, Overlay, Parts, Result, structure};
 
 use crate::array::{extent, filling, order_number, stride};
 use crate::error::{null, status, value};
@@ -28,26 +28,31 @@ pub struct Message {
 }
 
 impl Message {
-    /// Of the user's making.
-    fn made(timestamp: f64, next: Option<f64>, content: Content, body: Arc<Buffer>) -> Self {
-        Message::new(timestamp, next, Arc::new(Meta { content, ..Meta::default() }), body)
-    }
-
-    fn new(timestamp: f64, next: Option<f64>, meta: Arc<Meta>, body: Arc<Buffer>) -> Self {
-        let (names, tree, settings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Message { timestamp, next, meta, body, port: None, overlay: None, names, tree, settings }
+    fn new(timestamp: f64, next: Option<f64>, parts: Parts) -> Self {
+        let Parts { meta, body, structure, settings: overlay } = parts;
+        let tree =
+            structure.map(|plain| Value::received(plain, &body)).map_or_else(OnceLock::new, OnceLock::from);
+        let (names, settings) = (OnceLock::new(), OnceLock::new());
+        Message { timestamp, next, meta, body, port: None, overlay, names, tree, settings }
     }
 
     pub(crate) fn received(message: titin_runtime::Message, port: Arc<Text>) -> Self {
         let (timestamp, next) = (message.timestamp, message.next_timestamp);
-        let (meta, body, overlay) = message.into_parts();
-        Message { port: Some(port), overlay, ..Message::new(timestamp, next, meta, body) }
+        Message { port: Some(port), ..Message::new(timestamp, next, message.into_parts()) }
     }
 
-    /// What a filter looks at.
-    pub(crate) fn mapped(mapped: &Mapped) -> Self {
+    /// What a filter looks at, or a message of the user's making.
+    pub(crate) fn mapped(mapped: &Mapped) -> Result<Self> {
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
-        Message::made(*timestamp, *next_timestamp, content.clone(), body.clone())
+        let structure = match content {
+            Content::Structure => Some(structure::decode(body).map_err(|error| {
+                Error::new(Kind::TypeMismatch, format!("the message cannot be read: {error}"))
+            })?),
+            _ => None,
+        };
+        let meta = Arc::new(Meta { content: content.clone(), ..Meta::default() });
+        let parts = Parts { meta, body: body.clone(), structure, settings: None };
+        Ok(Message::new(*timestamp, *next_timestamp, parts))
     }
 
     /// A pointer that owns a share of the message.
@@ -63,21 +68,15 @@ impl Message {
     }
 
     /// The data as a tree.
-    fn tree(&self) -> Result<&Value> {
-        if let Some(tree) = self.tree.get() {
-            return Ok(tree);
-        }
-        let plain = match &self.meta.content {
-            Content::Nil => titin_runtime::structure::Value::Nil,
-            Content::Array(layout) => {
-                titin_runtime::structure::Value::Array(layout.clone(), 0..self.body.len())
-            }
-            Content::Structure => titin_runtime::structure::decode(&self.body).map_err(|error| {
-                let text = format!("the structure in the message cannot be read: {error}");
-                titin_runtime::Error::new(titin_runtime::Kind::TypeMismatch, text)
-            })?,
-        };
-        Ok(self.tree.get_or_init(|| Value::received(plain, &self.body)))
+    fn tree(&self) -> &Value {
+        self.tree.get_or_init(|| {
+            let plain = match self.layout() {
+                Some(layout) => structure::Value::Array(layout.clone(), 0..self.body.len()),
+                // A structure is there from the beginning.
+                None => structure::Value::Nil,
+            };
+            Value::received(plain, &self.body)
+        })
     }
 }
 
@@ -139,7 +138,8 @@ unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next:
         // SAFETY: as the caller promises.
         let data = unsafe { data.as_ref() }.ok_or_else(|| null("value", "a titin_new_ call"))?;
         let (content, body) = content(data)?;
-        Ok(Message::made(timestamp, input::next(next), content, body).into_raw())
+        let next_timestamp = input::next(next);
+        Ok(Message::mapped(&Mapped { content, body, timestamp, next_timestamp })?.into_raw())
     })
 }
 
@@ -184,7 +184,7 @@ unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
         match message.meta.content {
-            Content::Structure => message.tree().map(Value::kind),
+            Content::Structure => Ok(message.tree().kind()),
             Content::Array(_) => Ok(8),
             Content::Nil => Ok(1),
         }
@@ -276,7 +276,7 @@ unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Valu
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
-        message.tree().map(|tree| &raw const *tree)
+        Ok(&raw const *message.tree())
     })
 }
 
