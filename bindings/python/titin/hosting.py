@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -141,6 +142,7 @@ class _Troupe:
             return
         known = json.loads(line)
         light: list[tuple[str, str, Callable[..., Any]]] = []
+        _import_all(light=any(map(inspect.iscoroutinefunction, self.functions.values())))
         for instance in known.get("instances", ()):
             name, component = instance["name"], instance["component"]
             function = self.functions.get(name) or self.functions.get(component)
@@ -220,7 +222,6 @@ class _Troupe:
             self.raised[name] = raised
 
     def _play_light(self, functions: Sequence[tuple[str, str, Callable[..., Any]]]) -> None:
-        # Not all programs have coroutines.
         import asyncio
 
         from titin import aio
@@ -264,6 +265,16 @@ class _Troupe:
 
 
 def _unopened(name: str) -> str:
+def _import_all(*, light: bool) -> None:
+    """Imports what calls of titin import when they need it, NumPy above all; for one thread, before there are others.
+
+    Two threads that import different modules of NumPy at once may wait for each other. Python ends that by giving one
+    of them a module that is not complete, and its import fails. Not all programs have coroutines (``light``).
+    """
+    for name in ("calls", "data", "fields", *["aio"] * light):
+        import_module(f"titin.{name}")
+
+
     return f"the function of {name} returned without opening its instance"
 
 
