@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from titin import _core
 from titin.calls import needed
-from titin.errors import Error, PeerLost, UsageError, is_echo, last_lines
+from titin.errors import Deadlock, Error, PeerLost, UsageError, is_echo, last_lines
 
 # How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
 # together are less than what the manager grants by default before it ends this process (`titin: grace`).
@@ -70,7 +70,8 @@ def run(
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
     waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
-    that, else :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
+    that, :class:`titin.Deadlock` if instances waited for each other, else :class:`titin.Error` with the reason;
+    :class:`titin.UsageError` if it could not begin.
 
     Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`; in one that makes none for two
     seconds it is raised where it is. A function that does not end at all, in a long call of foreign code, costs the
@@ -141,8 +142,8 @@ class _Troupe:
         if not line.startswith("{"):
             return
         known = json.loads(line)
-        light: list[tuple[str, str, Callable[..., Any]]] = []
         _import_all(light=any(map(inspect.iscoroutinefunction, self.functions.values())))
+        light: list[tuple[str, str, Callable[..., Any]]] = []
         for instance in known.get("instances", ()):
             name, component = instance["name"], instance["component"]
             function = self.functions.get(name) or self.functions.get(component)
@@ -264,7 +265,6 @@ class _Troupe:
             self._note(functions[0][0], raised)
 
 
-def _unopened(name: str) -> str:
 def _import_all(*, light: bool) -> None:
     """Imports what calls of titin import when they need it, NumPy above all; for one thread, before there are others.
 
@@ -275,6 +275,7 @@ def _import_all(*, light: bool) -> None:
         import_module(f"titin.{name}")
 
 
+def _unopened(name: str) -> str:
     return f"the function of {name} returned without opening its instance"
 
 
@@ -336,8 +337,9 @@ def _failure(end: Mapping[str, Any], code: int, text: str) -> Error:
         return UsageError(f"the run could not begin (exit code {code}); standard error says why")
     if end.get("outcome") == "interrupted":
         return Error(f"the run was interrupted; see {end['directory']}")
-    cause = (end.get("story") or {}).get("cause", "the run failed")
-    return Error(f"{cause}; see {end['directory']}")
+    story = end.get("story") or {}
+    kind = Deadlock if story.get("deadlock") else Error
+    return kind(f"{story.get('cause', 'the run failed')}; see {end['directory']}")
 
 
 def _problem(problem: Mapping[str, Any], text: str) -> str:
