@@ -12,7 +12,7 @@ use pyo3::types::{
 use pyo3::{ffi, intern};
 
 use crate::argument::{Text, unicode};
-use crate::array::{Array, ndarray};
+use crate::array::{Array, is_ndarray, ndarray};
 use crate::loan::{Loan, Share};
 use crate::message::{Message, Payload, View};
 use crate::{error, sys};
@@ -45,7 +45,7 @@ impl Data {
             return Ok(Data::Loan(loan));
         }
         let py = object.py();
-        if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) || !is_plain(object) {
+        if is_ndarray(object) || !is_plain(object) {
             let array = Array::to_send(object)?;
             return match is_number(object, &array)? {
                 true => Ok(Data::Value(Value::new(&object.call_method0(intern!(py, "item"))?)?)),
