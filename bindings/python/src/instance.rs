@@ -576,6 +576,7 @@ impl Instance {
         Ok(())
     }
 }
+            errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
 
 impl Drop for Instance {
     fn drop(&mut self) {
