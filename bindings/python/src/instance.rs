@@ -595,7 +595,7 @@ impl Drop for Instance {
 
 /// A handle that libtitin gave, or why it gave none.
 fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
-    NonNull::new(handle).ok_or_else(|| error::last(py, sys::USAGE))
+    NonNull::new(handle).ok_or_else(|| error::last(py))
 }
 
 /// A message that a call has handed out.

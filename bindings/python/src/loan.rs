@@ -73,7 +73,7 @@ impl Loan {
             )
         };
         error::check(py, status)?;
-        let handle = NonNull::new(loan).ok_or_else(|| error::last(py, sys::USAGE))?;
+        let handle = NonNull::new(loan).ok_or_else(|| error::last(py))?;
         // SAFETY: the loan was just made.
         let data = unsafe { sys::titin_loan_data(loan) };
         let size = dtype.getattr(intern!(py, "itemsize"))?.extract::<i64>()?;

@@ -16,6 +16,7 @@ pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
 pub const SETTING: c_int = 3;
 pub const TYPE_MISMATCH: c_int = 4;
+pub const NO_MEMORY: c_int = 10;
 pub const INTERRUPTED: c_int = 13;
 pub const CLOSED: c_int = 15;
 pub const PENDING: c_int = 16;
@@ -80,6 +81,7 @@ pub struct titin_communicator {
 
 unsafe extern "C" {
     pub fn titin_error() -> *const c_char;
+    pub fn titin_error_kind() -> c_int;
     pub fn titin_set_error(text: *const c_char);
     pub fn titin_version() -> *const c_char;
 

@@ -70,7 +70,7 @@ public:
     std::vector<std::byte> bytes() const {
         std::int64_t length;
         const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
-        return std::vector<std::byte>(data, data + length);
+        return detail::copied(data, std::size_t(length));
     }
     /// The array, of exactly this type of element.
     template <class T>
