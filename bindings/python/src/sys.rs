@@ -221,6 +221,7 @@ unsafe extern "C" {
     pub fn titin_reuse(instance: *mut titin_instance, again: *mut c_int) -> c_int;
     pub fn titin_instance_name(instance: *const titin_instance) -> *const c_char;
     pub fn titin_workdir(instance: *const titin_instance) -> *const c_char;
+    pub fn titin_will_stop(instance: *const titin_instance, timestamp: f64, stops: *mut c_int) -> c_int;
     pub fn titin_scale(instance: *const titin_instance) -> *const titin_value;
     pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
     pub fn titin_skip_checks(instance: *mut titin_instance, reason: *const c_char) -> c_int;
