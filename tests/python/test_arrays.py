@@ -314,7 +314,7 @@ def test_memory_that_cannot_be_read_fails_its_sender(stage, left):
 
 
 def test_index_names_are_sent_by_who_has_sent_plain_arrays_before(stage):
-    """Whether an array has names is looked up where somebody has loaded titin's class of arrays, which may come late."""
+    """Whether an array has names is asked where somebody has loaded the class for it, which may come late."""
     sender = """
 import sys
 import numpy as np
