@@ -154,6 +154,13 @@ module titin_c_instance
          type(c_ptr), value :: instance
       end function
 
+      integer(c_int) function titin_will_stop(instance, timestamp, stops) bind(C)
+         import
+         type(c_ptr), value :: instance
+         real(c_double), value :: timestamp
+         integer(c_int), intent(out) :: stops
+      end function
+
       type(c_ptr) function titin_scale(instance) bind(C)
          import
          type(c_ptr), value :: instance

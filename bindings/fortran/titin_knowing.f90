@@ -23,6 +23,9 @@ module titin_knowing
       procedure :: ranks => instance_ranks
       !> Looks at the scales of the description: a map with those known of dt, total, dx and extent, in s and m.
       procedure :: scale => instance_scale
+      !> Whether the step that begins at this time would pass the end of the use, by the settings t_max and dt, else by the
+      !> scales total and dt; see titin_will_stop in titin.h.
+      procedure :: will_stop
       !> setting(name, value, default, unit): a number, logical, text, list or table. With a unit "10 ms" in "s" is 0.01.
       procedure, private :: setting_real64, setting_real32, setting_int64, setting_int32, setting_logical, setting_text, &
          setting_real64s, setting_int64s, setting_int32s, setting_table
@@ -89,6 +92,16 @@ contains
       call scale%borrow(raw)
       call finish_pointer(self, raw, ierr)
    end subroutine
+
+   function will_stop(self, timestamp, ierr)
+      class(knowing_layer), intent(in) :: self
+      real(real64), intent(in) :: timestamp
+      integer, intent(out), optional :: ierr
+      logical :: will_stop
+      integer(c_int) :: stops
+      call finish(titin_will_stop(self%raw, timestamp, stops), ierr, self%raw)
+      will_stop = stops /= 0
+   end function
 
    function has_setting(self, name, ierr)
       class(knowing_layer), intent(in) :: self

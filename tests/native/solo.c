@@ -29,6 +29,10 @@ static void scales(void) {
     CHECK(titin_value_f64(titin_value_find(scale, "total"), &number) == 0 && near(number, 144000.0));
     CHECK(titin_value_size(dx) == 2 && titin_value_f64(titin_value_item(dx, 1), &number) == 0 && near(number, 2.5e-6));
     CHECK(titin_value_f64(titin_value_item(titin_value_find(scale, "extent"), 0), &number) == 0 && near(number, 1200.0));
+    int stops;
+    CHECK(titin_will_stop(instance, 144000.0 - 360.0, &stops) == 0 && !stops);
+    CHECK(titin_will_stop(instance, 144000.0, &stops) == 0 && stops);
+    CHECK(titin_will_stop(NULL, 0.0, &stops) == TITIN_ERROR_USAGE && stops);
 }
 
 static void units(void) {

@@ -29,6 +29,7 @@ static void scales(const titin::Instance &instance) {
     const titin::Scale scale = instance.scale();
     CHECK(near(scale.dt.value(), 360.0) && near(scale.total.value(), 144000.0));
     CHECK(scale.dx.size() == 2 && near(scale.dx[1], 2.5e-6) && near(scale.extent[0], 1200.0));
+    CHECK(!instance.will_stop(144000.0 - 360.0) && instance.will_stop(144000.0));
 }
 
 static void units(const titin::Instance &instance) {

@@ -107,6 +107,8 @@ contains
       call scale%item(list, name="extent")
       call list%read(extent, index=1)
       call check(near(extent, 1200.0_real64), "extent")
+      call check(instance%will_stop(144000.0_real64), "the end")
+      call check(.not. instance%will_stop(144000.0_real64 - 360.0_real64), "the last step")
    end subroutine
 
    subroutine units()

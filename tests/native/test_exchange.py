@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import COMPILERS, EXCHANGE, Build, run
+from .conftest import COMPILERS, EXCHANGE, HERE, Build, run
 
 #: What the programs ask for.
 SETTINGS = """\
@@ -29,6 +29,12 @@ MODEL = EXCHANGE + SETTINGS
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(COMPILERS, COMPILERS)))
 def test_any_two_languages_understand_each_other(build: Build, tmp_path: Path, left: str, right: str) -> None:
     run(tmp_path, MODEL.format(left=build("exchange", left), right=build("exchange", right), env=""))
+
+
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(["c", "cpp", "f90", "py"], repeat=2)))
+def test_elements_of_every_type_arrive_by_every_getter(build: Build, tmp_path: Path, left: str, right: str) -> None:
+    programs = {name: HERE / "elements.py" if name == "py" else build("elements", name) for name in (left, right)}
+    run(tmp_path, EXCHANGE.format(left=programs[left], right=programs[right], env=""))
 
 
 def test_errors_without_a_run(build: Build) -> None:

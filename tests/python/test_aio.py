@@ -380,6 +380,7 @@ def test_a_circle_of_awaited_calls_is_a_deadlock(stage):
         await instance.receive("in")
 
     raised, log = stage.fails(waits, waits, model)
+    assert isinstance(raised, titin.Deadlock)
     assert "sender" in str(raised)
     assert "waits to receive" in log
 
@@ -486,7 +487,7 @@ def test_a_circle_is_found_beside_a_function_that_works(stage):
         await instance.reuse()
         await go_on.wait()
 
-    with pytest.raises(titin.Error, match="deadlock"):
+    with pytest.raises(titin.Deadlock, match="deadlock"):
         titin.run(model, {"sender": waits, "receiver": waits, "third": works}, run_dir=stage.folder / "run")
 
 

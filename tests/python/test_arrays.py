@@ -311,3 +311,27 @@ def test_memory_that_cannot_be_read_fails_its_sender(stage, left):
     assert "First:    sender reported an error" in output
     assert "the memory that is to be sent cannot be read" in stage.output()
     assert "Bad address" in stage.output()
+
+
+def test_index_names_are_sent_by_who_has_sent_plain_arrays_before(stage):
+    """Whether an array has names is asked where somebody has loaded the class for it, which may come late."""
+    sender = """
+import sys
+import numpy as np
+import titin
+
+with titin.Instance(o_i="out spare") as instance:
+    while instance.reuse():
+        instance.send("out", np.zeros(2), timestamp=0)
+        assert "titin.data" not in sys.modules
+        instance.send("out", titin.Array(np.zeros(2), names=("x",)), timestamp=1)
+"""
+    receiver = """
+import titin
+
+with titin.Instance(s="in other") as instance:
+    while instance.reuse():
+        assert getattr(instance.receive("in").data, "names", None) is None
+        assert instance.receive("in").data.names == ("x",)
+"""
+    stage.run(pair(), sender=sender, receiver=receiver)

@@ -55,8 +55,8 @@ async def member(instance):
 """
 
 
-def run(folder, member, model=MODEL):
-    (folder / "parts.py").write_text(PARTS.replace("MEMBER", member))
+def run(folder, member, model=MODEL, parts=PARTS):
+    (folder / "parts.py").write_text(parts.replace("MEMBER", member))
     (folder / "model.ymmsl").write_text(model)
     command = [TITIN, "run", "model.ymmsl", "--run-dir", "run"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -75,6 +75,15 @@ def test_coroutines_on_one_thread(tmp_path):
     code, said = run(tmp_path, COROUTINES)
     assert code == 0, said
     assert "[0, 3, 6, 9, 12]" in said
+
+
+def test_what_titin_imports_is_there_before_any_function_begins(tmp_path):
+    """Two threads that import NumPy at once, by different modules of it, may get one that is not complete."""
+    begins = "def driver():\n    print(sorted({'numpy', 'numpy.typing', 'titin.aio'} & {*sys.modules}))"
+    parts = PARTS.replace("import titin", "import sys, titin").replace("def driver():", begins)
+    code, said = run(tmp_path, COROUTINES, parts=parts)
+    assert code == 0, said
+    assert "['numpy', 'numpy.typing', 'titin.aio']" in said
 
 
 def test_an_exception_is_told_with_its_lines(tmp_path):

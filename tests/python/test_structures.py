@@ -146,3 +146,11 @@ def test_messages_show_what_they_are(echo):
     own = titin.Message([1, 2], timestamp=1.5, next_timestamp=2.0)
     assert repr(own) == "Message(timestamp=1.5, next_timestamp=2.0, data=[1, 2])"
     assert (own.timestamp, own.next_timestamp, own.data, own.settings) == (1.5, 2.0, [1, 2], {})
+
+
+def test_data_that_there_is_no_memory_for_are_named_by_their_size(echo):
+    """More than any process can address, without any of it."""
+    huge = np.broadcast_to(np.zeros(1), (2**45,))
+    for data in (huge, {"huge": huge}):
+        with pytest.raises(titin.OutOfMemory, match=f"no memory for a message of {8 * 2**45} bytes"):
+            echo(data)

@@ -330,6 +330,23 @@ def available() -> int:
 
 
 @pytest.mark.skipif(available() < 14_000_000_000, reason="needs 14 GB of memory")
+@pytest.mark.parametrize("write", ["data[0] = 1", "data += 1", "data.sort()", "np.add(data, 1, out=data)"])
+def test_who_writes_to_what_was_received_is_told_of_copy(stage, write):
+    def sender(instance):
+        instance.reuse()
+        instance.send("out", np.zeros(3), timestamp=0)
+
+    def receiver(instance):
+        instance.reuse()
+        exec(write, {"np": np, "data": instance.receive("in").data})
+
+    raised, log = stage.fails(sender, receiver)
+    assert "read-only" in str(raised)
+    [note] = raised.__notes__
+    assert "message.data.copy()" in note
+    assert note in log
+
+
 def test_five_gibibytes_in_one_array(stage):
     """Sizes are 64 bits everywhere: one array, and one in a structure, of more than 4 GiB, over tcp."""
     sender = """

@@ -14,7 +14,8 @@
 // titin.h: any thread may, but only one at a time on one port or in reuse. Names of ports and settings are text that ends with a NUL
 // (string literals, std::string).
 //
-// This includes all of it; the stories are in titin/: error, array, value, message, port, loan, field, options, instance, host, filter.
+// This includes all of it; the stories are in titin/: error, array, value, message, port, loan, field, options, instance, submodel, host,
+// filter.
 #ifndef TITIN_HPP
 #define TITIN_HPP
 
@@ -27,6 +28,7 @@
 #include "titin/field.hpp"
 #include "titin/options.hpp"
 #include "titin/instance.hpp"
+#include "titin/submodel.hpp"
 #include "titin/host.hpp"
 #include "titin/filter.hpp"
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 use pyo3::{ffi, intern};
 
 use crate::argument::Text;
@@ -63,7 +63,7 @@ impl Array {
     /// Takes over the index names, if the object is a `titin.Array` with names.
     fn with_names(mut self, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
-        if !named(py).is_some_and(|named| object.get_type().is(named)) {
+        if is_ndarray(object) || !named(py).is_some_and(|named| object.get_type().is(named)) {
             return Ok(self);
         }
         if let Some(names) = object.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? {
@@ -273,7 +273,7 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// A masked array's buffer has the values under the mask too: not what its owner means.
 fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
-    if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) {
+    if is_ndarray(object) {
         return Ok(());
     }
     if object.hasattr(intern!(py, "mask"))? && object.hasattr(intern!(py, "filled"))? {
@@ -288,8 +288,7 @@ fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// A single time of NumPy's gives its bytes as a buffer, which arrays of times do not.
 fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = object.py();
-    if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) {
+    if is_ndarray(object) {
         return Ok(());
     }
     match kind(object).as_deref() {
@@ -343,25 +342,37 @@ fn describe(object: &Bound<'_, PyAny>) -> String {
 /// `numpy.ndarray`, if NumPy is loaded; else no object is one.
 pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if_loaded(py, &NDARRAY, "numpy", "ndarray")
+    if_loaded(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
+}
+
+/// Whether an object is an array of NumPy's, and of no class derived from that: all is known of it.
+pub fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
+    ndarray(object.py()).is_some_and(|ndarray| object.get_type().is(ndarray))
 }
 
 /// `titin.Array`, if anybody has used it.
 fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NAMED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if_loaded(py, &NAMED, "titin.data", "Array")
+    if_loaded(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))
 }
 
-/// A class of a module that need not be imported only to find that an object is not of that class.
+/// A class of a module that need not be imported only to find that an object is not of that class. Every send asks, so
+/// that the module is not there yet is found out without an exception.
 fn if_loaded<'py>(
-    py: Python<'py>,
     cell: &'static PyOnceLock<Py<PyType>>,
-    module: &str,
-    name: &str,
+    module: &Bound<'py, PyString>,
+    name: &Bound<'py, PyString>,
 ) -> Option<&'py Bound<'py, PyType>> {
-    let find = || -> PyResult<Py<PyType>> {
-        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-        Ok(modules.get_item(module)?.getattr(name)?.cast_into::<PyType>()?.unbind())
-    };
-    cell.get_or_try_init(py, find).ok().map(|class| class.bind(py))
+    let py = module.py();
+    if cell.get(py).is_none() {
+        // SAFETY: any object may be asked for; what comes is ours, or NULL: of nothing, where that is not there.
+        let loaded = unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
+        let Some(loaded) = loaded else {
+            PyErr::take(py);
+            return None;
+        };
+        let class = loaded.getattr(name).ok()?.cast_into::<PyType>().ok()?;
+        let _ = cell.set(py, class.unbind());
+    }
+    cell.get(py).map(|class| class.bind(py))
 }

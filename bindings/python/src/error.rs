@@ -37,10 +37,9 @@ pub fn mismatch(py: Python<'_>, text: impl Into<String>) -> PyErr {
 }
 
 /// The last error of a call of libtitin in this thread.
-pub fn last(py: Python<'_>, kind: c_int) -> PyErr {
+pub fn last(py: Python<'_>) -> PyErr {
     // SAFETY: the text lives until this thread's next error, and is copied here.
-    let text = unsafe { text(sys::titin_error()) };
-    error(py, kind, text)
+    error(py, unsafe { sys::titin_error_kind() }, unsafe { text(sys::titin_error()) })
 }
 
 /// Nothing, or the error that a call has returned.
@@ -48,7 +47,8 @@ pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
     match code {
         sys::OK => Ok(()),
         sys::PENDING => Err(Pending::new_err(())),
-        code => Err(last(py, code)),
+        // SAFETY: as in `last`.
+        code => Err(error(py, code, unsafe { text(sys::titin_error()) })),
     }
 }
 

@@ -100,7 +100,7 @@ impl Declaration<'_, '_> {
         let dims = shape.len() as c_int;
         // SAFETY: the shape has so many entries; what is made is freed by its owner here.
         let made = unsafe { sys::titin_decomposition_new(dims, shape.as_ptr()) };
-        let made = Decomposition(NonNull::new(made).ok_or_else(|| error::last(py, sys::USAGE))?);
+        let made = Decomposition(NonNull::new(made).ok_or_else(|| error::last(py))?);
         let spec = made.0.as_ptr();
         // SAFETY: the instance is open.
         let (rank, count) = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
@@ -166,7 +166,7 @@ impl Declaration<'_, '_> {
             call.wait(py, || {
                 sys::titin_field_new(port, spec, dtypes.len() as c_int, dtypes.as_ptr(), &mut field)
             })?;
-            let handle = NonNull::new(field).ok_or_else(|| error::last(py, sys::USAGE))?;
+            let handle = NonNull::new(field).ok_or_else(|| error::last(py))?;
             let port = error::text(sys::titin_port_name(port));
             let (session, busy, halfway) = (session.clone(), AtomicBool::new(false), Mutex::default());
             Ok(Field { handle, session, port, dims, dtypes, whole, busy, halfway })
@@ -274,7 +274,7 @@ impl Field {
         let along = |dim: c_int| {
             // SAFETY: the field lives.
             let count = unsafe { sys::titin_field_owned(field, dim, std::ptr::null_mut()) };
-            let count = usize::try_from(count).map_err(|_| error::last(py, sys::USAGE))?;
+            let count = usize::try_from(count).map_err(|_| error::last(py))?;
             let indices = numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
             if count > 0 {
                 let place = Array::to_fill(&indices)?.data();

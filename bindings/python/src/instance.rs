@@ -380,6 +380,15 @@ impl Instance {
         Ok(py.import("pathlib")?.call_method1("Path", (&self.workdir,))?.unbind())
     }
 
+    #[doc = doc!("Instance.will_stop")]
+    fn will_stop(&self, py: Python<'_>, timestamp: f64) -> PyResult<bool> {
+        let call = self.session.enter(py)?;
+        let mut stops = 0;
+        // SAFETY: the instance is open while the call lives.
+        error::check(py, unsafe { sys::titin_will_stop(call.instance(), timestamp, &mut stops) })?;
+        Ok(stops != 0)
+    }
+
     #[doc = doc!("Instance.log")]
     fn log(&self, py: Python<'_>, level: &Bound<'_, PyAny>, text: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
@@ -567,6 +576,7 @@ impl Instance {
     fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
         let errors = py.import(intern!(py, "titin.errors"))?;
         if !errors.call_method1(intern!(py, "is_echo"), (raised.value(py),))?.is_truthy()? {
+            errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
             let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
             // In a forked child there is nothing to fail.
             let _ = self.fail(py, text.extract::<Words>()?);
@@ -594,7 +604,7 @@ impl Drop for Instance {
 
 /// A handle that libtitin gave, or why it gave none.
 fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
-    NonNull::new(handle).ok_or_else(|| error::last(py, sys::USAGE))
+    NonNull::new(handle).ok_or_else(|| error::last(py))
 }
 
 /// A message that a call has handed out.

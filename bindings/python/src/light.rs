@@ -25,14 +25,14 @@ impl Ready {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: nothing goes in.
-        NonNull::new(unsafe { sys::titin_ready_new() }).map(Ready).ok_or_else(|| error::last(py, sys::USAGE))
+        NonNull::new(unsafe { sys::titin_ready_new() }).map(Ready).ok_or_else(|| error::last(py))
     }
 
     #[doc = doc!("Ready.fileno")]
     fn fileno(&self, py: Python<'_>) -> PyResult<c_int> {
         // SAFETY: the list lives as long as this.
         match unsafe { sys::titin_ready_descriptor(self.0.as_ptr()) } {
-            -1 => Err(error::last(py, sys::USAGE)),
+            -1 => Err(error::last(py)),
             descriptor => Ok(descriptor),
         }
     }
@@ -107,7 +107,7 @@ impl Opening {
             *place = Some(opening);
         }
         error::check(py, code)?;
-        let instance = NonNull::new(instance).ok_or_else(|| error::last(py, sys::USAGE))?;
+        let instance = NonNull::new(instance).ok_or_else(|| error::last(py))?;
         // SAFETY: it is open, and ours.
         Instance::with(py, unsafe { Session::light(instance) })
     }

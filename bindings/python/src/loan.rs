@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
-use crate::array::{Array, ndarray};
+use crate::array::{Array, is_ndarray};
 use crate::{error, sys};
 
 /// One loan, for NumPy to look at: every array over it keeps it, and so its memory.
@@ -73,7 +73,7 @@ impl Loan {
             )
         };
         error::check(py, status)?;
-        let handle = NonNull::new(loan).ok_or_else(|| error::last(py, sys::USAGE))?;
+        let handle = NonNull::new(loan).ok_or_else(|| error::last(py))?;
         // SAFETY: the loan was just made.
         let data = unsafe { sys::titin_loan_data(loan) };
         let size = dtype.getattr(intern!(py, "itemsize"))?.extract::<i64>()?;
@@ -98,7 +98,7 @@ impl Loan {
     /// One more owner of the loan that this array is all of, which is read-only from here on; `None` for others.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Share>> {
         let py = object.py();
-        if !ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) {
+        if !is_ndarray(object) {
             return Ok(None);
         }
         let base = object.getattr(intern!(py, "base"))?;

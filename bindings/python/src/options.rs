@@ -15,9 +15,7 @@ impl Options {
     /// All as by default.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: nothing goes in.
-        NonNull::new(unsafe { sys::titin_options_new() })
-            .map(Options)
-            .ok_or_else(|| error::last(py, sys::USAGE))
+        NonNull::new(unsafe { sys::titin_options_new() }).map(Options).ok_or_else(|| error::last(py))
     }
 
     pub fn as_ptr(&self) -> *mut sys::titin_options {

@@ -42,7 +42,7 @@ impl Region {
         }
         // SAFETY: the instance is open while the call lives; the name is copied.
         let begun = unsafe { sys::titin_region_begin(call.instance(), this.name.as_ptr()) };
-        *handle = Some(Begun(NonNull::new(begun).ok_or_else(|| error::last(py, sys::USAGE))?));
+        *handle = Some(Begun(NonNull::new(begun).ok_or_else(|| error::last(py))?));
         drop((call, handle));
         Ok(slf)
     }

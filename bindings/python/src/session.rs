@@ -70,7 +70,7 @@ impl Session {
             return Err(raised);
         }
         outcome(py, code, &raised)?;
-        let instance = NonNull::new(instance).ok_or_else(|| error::last(py, sys::USAGE))?;
+        let instance = NonNull::new(instance).ok_or_else(|| error::last(py))?;
         Ok(Arc::new(Session { instance, calls: AtomicUsize::new(0), raised }))
     }
 

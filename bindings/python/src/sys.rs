@@ -16,6 +16,7 @@ pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
 pub const SETTING: c_int = 3;
 pub const TYPE_MISMATCH: c_int = 4;
+pub const NO_MEMORY: c_int = 10;
 pub const INTERRUPTED: c_int = 13;
 pub const CLOSED: c_int = 15;
 pub const PENDING: c_int = 16;
@@ -80,6 +81,7 @@ pub struct titin_communicator {
 
 unsafe extern "C" {
     pub fn titin_error() -> *const c_char;
+    pub fn titin_error_kind() -> c_int;
     pub fn titin_set_error(text: *const c_char);
     pub fn titin_version() -> *const c_char;
 
@@ -219,6 +221,7 @@ unsafe extern "C" {
     pub fn titin_reuse(instance: *mut titin_instance, again: *mut c_int) -> c_int;
     pub fn titin_instance_name(instance: *const titin_instance) -> *const c_char;
     pub fn titin_workdir(instance: *const titin_instance) -> *const c_char;
+    pub fn titin_will_stop(instance: *const titin_instance, timestamp: f64, stops: *mut c_int) -> c_int;
     pub fn titin_scale(instance: *const titin_instance) -> *const titin_value;
     pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
     pub fn titin_skip_checks(instance: *mut titin_instance, reason: *const c_char) -> c_int;

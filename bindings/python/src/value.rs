@@ -1,9 +1,9 @@
 //! Structures: trees of dicts, lists, text, bytes, numbers, arrays and None, both ways.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -12,7 +12,7 @@ use pyo3::types::{
 use pyo3::{ffi, intern};
 
 use crate::argument::{Text, unicode};
-use crate::array::{Array, ndarray};
+use crate::array::{Array, is_ndarray, ndarray};
 use crate::loan::{Loan, Share};
 use crate::message::{Message, Payload, View};
 use crate::{error, sys};
@@ -45,7 +45,7 @@ impl Data {
             return Ok(Data::Loan(loan));
         }
         let py = object.py();
-        if ndarray(py).is_some_and(|ndarray| object.get_type().is(ndarray)) || !is_plain(object) {
+        if is_ndarray(object) || !is_plain(object) {
             let array = Array::to_send(object)?;
             return match is_number(object, &array)? {
                 true => Ok(Data::Value(Value::new(&object.call_method0(intern!(py, "item"))?)?)),
@@ -79,7 +79,7 @@ struct Owned(NonNull<sys::titin_value>);
 
 impl Owned {
     fn new(py: Python<'_>, value: *mut sys::titin_value) -> PyResult<Self> {
-        NonNull::new(value).map(Owned).ok_or_else(|| error::last(py, sys::USAGE))
+        NonNull::new(value).map(Owned).ok_or_else(|| error::last(py))
     }
 
     fn give(self) -> *mut sys::titin_value {
@@ -270,7 +270,7 @@ fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
 /// A value as Python has it. Arrays are read-only views; `payload` is the message that holds their memory.
 ///
 /// # Safety
-/// `value` is NULL, for None, or belongs to the message of `payload`.
+/// `value` is what a call of libtitin has given: NULL after an error, or a part of the message of `payload`.
 pub unsafe fn to_python(
     py: Python<'_>,
     value: *const sys::titin_value,
@@ -283,27 +283,26 @@ pub unsafe fn to_python(
 /// A value without arrays, such as settings.
 ///
 /// # Safety
-/// `value` is NULL or lives while this runs.
+/// `value` is what a call of libtitin has given: NULL after an error, or one that lives while this runs.
 pub unsafe fn settings_to_python(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<PyAny>> {
     // SAFETY: as the caller promises.
     unsafe { read(py, value, None) }
 }
 
 /// # Safety
-/// `value` is NULL or lives while this runs, and its arrays as long as the payload.
+/// `value` is NULL after an error, or lives while this runs, and its arrays as long as the payload.
 unsafe fn read(
     py: Python<'_>,
     value: *const sys::titin_value,
     payload: Option<&Payload>,
 ) -> PyResult<Py<PyAny>> {
     let (mut flag, mut whole, mut large, mut real, mut length) = (0, 0_i64, 0_u64, 0.0_f64, 0_i64);
+    if value.is_null() {
+        return Err(error::last(py));
+    }
     // SAFETY: the value lives, what it points to lives as long, and each call fits the value's kind.
     unsafe {
-        let kind = match value.is_null() {
-            true => sys::NIL,
-            false => sys::titin_value_kind(value),
-        };
-        Ok(match kind {
+        Ok(match sys::titin_value_kind(value) {
             sys::NIL => py.None(),
             sys::BOOL => {
                 error::check(py, sys::titin_value_bool(value, &mut flag))?;
@@ -323,13 +322,11 @@ unsafe fn read(
             }
             sys::TEXT => {
                 let text = sys::titin_value_text(value, &mut length);
-                let text = ffi::PyUnicode_FromStringAndSize(text, length as isize);
-                Bound::from_owned_ptr_or_err(py, text)?.unbind()
+                copied(py, ffi::PyUnicode_FromStringAndSize(text, length as isize), length)?
             }
             sys::BYTES => {
-                let bytes = sys::titin_value_bytes(value, &mut length);
-                let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
-                PyBytes::new(py, bytes).into_any().unbind()
+                let bytes = sys::titin_value_bytes(value, &mut length).cast::<c_char>();
+                copied(py, ffi::PyBytes_FromStringAndSize(bytes, length as isize), length)?
             }
             sys::ARRAY => array(py, value, payload)?,
             sys::LIST => {
@@ -350,6 +347,20 @@ unsafe fn read(
             kind => return Err(PyRuntimeError::new_err(format!("libtitin gave a value of kind {kind}"))),
         })
     }
+}
+
+/// A copy that Python has made of so many bytes.
+///
+/// # Safety
+/// `object` is what a call of Python has just given: NULL after an error, else ours.
+unsafe fn copied(py: Python<'_>, object: *mut ffi::PyObject, length: i64) -> PyResult<Py<PyAny>> {
+    // SAFETY: as the caller promises.
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(Bound::unbind).map_err(|raised| {
+        match raised.is_instance_of::<PyMemoryError>(py) {
+            true => error::error(py, sys::NO_MEMORY, format!("no memory for a copy of {length} bytes")),
+            false => raised,
+        }
+    })
 }
 
 /// A NumPy array over a message's memory.
@@ -429,7 +440,7 @@ unsafe fn put_data(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> Py
                 sys::titin_output_array(out, array.dtype, array.rank(), array.extents(), array.order())
             };
             if target.is_null() {
-                return Err(error::last(py, sys::USAGE));
+                return Err(error::last(py));
             }
             // SAFETY: as above.
             unsafe { array.copy_to(py, target) }

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from titin.fields import Boxes, Grid, Indices, Owner, Stamps
     from titin.hosting import run
     from titin.log import LogHandler
+    from titin.submodel import Submodel
 
 __all__ = [
     "Array",
@@ -73,6 +74,7 @@ __all__ = [
     "Scale",
     "SettingError",
     "Stamps",
+    "Submodel",
     "Timeout",
     "TypeMismatch",
     "UsageError",
@@ -90,6 +92,7 @@ _LATER = {
     "Owner": "fields",
     "Scale": "data",
     "Stamps": "fields",
+    "Submodel": "submodel",
     "run": "hosting",
 }
 

@@ -229,6 +229,17 @@ class Instance:
     def overlay(self) -> dict[str, _Value]:
         """The settings overlay in force alone, as ``reuse`` has fixed it: what came with the messages of this use."""
 
+    def will_stop(self, timestamp: float) -> bool:
+        """Whether the step that begins at this time would pass the end of the use: ``while not will_stop(t): ...``.
+
+        The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
+        ``t_max``, else for the scale ``total``; a step takes the setting ``dt``, else the scale ``dt``, and no time if
+        there is neither. A step may pass the end by a millionth of itself, since sums of timesteps are rounded.
+        Quantities with a unit, and scales, count in seconds, numbers as they stand. Raises :class:`titin.SettingError`
+        if the description does not say how long a use is, :class:`titin.CallOrderError` before the F_INIT messages were
+        received.
+        """
+
     @property
     def scale(self) -> Scale:
         """The scales that the description gives for this component."""

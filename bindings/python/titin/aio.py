@@ -314,6 +314,10 @@ class Instance:
         """The settings overlay in force alone."""
         return self._light.overlay
 
+    def will_stop(self, timestamp: float) -> bool:
+        """Whether the step that begins at this time would pass the end of the use."""
+        return self._light.will_stop(timestamp)
+
     @property
     def scale(self) -> Scale:
         """The scales that the description gives for this component."""

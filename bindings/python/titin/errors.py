@@ -104,6 +104,14 @@ def is_echo(raised: BaseException) -> bool:
     return isinstance(raised, PeerLost | Deadlock)
 
 
+def add_hint(raised: BaseException) -> None:
+    """Adds a note on what to do to an exception of NumPy's that says that an array may not be written."""
+    if isinstance(raised, ValueError) and not isinstance(raised, Error) and "read-only" in str(raised):
+        raised.add_note(
+            "titin: received arrays are read-only, and loans once they were sent; change message.data.copy()"
+        )
+
+
 def last_lines(raised: BaseException) -> str:
     """An exception as the run's report shows it: what, and then where, innermost last."""
     what = "".join(traceback.format_exception_only(raised)).strip()

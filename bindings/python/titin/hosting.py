@@ -18,12 +18,13 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from titin import _core
 from titin.calls import needed
-from titin.errors import Error, PeerLost, UsageError, is_echo, last_lines
+from titin.errors import Deadlock, Error, PeerLost, UsageError, is_echo, last_lines
 
 # How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
 # together are less than what the manager grants by default before it ends this process (`titin: grace`).
@@ -69,7 +70,8 @@ def run(
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
     waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
-    that, else :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
+    that, :class:`titin.Deadlock` if instances waited for each other, else :class:`titin.Error` with the reason;
+    :class:`titin.UsageError` if it could not begin.
 
     Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`; in one that makes none for two
     seconds it is raised where it is. A function that does not end at all, in a long call of foreign code, costs the
@@ -140,6 +142,7 @@ class _Troupe:
         if not line.startswith("{"):
             return
         known = json.loads(line)
+        _import_all(light=any(map(inspect.iscoroutinefunction, self.functions.values())))
         light: list[tuple[str, str, Callable[..., Any]]] = []
         for instance in known.get("instances", ()):
             name, component = instance["name"], instance["component"]
@@ -220,7 +223,6 @@ class _Troupe:
             self.raised[name] = raised
 
     def _play_light(self, functions: Sequence[tuple[str, str, Callable[..., Any]]]) -> None:
-        # Not all programs have coroutines.
         import asyncio
 
         from titin import aio
@@ -261,6 +263,16 @@ class _Troupe:
             asyncio.run(all_of_them())
         except BaseException as raised:
             self._note(functions[0][0], raised)
+
+
+def _import_all(*, light: bool) -> None:
+    """Imports what calls of titin import when they need it, NumPy above all; for one thread, before there are others.
+
+    Two threads that import different modules of NumPy at once may wait for each other. Python ends that by giving one
+    of them a module that is not complete, and its import fails. Not all programs have coroutines (``light``).
+    """
+    for name in ("calls", "data", "fields", *["aio"] * light):
+        import_module(f"titin.{name}")
 
 
 def _unopened(name: str) -> str:
@@ -325,8 +337,9 @@ def _failure(end: Mapping[str, Any], code: int, text: str) -> Error:
         return UsageError(f"the run could not begin (exit code {code}); standard error says why")
     if end.get("outcome") == "interrupted":
         return Error(f"the run was interrupted; see {end['directory']}")
-    cause = (end.get("story") or {}).get("cause", "the run failed")
-    return Error(f"{cause}; see {end['directory']}")
+    story = end.get("story") or {}
+    kind = Deadlock if story.get("deadlock") else Error
+    return kind(f"{story.get('cause', 'the run failed')}; see {end['directory']}")
 
 
 def _problem(problem: Mapping[str, Any], text: str) -> str:

@@ -352,6 +352,12 @@ int titin_fail(titin_instance *instance, const char *text);
  * else it waits for the F_INIT messages, and `*again` is 0 once their senders have finished. Settings change here. */
 int titin_reuse(titin_instance *instance, int *again);
 
+/* Whether the step that begins at this time would pass the end of the use: `*stops` is 1 or 0, and 1 after an error. The use
+ * begins at the latest timestamp of its F_INIT messages, at 0 without any. It lasts for the setting `t_max`, else for the
+ * scale `total`; a step takes the setting `dt`, else the scale `dt`, else no time. A step may pass the end by a millionth
+ * of itself. Settings with a unit, and scales, count in seconds. */
+int titin_will_stop(const titin_instance *instance, double timestamp, int *stops);
+
 /* Forgets the error that has stuck: the program has dealt with it. */
 int titin_recover(titin_instance *instance);
 
@@ -538,7 +544,8 @@ titin_loan *titin_loan_find(const void *data, int64_t nbytes);
 /* ---- Receiving ------------------------------------------------------------------------------------------------- */
 
 /* Receives a message; waits until one is there, at most `timeout` seconds (TITIN_WAIT: for ever; 0: not at all).
- * Free with titin_message_free. */
+ * Free with titin_message_free. A malformed message is TITIN_ERROR_TYPE_MISMATCH in the call that takes it, whichever, and
+ * is gone: a message that was received can be read. */
 int titin_receive(titin_port *port, int slot, double timeout, titin_message **message);
 
 /* Receives a message if one is there; else `*message` is NULL, and that is no error. */
@@ -552,8 +559,8 @@ int titin_receive_any(titin_port *const *ports, int count, double timeout, int *
 
 /* Receives an array into the caller's memory, whose dtype and shape must be those of the message. `strides` and `order`
  * describe the memory as in titin_send_array; the element at an index stays at that index. Memory of rank 0 takes a
- * number of a structure too. `message` may be NULL; else the message is given too (for its timestamps). After
- * TITIN_ERROR_TYPE_MISMATCH it was not taken: the next call gets it. */
+ * number of a structure too. `message` may be NULL; else the message is given too (for its timestamps). If it does not fit
+ * (TITIN_ERROR_TYPE_MISMATCH), it was not taken: the next call gets it. */
 int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, int rank, const int64_t *extents,
                        const int64_t *strides, int order, void *data, titin_message **message);
 

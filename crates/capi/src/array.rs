@@ -205,7 +205,7 @@ impl Described<'_> {
     /// All elements may be written, and nobody else uses them meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
-            let value = Value::received(message.structure()?, &message.buffer());
+            let value = Value::received(message.structure(), &message.buffer());
             let element = value.number().and_then(|number| number.element(self.dtype));
             let element = element.ok_or_else(|| value.mismatch(&shown(self.dtype, &[])))?;
             // SAFETY: the one element may be written, as the caller promises.
@@ -217,7 +217,7 @@ impl Described<'_> {
         let (layout, elements) = match message.content() {
             Content::Array(layout) => (layout, message.bytes()),
             _ => {
-                let value = Value::received(message.structure()?, &message.buffer());
+                let value = Value::received(message.structure(), &message.buffer());
                 return Err(expected.but(&value.what(), OTHERWISE));
             }
         };

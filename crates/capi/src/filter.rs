@@ -10,7 +10,7 @@ use crate::array::{filling, form};
 use crate::error::{last, null, status, usage, value};
 use crate::input;
 use crate::instance::Pointer;
-use crate::message::{Message, content, titin_message_free};
+use crate::message::{Message, Origin, content, titin_message_free};
 use crate::options::{Options, change};
 use crate::value::Value;
 
@@ -161,7 +161,8 @@ fn run(
     };
     let mut output = Output { names, ..Output::default() };
     let refused = Arc::new(OnceLock::new());
-    let input = Message::mapped(mapped, refused.clone()).into_raw();
+    let input =
+        Message::mapped(mapped, Origin::Filtered(refused.clone())).map_err(|error| error.text)?.into_raw();
     let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has its own.

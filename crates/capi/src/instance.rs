@@ -292,6 +292,26 @@ unsafe extern "C" fn titin_reuse(handle: *mut Handle, again: *mut c_int) -> c_in
 }
 
 /// # Safety
+/// `handle` is NULL or an instance; `stops` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_will_stop(handle: *const Handle, timestamp: f64, stops: *mut c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    let stops = match unsafe { input::out(stops, "whether the next step would pass the end") } {
+        Ok(stops) => stops,
+        Err(error) => return keep(error),
+    };
+    // So that a loop ends that does not look at the error.
+    *stops = 1;
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_instance(handle, |handle| {
+            *stops = c_int::from(handle.shared.instance.will_stop(timestamp)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_recover(handle: *mut Handle) -> c_int {

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use titin_runtime::{Buffer, Content, Error, Layout, Mapped, Meta, Overlay, Result};
+use titin_runtime::{Buffer, Content, Error, Kind, Layout, Mapped, Meta, Overlay, Parts, Result, structure};
 
 use crate::array::{Expected, OTHERWISE, extent, filling, look, order_number, stride};
 use crate::error::{null, status, value};
@@ -42,28 +42,31 @@ pub(crate) enum Origin {
 }
 
 impl Message {
-    /// Of the user's making.
-    fn made(timestamp: f64, next: Option<f64>, content: Content, body: Arc<Buffer>) -> Self {
-        Message::new(timestamp, next, Arc::new(Meta { content, ..Meta::default() }), body)
-    }
-
-    fn new(timestamp: f64, next: Option<f64>, meta: Arc<Meta>, body: Arc<Buffer>) -> Self {
-        let (names, tree, settings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let origin = Origin::Made;
-        Message { timestamp, next, meta, body, origin, overlay: None, names, tree, settings }
+    fn new(timestamp: f64, next: Option<f64>, parts: Parts, origin: Origin) -> Self {
+        let Parts { meta, body, structure, settings: overlay } = parts;
+        let tree =
+            structure.map(|plain| Value::received(plain, &body)).map_or_else(OnceLock::new, OnceLock::from);
+        let (names, settings) = (OnceLock::new(), OnceLock::new());
+        Message { timestamp, next, meta, body, origin, overlay, names, tree, settings }
     }
 
     pub(crate) fn received(message: titin_runtime::Message, origin: Origin) -> Self {
         let (timestamp, next) = (message.timestamp, message.next_timestamp);
-        let (meta, body, overlay) = message.into_parts();
-        Message { origin, overlay, ..Message::new(timestamp, next, meta, body) }
+        Message::new(timestamp, next, message.into_parts(), origin)
     }
 
-    /// What a filter looks at, which fails by what it takes for something else.
-    pub(crate) fn mapped(mapped: &Mapped, failed: Arc<OnceLock<Error>>) -> Self {
+    /// What a filter looks at, or a message of the user's making.
+    pub(crate) fn mapped(mapped: &Mapped, origin: Origin) -> Result<Self> {
         let Mapped { content, body, timestamp, next_timestamp } = mapped;
-        let made = Message::made(*timestamp, *next_timestamp, content.clone(), body.clone());
-        Message { origin: Origin::Filtered(failed), ..made }
+        let structure = match content {
+            Content::Structure => Some(structure::decode(body).map_err(|error| {
+                Error::new(Kind::TypeMismatch, format!("the message cannot be read: {error}"))
+            })?),
+            _ => None,
+        };
+        let meta = Arc::new(Meta { content: content.clone(), ..Meta::default() });
+        let parts = Parts { meta, body: body.clone(), structure, settings: None };
+        Ok(Message::new(*timestamp, *next_timestamp, parts, origin))
     }
 
     /// A pointer that owns a share of the message.
@@ -84,7 +87,7 @@ impl Message {
             expected.check(layout)?;
             return Ok((layout, pointer(&self.body)));
         }
-        let tree = self.tree()?;
+        let tree = self.tree();
         let otherwise = match tree.number() {
             None => OTHERWISE,
             Some(Number::Bool(_)) => "read it with titin_value_bool of titin_message_value",
@@ -108,21 +111,15 @@ impl Message {
     }
 
     /// The data as a tree.
-    fn tree(&self) -> Result<&Value> {
-        if let Some(tree) = self.tree.get() {
-            return Ok(tree);
-        }
-        let plain = match &self.meta.content {
-            Content::Nil => titin_runtime::structure::Value::Nil,
-            Content::Array(layout) => {
-                titin_runtime::structure::Value::Array(layout.clone(), 0..self.body.len())
-            }
-            Content::Structure => titin_runtime::structure::decode(&self.body).map_err(|error| {
-                let text = format!("the structure in the message cannot be read: {error}");
-                Error::new(titin_runtime::Kind::TypeMismatch, text)
-            })?,
-        };
-        Ok(self.tree.get_or_init(|| Value::received(plain, &self.body)))
+    fn tree(&self) -> &Value {
+        self.tree.get_or_init(|| {
+            let plain = match self.layout() {
+                Some(layout) => structure::Value::Array(layout.clone(), 0..self.body.len()),
+                // A structure is there from the beginning.
+                None => structure::Value::Nil,
+            };
+            Value::received(plain, &self.body)
+        })
     }
 }
 
@@ -184,7 +181,8 @@ unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next:
         // SAFETY: as the caller promises.
         let data = unsafe { data.as_ref() }.ok_or_else(|| null("value", "a titin_new_ call"))?;
         let (content, body) = content(data)?;
-        Ok(Message::made(timestamp, input::next(next), content, body).into_raw())
+        let next_timestamp = input::next(next);
+        Ok(Message::mapped(&Mapped { content, body, timestamp, next_timestamp }, Origin::Made)?.into_raw())
     })
 }
 
@@ -231,7 +229,7 @@ unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
         match message.meta.content {
-            Content::Structure => message.tree().map(Value::kind),
+            Content::Structure => Ok(message.tree().kind()),
             Content::Array(_) => Ok(8),
             Content::Nil => Ok(1),
         }
@@ -345,7 +343,7 @@ unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Valu
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
-        message.tree().map(|tree| &raw const *tree)
+        Ok(&raw const *message.tree())
     })
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct Stamp {
 }
 
 /// The data of a message, where they lie.
-pub(crate) fn view(message: &Message) -> Result<View<'_>> {
-    Ok(resolve(message.structure()?, message.bytes()))
+pub(crate) fn view(message: &Message) -> View<'_> {
+    resolve(message.structure(), message.bytes())
 }
 
 fn resolve(value: Tree<Range<usize>>, bytes: &[u8]) -> View<'_> {

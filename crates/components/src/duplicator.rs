@@ -12,7 +12,7 @@ use crate::{Error, Result};
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     Settings::new(instance, BuiltIn::Duplicator)?;
     mapper::run(instance, |instance, out, taken, stamp| match taken {
-        [one] => to_all(instance, out, &crate::data::view(&one.message)?, stamp),
+        [one] => to_all(instance, out, &crate::data::view(&one.message), stamp),
         several => {
             let ports: Vec<String> = several.iter().map(mapper::Taken::label).collect();
             let text = format!(

@@ -195,6 +195,6 @@ pub(crate) fn to_all(instance: &Instance, out: &[Port], value: &View<'_>, stamp:
 }
 
 /// The data of messages, in the order of their ends.
-pub(crate) fn views(taken: &[Taken]) -> Result<Vec<View<'_>>> {
+pub(crate) fn views(taken: &[Taken]) -> Vec<View<'_>> {
     taken.iter().map(|taken| view(&taken.message)).collect()
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
     mapper::run(instance, |instance, out, taken, stamp| {
         let settings = Settings::new(instance, BuiltIn::Merger)?;
         let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
-        let views = views(taken)?;
+        let views = views(taken);
         if how == How::List {
             return to_all(instance, out, &View::List(views), stamp);
         }
@@ -98,11 +98,11 @@ fn pass_on(instance: &Instance, how: How) -> Result<()> {
     let ids: Vec<_> = s.iter().map(|port| port.id).collect();
     for port in s.iter().filter(|port| ends(instance, port).is_empty()) {
         if let Some(message) = open(instance.receive(port.id, Some(0), Patience::Forever))? {
-            forward(instance, &out, &view(&message)?, stamp(&message), None)?;
+            forward(instance, &out, &view(&message), stamp(&message), None)?;
         }
     }
     while let Some((_, _, message)) = open(instance.receive_any(&ids, Patience::Forever))? {
-        forward(instance, &out, &view(&message)?, stamp(&message), None)?;
+        forward(instance, &out, &view(&message), stamp(&message), None)?;
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ fn by_time(instance: &Instance, s: &[Port], out: &[Port]) -> Result<()> {
         let end = end.clone();
         let others = heads.iter().filter_map(|(_, head)| head.as_ref()).map(|message| message.timestamp);
         let next = others.chain(message.next_timestamp).reduce(f64::min);
-        forward(instance, out, &view(&message)?, stamp(&message), next)?;
+        forward(instance, out, &view(&message), stamp(&message), next)?;
         heads[earliest].1 = open(instance.receive(end.port, end.slot, Patience::Forever))?;
     }
 }

@@ -97,7 +97,7 @@ impl Sink<'_> {
             )),
             Taken::Broken(error) => error,
         })?;
-        target.write(&view(message)?, &stamp(message))
+        target.write(&view(message), &stamp(message))
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
             Error::Data(format!("{name}: the message on port '{}' cannot be split: {why}", one.label()))
         };
 
-        let data = view(&one.message)?;
+        let data = view(&one.message);
         let (fixed, counted) = targets(instance, out);
         let memory;
         let pieces: Vec<View<'_>> = match (&data, how) {

@@ -7,6 +7,7 @@ mod open;
 mod receive;
 mod report;
 mod send;
+mod stop;
 mod together;
 
 use std::collections::HashMap;

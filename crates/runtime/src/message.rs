@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use titin_transport::{Buffer, Filling};
+use titin_wire::Malformed;
 use titin_wire::meta::{Content, Form, Layout, MAX_RANK, Meta};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
@@ -186,15 +187,42 @@ pub struct Message {
     /// In which step it was sent.
     pub(crate) iteration: Iteration,
     pub(crate) body: Arc<Buffer>,
+    /// The structure in the body, if that is one that a program gets: [`Message::read`] has looked at all of it.
+    pub(crate) tree: Option<Arc<Tree>>,
 }
+
+/// What a message is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Says what the data are.
+    pub meta: Arc<Meta>,
+    /// The payload.
+    pub body: Arc<Buffer>,
+    /// The structure in the payload, if it is one.
+    pub structure: Option<Value<Range<usize>>>,
+    /// The settings overlay that came with it.
+    pub settings: Option<Arc<Overlay>>,
+}
+
+/// A structure that was received; arrays and bytes in it are ranges of the payload.
+pub(crate) type Tree = Value<Range<usize>>;
 
 impl Message {
     /// A message without data.
     pub(crate) fn nil(timestamp: f64) -> Self {
         let (meta, body) = (Arc::default(), Arc::default());
         let (settings, iteration) = (None, Iteration::default());
-        let (next_timestamp, number, tag, slots) = (None, 0, 0, None);
-        Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body }
+        let (next_timestamp, number, tag, slots, tree) = (None, 0, 0, None, None);
+        Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body, tree }
+    }
+
+    /// Reads the structure that the message carries, if it carries one. What a program gets has been read, so that
+    /// malformed data are an error of the call that receives, and of none after it.
+    pub(crate) fn read(mut self) -> std::result::Result<Self, Malformed> {
+        if *self.content() == Content::Structure && self.tree.is_none() {
+            self.tree = Some(Arc::new(structure::decode(&self.body)?));
+        }
+        Ok(self)
     }
 
     /// What the data are.
@@ -217,16 +245,11 @@ impl Message {
     }
 
     /// The structure; arrays and bytes in it are ranges of [`Message::bytes`]. An array is a structure of its own.
-    ///
-    /// # Errors
-    /// [`Kind::TypeMismatch`] if the sender's encoding is damaged.
-    pub fn structure(&self) -> Result<Value<Range<usize>>> {
-        match self.content() {
-            Content::Nil => Ok(Value::Nil),
-            Content::Array(layout) => Ok(Value::Array(layout.clone(), 0..self.body.len())),
-            Content::Structure => structure::decode(&self.body).map_err(|error| {
-                Error::new(Kind::TypeMismatch, format!("the structure cannot be read: {error}"))
-            }),
+    pub fn structure(&self) -> Value<Range<usize>> {
+        match (self.content(), &self.tree) {
+            (Content::Array(layout), _) => Value::Array(layout.clone(), 0..self.body.len()),
+            (_, Some(tree)) => Value::clone(tree),
+            (_, None) => Value::Nil,
         }
     }
 
@@ -235,9 +258,10 @@ impl Message {
         &self.body
     }
 
-    /// What says what the data are, the payload and the settings overlay, to whoever keeps them in another way.
-    pub fn into_parts(self) -> (Arc<Meta>, Arc<Buffer>, Option<Arc<Overlay>>) {
-        (self.meta, self.body, self.settings)
+    /// What it is made of, to whoever keeps that in another way.
+    pub fn into_parts(self) -> Parts {
+        let Message { meta, body, tree, settings, .. } = self;
+        Parts { meta, body, structure: tree.map(Arc::unwrap_or_clone), settings }
     }
 
     /// Shared ownership of the payload, for views that outlive the message.

@@ -27,6 +27,8 @@ pub(crate) struct Loop {
     stamps: Vec<Slots>,
     /// Latest timestamp of all ends in this use.
     now: Option<f64>,
+    /// Latest timestamp of the F_INIT messages of this use.
+    begin: Option<f64>,
     /// Where this use lies in the steps of others.
     iteration: Iteration,
     /// The step of this use that each timeline of the instance's own is in.
@@ -79,6 +81,17 @@ impl Loop {
         self.now
     }
 
+    /// The simulated time that this use begins at: the latest of its F_INIT messages, or 0.
+    pub(crate) fn begin(&self) -> Result<f64, String> {
+        match self.waiting.first() {
+            _ if !self.used => Err("a use begins with reuse(): call it first".to_owned()),
+            Some((_, missing)) if self.checked => Err(format!(
+                "the use begins at the time of its F_INIT messages: receive F_INIT port '{missing}' first"
+            )),
+            _ => Ok(self.begin.unwrap_or(0.0)),
+        }
+    }
+
     /// Whether [`Loop::reuse`] was ever called.
     pub(crate) fn used(&self) -> bool {
         self.used
@@ -128,6 +141,7 @@ impl Loop {
         self.waiting = f_init;
         self.stamps.iter_mut().for_each(|slots| slots.fill(None));
         self.now = None;
+        self.begin = None;
         self.iteration = iteration;
         self.steps.clear();
         self.stepped = false;
@@ -175,6 +189,7 @@ impl Loop {
         in_time(call, last, self.checked)?;
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
+            self.begin = Some(self.begin.map_or(call.timestamp, |begin| begin.max(call.timestamp)));
         }
         // Steps go round from O_I to S; nothing else leads back.
         if self.phase < Some(call.operator) || call.operator == Operator::OI {

@@ -181,13 +181,17 @@ impl Form<'_> {
             let why = format!("{} index names for an array of rank {rank}", names.len());
             return Err(Malformed::new("index names", why));
         }
-        match names.iter().find(|name| name.len() > usize::from(u16::MAX)) {
-            Some(name) => {
+        for name in names {
+            if name.len() > usize::from(u16::MAX) {
                 let why = format!("one of {} bytes, at most {}", name.len(), u16::MAX);
-                Err(Malformed::new("index names", why))
+                return Err(Malformed::new("index names", why));
             }
-            None => Ok(()),
+            // As names in structures: C would take two names for one.
+            if name.contains('\0') {
+                return Err(Malformed::new("index names", format!("{name:?} has a character 0 in it")));
+            }
         }
+        Ok(())
     }
 
     /// The same with parts of its own.
@@ -283,7 +287,7 @@ impl Layout {
             self.names.push(std::str::from_utf8(name).map_err(|_| wrong())?.to_owned());
             bytes = rest;
         }
-        Ok(())
+        Form::from(&*self).check_names()
     }
 }
 

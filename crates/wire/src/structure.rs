@@ -205,6 +205,7 @@ fn write_value<'a, B: AsRef<[u8]>>(
             e::write_map_len(out, counted(entries.len())?).expect(INFALLIBLE);
             for (name, value) in entries {
                 counted(name.len())?;
+                check_name(name)?;
                 e::write_str(out, name).expect(INFALLIBLE);
                 write_value(value, out, base, segments, depth + 1)?;
             }
@@ -249,6 +250,7 @@ fn read_value(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Value<Ra
             let mut entries = Vec::with_capacity(count.min(AHEAD));
             for _ in 0..count {
                 let name = read_text(tree)?;
+                check_name(&name)?;
                 entries.push((name, read_value(tree, payload, depth + 1)?));
             }
             Value::Map(entries)
@@ -262,6 +264,14 @@ fn read_text(tree: &mut &[u8]) -> Result<String, Malformed> {
     let (text, rest) = tree.split_at_checked(length).ok_or_else(|| wrong("text beyond the tree"))?;
     *tree = rest;
     std::str::from_utf8(text).map(str::to_owned).map_err(|_| wrong("text that is not UTF-8"))
+}
+
+/// Names go through C as text that ends with a NUL: one inside would make two names the same.
+fn check_name(name: &str) -> Result<(), Malformed> {
+    match name.contains('\0') {
+        true => Err(wrong(format!("the name {name:?} has a character 0 in it"))),
+        false => Ok(()),
+    }
 }
 
 fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>, Malformed> {
@@ -350,7 +360,7 @@ mod tests {
         leaf.prop_recursive(4, 64, 8, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..8).prop_map(Value::List),
-                prop::collection::vec((".*", inner), 0..8).prop_map(Value::Map),
+                prop::collection::vec(("[^\0]*", inner), 0..8).prop_map(Value::Map),
             ]
         })
     }

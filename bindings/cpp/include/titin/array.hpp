@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -71,6 +72,17 @@ struct Element<const std::array<T, N>> : Element<std::array<T, N>> {};
 
 template <class T>
 inline constexpr bool is_sendable = dtype<typename Element<T>::Scalar>() != 0;
+
+/// A copy of so many elements.
+template <class T>
+std::vector<T> copied(const T *elements, std::size_t count) {
+    try {
+        // No braces: they would make a vector of the two pointers, where those convert to the element, as to bool.
+        return std::vector<T>(elements, elements + count);
+    } catch (const std::bad_alloc &) {
+        throw OutOfMemory("no memory for a copy of " + std::to_string(count * sizeof(T)) + " bytes");
+    }
+}
 
 /// As dtype, of a type that must have a number.
 template <class T>
@@ -202,7 +214,7 @@ public:
         }
         return data_[place];
     }
-    std::vector<value_type> vector() const { return {begin(), end()}; }
+    std::vector<value_type> vector() const { return detail::copied(begin(), size()); }
 #if defined(__cpp_lib_mdspan)
     /// The view as an mdspan of this rank.
     template <std::size_t Rank>

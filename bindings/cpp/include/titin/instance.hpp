@@ -127,6 +127,13 @@ public:
         detail::check(titin_reuse(instance_, &again));
         return again != 0;
     }
+    /// Whether the step that begins at this time would pass the end of the use, by the settings t_max and dt, else by the
+    /// scales total and dt; see titin_will_stop.
+    bool will_stop(double timestamp) const {
+        int stops;
+        detail::check(titin_will_stop(instance_, timestamp, &stops));
+        return stops != 0;
+    }
     std::string name() const { return detail::check(titin_instance_name(instance_)); }
     /// The directory that was current when the instance was opened.
     std::string workdir() const { return detail::check(titin_workdir(instance_)); }

@@ -79,7 +79,7 @@ public:
         } else if constexpr (std::is_same_v<T, std::string>) {
             std::int64_t length;
             const char *text = detail::check(titin_value_text(value_, &length));
-            return {text, std::size_t(length)};
+            return std::string(text, std::size_t(length));
         } else {
             T items;
             for (std::int64_t i = 0; i < size_of(Kind::List); ++i)
@@ -90,7 +90,7 @@ public:
     std::vector<std::byte> bytes() const {
         std::int64_t length;
         const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
-        return {data, data + length};
+        return detail::copied(data, std::size_t(length));
     }
     /// The array, of exactly this type of element, and of whatever rank, extents and order: a View knows them.
     template <class T>

@@ -741,7 +741,7 @@ impl Inner {
         if meta.overlay != 0 {
             if let Some(definition) = &meta.definition {
                 let overlay = decode_overlay(definition)
-                    .map_err(|error| Error::new(Kind::TypeMismatch, error.to_string()))?;
+                    .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))?;
                 state.overlay = Some((meta.overlay, Arc::new(overlay)));
             }
             let known = state.overlay.as_ref().filter(|(number, _)| *number == meta.overlay);
@@ -749,7 +749,10 @@ impl Inner {
         }
         let (mut timestamp, mut next_timestamp) = (head.timestamp, head.next_timestamp);
         if !meta.codings.is_empty() {
-            body = decode(body, &meta.codings)?;
+            body = decode(body, &meta.codings).map_err(|error| match error.kind {
+                Kind::TypeMismatch => self.malformed(&inlet.end, head.timestamp, &error.text),
+                _ => error,
+            })?;
         }
         if !chain.is_empty() {
             let mapped = Mapped { content: meta.content.clone(), body, timestamp, next_timestamp };
@@ -757,8 +760,27 @@ impl Inner {
             meta = Arc::new(Meta { content: mapped.content, ..Meta::default() });
             (body, timestamp, next_timestamp) = (mapped.body, mapped.timestamp, mapped.next_timestamp);
         }
-        let (number, tag, slots) = (head.sequence, head.tag, None);
-        Ok(Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body })
+        let (number, tag, slots, tree) = (head.sequence, head.tag, None, None);
+        let message =
+            Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body, tree };
+        // What ranks tell each other has an encoding of its own, and data among it were read by rank 0.
+        if *message.content() != Content::Structure || is_between_ranks(&inlet.end.label) {
+            return Ok(message);
+        }
+        message.read().map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
+    }
+
+    /// The error for a message that is not what any call of titin sends.
+    #[cold]
+    fn malformed(&self, end: &End, timestamp: f64, why: &str) -> Error {
+        let text = format!(
+            "{}: port '{}': the message of {} at time {timestamp:?} cannot be read: {why}; no call of titin sends such data, so \
+             look for what overwrites memory in that program",
+            self.name,
+            end.label,
+            end.other()
+        );
+        Error::new(Kind::TypeMismatch, text)
     }
 }
 
@@ -767,7 +789,7 @@ fn settings_of(message: &Message) -> Result<Overlay> {
     if *message.content() == Content::Nil {
         return Ok(Overlay::new());
     }
-    overlay_of(&message.structure()?).map_err(|why| {
+    overlay_of(&message.structure()).map_err(|why| {
         let text = format!("a message on {SETTINGS_IN} is a map from names of settings to values; {why}");
         Error::new(Kind::TypeMismatch, text)
     })

@@ -67,6 +67,10 @@ impl Inner {
             (Common::Nothing, _) => Ok(None),
             (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data)) => {
                 let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
+                let data = data.read().map_err(|error| {
+                    let text = format!("{}: data that rank 0 passes on cannot be read: {error}", self.name);
+                    Error::new(Kind::Internal, text)
+                })?;
                 let message = Message { settings, number, slots, iteration, ..data };
                 self.note_received(port as usize, slot, time)?;
                 Ok(Some((PortId(port as usize), slot, message)))

@@ -284,3 +284,73 @@ fn a_send_that_was_interrupted_goes_on_when_it_is_made_again() {
     });
     assert_eq!(stage.play(vec![("a", sender), ("b", quick), ("c", slow)]), [Ok(()), Ok(()), Ok(())]);
 }
+
+/// Whatever receives them, a use that begins too.
+#[test]
+fn malformed_data_fail_the_call_that_takes_them() {
+    let stage =
+        Stage::open(&[("a", "f_init: init; s: in"), ("b", "o_i: init in")], &["b.init a.init", "b.in a.in"]);
+    let receiver: Role = Box::new(|instance| {
+        let refused = |error: Error, port: &str| {
+            let text = format!(
+                "a: port '{port}': the message of b.{port} at time 0.5 cannot be read: malformed structure: "
+            );
+            assert!(error.kind == Kind::TypeMismatch && error.text.starts_with(&text), "{error}");
+        };
+        refused(instance.reuse().unwrap_err(), "init");
+        assert!(instance.reuse()?, "the one behind it can be read");
+        assert_eq!(receive(instance, "init")?.structure(), structure::Value::Int(7));
+        refused(receive(instance, "in").unwrap_err(), "in");
+        assert_eq!(receive(instance, "in")?.structure(), structure::Value::Int(7));
+        assert!(!instance.reuse()?);
+        Ok(())
+    });
+    let sender: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        // A list of more entries than there are bytes, and a number.
+        for tree in [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0x07]] {
+            let parts = [&(tree.len() as u64).to_le_bytes()[..], tree].concat();
+            let encoded =
+                structure::Encoded { length: parts.len() as u64, parts: vec![structure::Part::Owned(parts)] };
+            for port in ["init", "in"] {
+                instance.send(instance.port(port)?, None, &Payload::structure(&encoded), 0.5, None, None)?;
+            }
+        }
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", receiver), ("b", sender)]), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_use_ends_where_the_next_step_would_pass_its_end() {
+    let stage = Stage::open(&[("a", "f_init: init"), ("b", "o_i: init")], &["b.init a.init"]);
+    let called: Role = Box::new(|instance| {
+        assert_eq!(instance.will_stop(0.0).unwrap_err().kind, Kind::CallOrder, "before reuse()");
+        let mut ends = Vec::new();
+        while instance.reuse()? {
+            assert!(instance.will_stop(0.0).unwrap_err().text.contains("receive F_INIT port 'init' first"));
+            let mut time = receive(instance, "init")?.timestamp;
+            while !instance.will_stop(time)? {
+                time += 0.5;
+            }
+            ends.push(time);
+        }
+        assert_eq!(ends, [2.0, 12.0, 23.0], "the last one has 3 s by its overlay");
+        assert_eq!(instance.will_stop(f64::NAN).unwrap_err().kind, Kind::Usage);
+        Ok(())
+    });
+    let other: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        assert_eq!(instance.will_stop(0.0).unwrap_err().kind, Kind::Setting, "no end is known");
+        let port = instance.port("init")?;
+        for (time, total) in [(0.0, "2 s"), (10.0, "2000 ms"), (20.0, "3 s")] {
+            let overlay = Overlay::from([
+                ("t_max".into(), Setting::Str(total.into())),
+                ("dt".into(), Setting::Float(0.5)),
+            ]);
+            instance.send(port, None, &Payload::nil(), time, None, Some(&overlay))?;
+        }
+        Ok(())
+    });
+    assert_eq!(stage.play(vec![("a", called), ("b", other)]), [Ok(()), Ok(())]);
+}

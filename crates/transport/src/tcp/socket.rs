@@ -38,7 +38,8 @@ pub(super) fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&Owne
             Err(Errno::AGAIN) => return Ok(0),
             Err(error) if is_of_link(error) => return Err(error.into()),
             Err(Errno::NOMEM | Errno::NOBUFS) => {
-                return Err(Lost::NoMemory("the system has no memory to send it".to_owned()));
+                let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+                return Err(Lost::NoMemory(format!("the system has no memory to send {bytes} bytes")));
             }
             Err(Errno::FAULT) => {
                 let text = "the memory that is to be sent cannot be read (a mapped file that was cut short?)";

@@ -1,0 +1,87 @@
+"""A frame for submodels: the submodel execution loop, in which the program is four methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from titin import _core
+from titin.errors import UsageError
+
+
+class Submodel:
+    """A submodel whose operators are methods; :meth:`run` calls them in the order of the submodel execution loop.
+
+    A class derived from this one names its ports, and has the methods that it needs::
+
+        class Reaction(titin.Submodel):
+            f_init = "initial"
+            o_f = "final"
+
+            def init(self):
+                message = self.instance.receive("initial")
+                self.time, self.u = message.timestamp, message.data.copy()
+                self.dt = self.instance.setting("dt", float)
+
+            def solve(self):
+                self.u += self.dt * self.u * (1 - self.u)
+                self.time += self.dt
+
+            def finish(self):
+                self.instance.send("final", self.u, timestamp=self.time)
+
+        Reaction().run()
+
+    It is no more than this loop over :class:`titin.Instance`::
+
+        while instance.reuse():
+            init()
+            while not stops():
+                observe()
+                solve()
+            finish()
+    """
+
+    f_init: str | Sequence[str] | None = None
+    """Ports by operator, as :class:`titin.Instance` takes them; None: those of the description."""
+    o_i: str | Sequence[str] | None = None
+    s: str | Sequence[str] | None = None
+    o_f: str | Sequence[str] | None = None
+
+    instance: _core.Instance
+    """The instance, while :meth:`run` runs."""
+    time: float
+    """Simulated time of the state: 0 where a use begins, unless ``init`` sets it; ``solve`` moves it on."""
+
+    def init(self) -> None:
+        """F_INIT: receives what a use begins with, and sets ``time``."""
+
+    def observe(self) -> None:
+        """O_I: sends an intermediate observation, at the beginning of each step."""
+
+    def solve(self) -> None:
+        """S: receives, and moves the state and ``time`` on by a step."""
+
+    def finish(self) -> None:
+        """O_F: sends the final observation of a use."""
+
+    def stops(self) -> bool:
+        """Whether the steps of a use are done: by the settings or scales, see :meth:`titin.Instance.will_stop`."""
+        return self.instance.will_stop(self.time)
+
+    def run(self) -> None:
+        """Opens the instance, runs all uses, and closes it. It can be a function of :func:`titin.run`."""
+        by_time = type(self).stops is Submodel.stops
+        with _core.Instance(f_init=self.f_init, o_i=self.o_i, s=self.s, o_f=self.o_f) as self.instance:
+            while self.instance.reuse():
+                self.time = 0.0
+                self.init()
+                while not self.stops():
+                    begin = self.time
+                    self.observe()
+                    self.solve()
+                    if by_time and not self.time > begin:
+                        raise UsageError(
+                            f"solve() of {type(self).__name__} has left the time at {self.time}, so the steps would "
+                            "never end: add the timestep to self.time there, or say in a stops() when they do"
+                        )
+                self.finish()

@@ -1,0 +1,78 @@
+//! When a use comes to its end, by what the description says.
+
+use super::Instance;
+use crate::setting::SettingValue;
+use crate::{Error, Kind, Result};
+
+/// By how much of a timestep a step may pass the end: sums of timesteps are rounded.
+const ROUNDING: f64 = 1e-6;
+
+impl Instance {
+    /// Whether the step that begins at this time would pass the end of the use.
+    ///
+    /// The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
+    /// `t_max`, else for the scale `total`; a step takes the setting `dt`, else the scale `dt`, and no time if there is
+    /// neither. Quantities with a unit, and scales, count in seconds, numbers as they stand.
+    ///
+    /// # Errors
+    /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is no time;
+    /// [`Kind::CallOrder`] before the first reuse(), or while an F_INIT message was not received; [`Kind::Usage`] if the
+    /// time is not a number.
+    pub fn will_stop(&self, timestamp: f64) -> Result<bool> {
+        let name = self.name();
+        let wrong = |kind, why: &str| Err(Error::new(kind, format!("{name}: will_stop(): {why}")));
+        if timestamp.is_nan() {
+            return wrong(Kind::Usage, "the time given is not a number");
+        }
+        let begin = match self.inner.cycle().begin() {
+            Ok(begin) => begin,
+            Err(why) => return wrong(Kind::CallOrder, &why),
+        };
+        let scale = self.scale();
+        let Some(total) = self.time("t_max", scale.and_then(|scale| scale.total))? else {
+            let why = "no end is known: the description has neither a setting t_max for this component, nor a scale `total` \
+                       of it";
+            return wrong(Kind::Setting, why);
+        };
+        let step = self.time("dt", scale.and_then(|scale| scale.dt))?.unwrap_or(0.0);
+        Ok(passes(timestamp - begin, step, total))
+    }
+
+    /// A time, by a setting or else by a scale.
+    fn time(&self, name: &str, scale: Option<f64>) -> Result<Option<f64>> {
+        match self.find_setting(name) {
+            Some(value) => SettingValue { name: name.to_owned(), value }.in_unit("s").map(Some),
+            None => Ok(scale),
+        }
+    }
+}
+
+/// Whether a step from this time on ends after the end.
+fn passes(elapsed: f64, step: f64, total: f64) -> bool {
+    if step > 0.0 { elapsed + step > total + ROUNDING * step } else { elapsed >= total }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many steps there are room for, where times are sums of timesteps.
+    fn steps(step: f64, total: f64) -> usize {
+        let times = std::iter::successors(Some(0.0), |time| Some(time + step));
+        times.take_while(|time| !passes(*time, step, total)).count()
+    }
+
+    #[test]
+    fn as_many_steps_as_fit() {
+        assert_eq!(steps(1.0, 10.0), 10);
+        assert_eq!(steps(3.0, 10.0), 3);
+        assert_eq!(steps(0.1, 40.0), 400, "though 400 sums of 0.1 are more than 40");
+        assert_eq!(steps(0.7, 7.0), 10);
+        assert_eq!(steps(20.0, 10.0), 0);
+    }
+
+    #[test]
+    fn without_a_timestep_the_end_itself_counts() {
+        assert!(!passes(9.9, 0.0, 10.0) && passes(10.0, 0.0, 10.0) && passes(11.0, 0.0, 10.0));
+    }
+}

@@ -1,0 +1,281 @@
+! "left" sends three elements of every type that Fortran has, "right" reads them: the script of elements.cpp.
+program elements
+   use, intrinsic :: iso_c_binding, only: c_bool
+   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
+   use titin
+   implicit none
+
+   logical(c_bool), parameter :: flags(3) = [.true._c_bool, .false._c_bool, .true._c_bool]
+   integer(int8), parameter :: i8(3) = [1_int8, -huge(1_int8) - 1_int8, 3_int8]
+   integer(int16), parameter :: i16(3) = [1_int16, -huge(1_int16) - 1_int16, 3_int16]
+   integer(int32), parameter :: i32(3) = [1_int32, -huge(1_int32) - 1_int32, 3_int32]
+   integer(int64), parameter :: i64(3) = [1_int64, -huge(1_int64) - 1_int64, 3_int64]
+   real(real32), parameter :: f32(3) = [0.5, -1.5, 3.0]
+   real(real64), parameter :: f64(3) = [0.5_real64, -1.5_real64, 3.0_real64]
+   complex(real32), parameter :: c64(3) = [(0.5, -2.0), (-1.5, 0.0), (0.0, 3.0)]
+   complex(real64), parameter :: c128(3) = &
+      [(0.5_real64, -2.0_real64), (-1.5_real64, 0.0_real64), (0.0_real64, 3.0_real64)]
+
+   type(titin_instance) :: instance
+   type(titin_message) :: first, message
+   character(len=8) :: side
+   integer :: known
+
+   call get_command_argument(1, side)
+   call instance%open(o_i=["out"], s=["in"])
+   do while (instance%reuse())
+      if (side == "left") then
+         call left()
+      else
+         call right()
+      end if
+   end do
+   call instance%close()
+
+contains
+
+   subroutine check(holds, what)
+      logical, intent(in) :: holds
+      character(len=*), intent(in) :: what
+      if (.not. holds) error stop "elements.f90: "//what
+   end subroutine
+
+   subroutine left()
+      call send_logical()
+      call send_int8()
+      call send_int16()
+      call send_int32()
+      call send_int64()
+      call send_real32()
+      call send_real64()
+      call send_complex32()
+      call send_complex64()
+      call instance%send_nil("out", timestamp=0.0_real64)
+   end subroutine
+
+   subroutine right()
+      known = 0
+      do
+         call instance%receive("in", first)
+         if (first%kind() == titin_kind_nil) exit
+         known = known + 1
+         select case (first%dtype())
+         case (titin_bool)
+            call receive_logical()
+         case (titin_i8)
+            call receive_int8()
+         case (titin_i16)
+            call receive_int16()
+         case (titin_i32)
+            call receive_int32()
+         case (titin_i64)
+            call receive_int64()
+         case (titin_f32)
+            call receive_real32()
+         case (titin_f64)
+            call receive_real64()
+         case (titin_c64)
+            call receive_complex32()
+         case (titin_c128)
+            call receive_complex64()
+         case default
+            ! Types that Fortran has not.
+            known = known - 1
+            call instance%receive("in", message)
+            call instance%receive("in", message)
+         end select
+      end do
+      call check(known >= 9, "types")
+   end subroutine
+
+   ! Logicals are compared by another operator, and are of two kinds.
+   subroutine send_logical()
+      type(titin_value) :: map, list
+      integer :: i
+      call instance%send("out", flags, timestamp=0.0_real64)
+      call instance%send("out", logical(flags), timestamp=0.0_real64)
+      call map%new_map()
+      call map%add(logical(flags), name="array")
+      call map%add(flags(1), name="number")
+      call list%new_list()
+      do i = 1, 3
+         call list%add(logical(flags(i)))
+      end do
+      call map%add(list, name="list")
+      call instance%send("out", map, timestamp=0.0_real64)
+   end subroutine
+
+   subroutine receive_logical()
+      logical(c_bool), pointer :: seen(:)
+      logical :: into(3), flag
+      type(titin_value) :: list
+      integer :: i
+      nullify (seen)
+      call first%view(seen)
+      call check(all(logical(seen) .eqv. logical(flags)), "a view of logicals")
+      call instance%receive("in", into)
+      call check(all(into .eqv. logical(flags)), "logicals")
+      call instance%receive("in", message)
+      call message%view(seen, name="array")
+      call check(all(logical(seen) .eqv. logical(flags)), "a view of logicals in a map")
+      call message%read(flag, name="number")
+      call check(flag, "a logical")
+      call message%item(list, name="list")
+      do i = 1, 3
+         call list%read(flag, index=i)
+         call check(flag .eqv. logical(flags(i)), "a list of logicals")
+      end do
+   end subroutine
+
+   subroutine send_int8()
+      integer(int8), parameter :: sample(3) = i8
+      integer(int8), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_int8()
+      integer(int8), parameter :: sample(3) = i8
+      integer(int8), pointer :: seen(:)
+      integer(int8) :: into(3)
+      integer(int64) :: number(3)
+      include "elements_receive.inc"
+      call numbers_int64(number)
+      call check(all(number == int(sample, int64)), "numbers of int8")
+   end subroutine
+
+   subroutine send_int16()
+      integer(int16), parameter :: sample(3) = i16
+      integer(int16), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_int16()
+      integer(int16), parameter :: sample(3) = i16
+      integer(int16), pointer :: seen(:)
+      integer(int16) :: into(3)
+      integer(int64) :: number(3)
+      include "elements_receive.inc"
+      call numbers_int64(number)
+      call check(all(number == int(sample, int64)), "numbers of int16")
+   end subroutine
+
+   subroutine send_int32()
+      integer(int32), parameter :: sample(3) = i32
+      integer(int32), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_int32()
+      integer(int32), parameter :: sample(3) = i32
+      integer(int32), pointer :: seen(:)
+      integer(int32) :: into(3)
+      integer(int64) :: number(3)
+      include "elements_receive.inc"
+      call numbers_int64(number)
+      call check(all(number == int(sample, int64)), "numbers of int32")
+   end subroutine
+
+   subroutine send_int64()
+      integer(int64), parameter :: sample(3) = i64
+      integer(int64), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_int64()
+      integer(int64), parameter :: sample(3) = i64
+      integer(int64), pointer :: seen(:)
+      integer(int64) :: into(3)
+      integer(int64) :: number(3)
+      include "elements_receive.inc"
+      call numbers_int64(number)
+      call check(all(number == int(sample, int64)), "numbers of int64")
+   end subroutine
+
+   subroutine send_real32()
+      real(real32), parameter :: sample(3) = f32
+      real(real32), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_real32()
+      real(real32), parameter :: sample(3) = f32
+      real(real32), pointer :: seen(:)
+      real(real32) :: into(3)
+      real(real64) :: number(3)
+      include "elements_receive.inc"
+      call numbers_real64(number)
+      call check(all(number == real(sample, real64)), "numbers of real32")
+   end subroutine
+
+   subroutine send_real64()
+      real(real64), parameter :: sample(3) = f64
+      real(real64), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_real64()
+      real(real64), parameter :: sample(3) = f64
+      real(real64), pointer :: seen(:)
+      real(real64) :: into(3)
+      real(real64) :: number(3)
+      include "elements_receive.inc"
+      call numbers_real64(number)
+      call check(all(number == real(sample, real64)), "numbers of real64")
+   end subroutine
+
+   subroutine send_complex32()
+      complex(real32), parameter :: sample(3) = c64
+      complex(real32), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_complex32()
+      complex(real32), parameter :: sample(3) = c64
+      complex(real32), pointer :: seen(:)
+      complex(real32) :: into(3)
+      include "elements_receive.inc"
+   end subroutine
+
+   subroutine send_complex64()
+      complex(real64), parameter :: sample(3) = c128
+      complex(real64), pointer :: lent(:)
+      include "elements_send.inc"
+   end subroutine
+
+   subroutine receive_complex64()
+      complex(real64), parameter :: sample(3) = c128
+      complex(real64), pointer :: seen(:)
+      complex(real64) :: into(3)
+      include "elements_receive.inc"
+   end subroutine
+
+   ! The numbers in the list of the map, of which the first is in the map, too.
+   subroutine numbers_int64(number)
+      integer(int64), intent(out) :: number(3)
+      integer(int64) :: one
+      type(titin_value) :: list
+      integer :: i
+      call message%item(list, name="list")
+      call check(list%size() == 3, "a list")
+      do i = 1, 3
+         call list%read(number(i), index=i)
+      end do
+      call message%read(one, name="number")
+      call check(one == number(1), "a number in a map")
+   end subroutine
+
+   ! The numbers in the list of the map, of which the first is in the map, too.
+   subroutine numbers_real64(number)
+      real(real64), intent(out) :: number(3)
+      real(real64) :: one
+      type(titin_value) :: list
+      integer :: i
+      call message%item(list, name="list")
+      call check(list%size() == 3, "a list")
+      do i = 1, 3
+         call list%read(number(i), index=i)
+      end do
+      call message%read(one, name="number")
+      call check(one == number(1), "a number in a map")
+   end subroutine
+end program elements

@@ -1,0 +1,106 @@
+"""Submodels in a frame, and when their steps end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import titin
+from titin.model import Model
+
+
+class Frame(titin.Submodel):
+    """Notes what is called, and when."""
+
+    o_i = "out"
+
+    def __init__(self):
+        self.called = []
+
+    def init(self):
+        self.called.append("init")
+
+    def observe(self):
+        self.called.append(("observe", self.time))
+        self.instance.send("out", self.time, timestamp=self.time)
+
+    def solve(self):
+        self.called.append(("solve", self.time))
+        self.time += 1
+
+    def finish(self):
+        self.called.append(("finish", self.time))
+
+
+def receives(instance):
+    while instance.reuse():
+        with pytest.raises(titin.PortClosed):
+            while True:
+                instance.receive("in")
+
+
+def model(**settings):
+    made = Model("frame")
+    made.component("sender", "sender", o_i="out")
+    made.component("receiver", "receiver", s="in")
+    made.conduit("sender.out", "receiver.in")
+    made.settings = settings
+    return made
+
+
+STEPS = [[("observe", float(time)), ("solve", float(time))] for time in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "scales"),
+    [
+        ({"t_max": 3, "dt": 1}, {}),
+        ({"t_max": "3000 ms", "dt": "1 s"}, {}),
+        ({}, {"dt": 1, "total": 3}),
+        ({"t_max": 3.4}, {"dt": 1, "total": 8}),
+        ({"t_max": 3}, {}),
+    ],
+)
+def test_methods_are_called_in_the_order_of_the_loop(stage, settings, scales):
+    frame = Frame()
+    made = model(**settings)
+    made.titin = {"scales": {"sender": scales}} if scales else {}
+    stage.play(lambda: frame.run(), receives, made)
+    assert frame.called == ["init", *(call for step in STEPS for call in step), ("finish", 3.0)]
+
+
+def test_steps_may_end_by_a_condition_of_ones_own(stage):
+    class Until(Frame):
+        def stops(self):
+            return len(self.called) > 4
+
+    frame = Until()
+    stage.play(lambda: frame.run(), receives, model())
+    assert frame.called[-1] == ("finish", 2.0)
+
+
+def test_a_time_that_stands_still_is_an_error(stage):
+    class Still(Frame):
+        def solve(self):
+            pass
+
+    raised, _ = stage.fails(lambda: Still().run(), receives, model(t_max=3, dt=1))
+    assert isinstance(raised, titin.UsageError)
+    assert "solve() of Still has left the time at 0.0" in str(raised)
+
+
+def test_without_an_end_in_the_description_there_is_none(stage):
+    raised, _ = stage.fails(lambda: Frame().run(), receives, model(dt=1))
+    assert isinstance(raised, titin.SettingError)
+    assert "sender: will_stop(): no end is known" in str(raised)
+
+
+def test_a_coroutine_can_ask_too(stage):
+    async def sender(instance):
+        time = 0.0
+        while await instance.reuse():
+            while not instance.will_stop(time):
+                await instance.send("out", np.zeros(1), timestamp=time)
+                time += 0.1
+        return round(time, 6)
+
+    assert stage.play(sender, receives, model(t_max=0.5, dt=0.1))["sender"] == 0.5
