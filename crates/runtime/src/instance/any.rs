@@ -13,6 +13,7 @@ use titin_transport::{Arrivals, Carrier, Latch, Listed};
 
 use super::choose::Here;
 use super::receive::{Held, Patience, Source};
+use super::together::unexpected;
 use super::{Inner, Instance, PortId};
 use crate::field::ordinary;
 use crate::port::{End, PortState, two_at_once};
@@ -118,7 +119,7 @@ impl Instance {
         let ports: Vec<&str> = choice.ports.iter().map(|port| &*inner.ports[port.0].name).collect();
         let call = format!("receive_any on ports {}", ports.join(", "));
         let received = inner.receive_together(&call, || inner.receive_chosen(choice, patience).map(Some));
-        Ok(received?.expect("receiving waits for a message"))
+        received?.ok_or_else(|| unexpected(&call))
     }
 }
 

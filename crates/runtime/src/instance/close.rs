@@ -109,10 +109,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells a receiver that no more follows.
+    /// Tells a receiver that no more follows, if it was not told so before.
     pub(crate) fn end_stream(&self, outlet: &Outlet) -> Result<()> {
-        if let Some(carrier) = self.carrier(outlet)? {
-            carrier.end(outlet.end.conduit, outlet.window.sent());
+        if let Some(carrier) = self.carrier(outlet)?
+            && let Some(sent) = outlet.window.finish()
+        {
+            carrier.end(outlet.end.conduit, sent);
         }
         Ok(())
     }

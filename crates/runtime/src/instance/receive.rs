@@ -14,6 +14,7 @@ use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
 use super::choose::{Here, iteration_of};
 use super::send::traced;
+use super::together::unexpected;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::field::ordinary;
 use crate::filter::{Mapped, decode};
@@ -128,7 +129,7 @@ impl Instance {
         let received = inner.receive_together(&call, || {
             inner.receive(port, slot, begin()?, check).map(|(slot, message)| Some((port, slot, message)))
         });
-        let (.., message) = received?.expect("receiving waits for a message");
+        let (.., message) = received?.ok_or_else(|| unexpected(&call))?;
         check(&message).map(|()| message)
     }
 

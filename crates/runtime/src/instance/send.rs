@@ -560,6 +560,16 @@ impl Inner {
 
     /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
+        if outlet.window.finished() {
+            let text = format!(
+                "{} sends on '{}', but the field on this port was withdrawn, which has closed the port for {}: send before, or \
+                 on a port of its own",
+                self.name,
+                outlet.end.label,
+                outlet.end.other()
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
         if outlet.end.chain.lasts > 0 {
             return Ok((outlet.window.sent(), 0));
         }

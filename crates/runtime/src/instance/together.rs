@@ -65,7 +65,9 @@ impl Inner {
         }
         match self.hear_rank(call)? {
             (Common::Nothing, _) => Ok(None),
-            (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data)) => {
+            (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data))
+                if (port as usize) < self.ports.len() =>
+            {
                 let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
                 let message = Message { settings, number, slots, iteration, ..data };
                 self.note_received(port as usize, slot, time)?;
@@ -256,6 +258,7 @@ impl Inner {
     }
 }
 
-fn unexpected(call: &str) -> Error {
+/// The error of a rank that is told something that does not belong to its call.
+pub(super) fn unexpected(call: &str) -> Error {
     Error::new(Kind::Internal, format!("rank 0 has told something else than what {call} comes to"))
 }

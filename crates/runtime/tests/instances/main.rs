@@ -2,6 +2,7 @@
 
 mod endings;
 mod exchange;
+mod fields;
 mod light;
 mod refusals;
 mod stage;
