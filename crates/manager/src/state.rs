@@ -95,8 +95,8 @@ pub(crate) struct Member {
     first_gone: Option<(u32, u32)>,
     /// Which process was not let in as it, and why: that may end the one that was.
     refused: Option<String>,
-    /// Its own error, and whether that is only the echo of another's.
-    said: Option<(String, bool)>,
+    /// Its own error, and what that is an echo of.
+    said: Option<(String, Echo)>,
     /// A failure unless something explains it before that time.
     doubt: Option<(Duration, Fault)>,
     /// How it failed: first, or as a consequence.
@@ -107,6 +107,17 @@ pub(crate) struct Member {
     too_late: bool,
     position: Option<Progress>,
     recent: VecDeque<String>,
+}
+
+/// What an instance's own error is an echo of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Echo {
+    /// Of nothing: it is its own.
+    Nothing,
+    /// Of what these instances have ended, a port for instance, which may be well or since one of them fails.
+    End(Vec<InstanceId>),
+    /// Of the failure of another.
+    Failure,
 }
 
 /// Where an instance's process is.
@@ -403,7 +414,16 @@ impl Manager {
                 }));
             }
             ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
-            ToManager::Failed { text, echo, .. } => self.failed(id, text, echo),
+            ToManager::Failed { text, echo, after, .. } => {
+                let known = |name: &String| self.names.get(name).copied().filter(|peer| *peer != id);
+                let after: Vec<InstanceId> = after.iter().filter_map(known).collect();
+                let echo = match (echo, after.is_empty()) {
+                    (true, _) => Echo::Failure,
+                    (false, true) => Echo::Nothing,
+                    (false, false) => Echo::End(after),
+                };
+                self.failed(id, text, echo);
+            }
             ToManager::Done { .. } => self.done(id),
             ToManager::Register(_) | ToManager::Heartbeat {} => {}
         }

@@ -145,6 +145,7 @@ impl Instance {
         let end =
             FieldEnd { side: side.to_bytes(), dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect() };
         inner.agree(&format!("field on port '{}'", named.name), &end)?;
+        inner.process.expect_fields();
         if rank == 0 {
             let (instance, port) = (inner.name.clone(), named.name.to_string());
             inner.tell(&ToManager::Field { instance, port, field: end });
@@ -535,7 +536,7 @@ impl Inner {
                         "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
                         self.name, field.name
                     );
-                    Err(Error::new(Kind::PortClosed, text))
+                    Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&**peer]))
                 }
                 found => found.map(|found| found.map(Some)),
             }

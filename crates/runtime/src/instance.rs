@@ -122,6 +122,8 @@ pub(crate) struct Inner {
     /// Whether it was told to close.
     closing: AtomicBool,
     first_error: Mutex<Option<Error>>,
+    /// The text of the last error that came of what peers have ended, and which those are.
+    ended: Mutex<Option<(String, Vec<String>)>>,
     /// Of an instance that does not wait.
     pub(crate) light: Option<Light>,
     /// How far closing has come.

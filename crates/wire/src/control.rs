@@ -89,6 +89,10 @@ pub enum ToManager {
         /// Whether it is only the echo of another's failure.
         #[serde(default)]
         echo: bool,
+        /// The peers that have ended what it could not go on without, such as the sender of a port that is closed: it is an echo
+        /// if one of them has failed, or is about to.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        after: Vec<String>,
     },
     /// The instance is done: all it sent is held by its receivers, and it takes nothing more.
     Done {
@@ -541,7 +545,8 @@ mod tests {
             Failed { instance: String, text: String, colour: u32 },
         }
         let bytes = encode(&Later::Failed { instance: "a".into(), text: "b".into(), colour: 3 });
-        let failed = ToManager::Failed { instance: "a".into(), text: "b".into(), echo: false };
+        let failed =
+            ToManager::Failed { instance: "a".into(), text: "b".into(), echo: false, after: Vec::new() };
         assert_eq!(decode::<ToManager>(&bytes).unwrap(), failed);
     }
 

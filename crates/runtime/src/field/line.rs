@@ -156,7 +156,7 @@ impl Inner {
                             written(&inlet.end.peer),
                             line.peer
                         );
-                        return Err(Error::new(Kind::CallOrder, text));
+                        return Err(self.by_end_of(Error::new(Kind::CallOrder, text), [&*line.peer]));
                     }
                 }
                 Ok(over.then_some(()))

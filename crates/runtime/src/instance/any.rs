@@ -225,7 +225,7 @@ impl Inner {
                 }
             }
             if *open == 0 {
-                return Err(all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
+                return Err(self.all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
             }
             let given_up = self.process.given_up();
             if *asked != given_up {
@@ -298,7 +298,7 @@ impl Inner {
             if open {
                 return self.place(&sources).map(|()| None);
             }
-            Err(all_closed(ends()))
+            Err(self.all_closed(ends()))
         };
         let start = (self.trace.clock(), self.trace.start_of_wait());
         let who = sources.first().map(|source| source.inlet.end.conduit);
@@ -339,6 +339,11 @@ impl Inner {
         Err(self.misplaced(error, source, port, slot, message))
     }
 
+    fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a End> + Clone) -> Error {
+        let text = format!("all of the ports {} are closed", names(ends.clone()));
+        self.by_end_of(Error::new(Kind::PortClosed, text), ends.map(|end| &*end.peer))
+    }
+
     /// An error of a call on several ports; one about time says which.
     fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a End>) -> Error {
         if error.kind == Kind::Timeout {
@@ -347,10 +352,6 @@ impl Inner {
         }
         error
     }
-}
-
-fn all_closed<'a>(ends: impl Iterator<Item = &'a End>) -> Error {
-    Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names(ends)))
 }
 
 /// The names of the ends' ports, for people: a port may have hundreds of slots.

@@ -12,7 +12,7 @@ use super::Inner;
 use super::report::shortened;
 use crate::port::{Inlet, InletState, Outlet, Port};
 use crate::process::forked;
-use crate::ranks::{BELOW, is_between_ranks};
+use crate::ranks::{BELOW, instance_of, is_between_ranks};
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
@@ -200,12 +200,32 @@ impl Inner {
             return;
         }
         self.tell(&ToManager::Profile(self.profile()));
-        let text = shortened(&self.as_rank(&error.text));
-        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
+        let (text, after) = (shortened(&self.as_rank(&error.text)), self.ended_before(&error.text));
+        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo(), after });
         self.process.await_below();
         self.part();
         // Many on few cores learn of the failure at once: none should tear down its program before all know.
         std::thread::yield_now();
+    }
+
+    /// An error that comes of what these peers have ended. If the program fails by it, in whatever words, the manager is told so:
+    /// one of them may have failed, and then that is the reason.
+    pub(crate) fn by_end_of<'a>(&self, error: Error, peers: impl IntoIterator<Item = &'a str>) -> Error {
+        let mut after: Vec<String> = peers
+            .into_iter()
+            .map(|peer| instance_of(peer).to_owned())
+            .filter(|peer| *peer != self.name)
+            .collect();
+        after.dedup();
+        *self.ended.lock().expect("never poisoned") = Some((error.text.clone(), after));
+        error
+    }
+
+    /// The peers whose end the last such error came of, if a failure of this text is about it.
+    fn ended_before(&self, text: &str) -> Vec<String> {
+        let ended = self.ended.lock().expect("never poisoned");
+        let known = ended.as_ref().filter(|(error, _)| text.contains(error));
+        known.map(|(_, after)| after.clone()).unwrap_or_default()
     }
 
     pub(super) fn leave(&self) {

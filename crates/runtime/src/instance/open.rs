@@ -158,7 +158,7 @@ impl Opening {
 
     fn tell(&self, text: &str) {
         let (instance, text) = (self.name.clone(), text.to_owned());
-        self.process.tell(&ToManager::Failed { instance, text, echo: false });
+        self.process.tell(&ToManager::Failed { instance, text, echo: false, after: Vec::new() });
     }
 }
 
@@ -299,6 +299,7 @@ impl Inner {
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_error: Mutex::default(),
+            ended: Mutex::default(),
             light: options.ready.is_some().then(Light::default),
             ending: Mutex::default(),
         })

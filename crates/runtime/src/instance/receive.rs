@@ -683,7 +683,8 @@ impl Inner {
                     inlet.end.other()
                 ),
             };
-            return Err(Error::new(if between { Kind::CallOrder } else { Kind::PortClosed }, text));
+            let kind = if between { Kind::CallOrder } else { Kind::PortClosed };
+            return Err(self.by_end_of(Error::new(kind, text), [&*inlet.end.peer]));
         }
         if !inlet.inbox.ready() {
             self.reachable(&inlet.end)?;

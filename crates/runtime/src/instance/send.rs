@@ -591,7 +591,7 @@ impl Inner {
                 end.other()
             ),
         };
-        Err(Error::new(Kind::PortClosed, text))
+        Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&*end.peer]))
     }
 }
 

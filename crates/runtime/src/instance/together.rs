@@ -227,7 +227,11 @@ impl Inner {
             );
             return Err(Error::new(Kind::CallOrder, text));
         }
-        Ok((common?, data))
+        let closed = |error: Error| match error.kind {
+            Kind::PortClosed => self.by_end_of(error, self.far_peers().map(|peer| &**peer)),
+            _ => error,
+        };
+        Ok((common.map_err(closed)?, data))
     }
 
     fn pass_down(&self, down: usize, port: &mut PortState, message: &Message) -> Result<()> {
