@@ -201,7 +201,7 @@ impl Instance {
             }
             None => {
                 let apart = field.ways.iter().filter(|way| !goes(way) || way.pattern.cache().is_some());
-                let header = Payload::encoded(&HEADER);
+                let header = Payload::of_field(&HEADER);
                 self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
                 field.sends.fetch_add(1, Ordering::Relaxed);
                 Done::default()

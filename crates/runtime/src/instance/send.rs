@@ -376,11 +376,10 @@ impl Inner {
         message: &mut Sending,
     ) -> Result<(u64, u64)> {
         let mut meta = Meta {
-            content: payload.content(),
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.as_ref().map_or(0, |(number, _)| *number),
             iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
-            ..Meta::default()
+            ..payload.meta()
         };
         let mut stamps = (message.timestamp, message.next_timestamp);
         let mapped = if outlet.end.chain.is_empty() {

@@ -49,3 +49,31 @@ fn a_receiver_of_a_withdrawn_field_may_leave_before_its_sender() {
     a.withdraw_field(sends).unwrap();
     a.close().unwrap();
 }
+
+/// What says that a field follows stands in the metadata, so that data may be whatever they are.
+#[test]
+fn no_data_are_taken_for_a_field() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in more")], &["a.out b.in", "a.out b.more"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    let said: structure::Value<&[u8]> = structure::Value::Text("a field follows, from rank to rank".into());
+    let encoded = structure::encode(&said).unwrap();
+    a.send(a.port("out").unwrap(), None, &Payload::structure(&encoded), 0.0, None, None).unwrap();
+    let message = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
+    assert_eq!(message.bytes(), encoded.to_bytes());
+    let error = receive(&b, declare(&b, "more")).unwrap_err();
+    assert_eq!(error.kind, Kind::TypeMismatch);
+    assert!(error.text.contains("its sender sends ordinary messages"), "{error}");
+}
+
+#[test]
+fn a_field_is_no_message_for_an_ordinary_call() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    let (sends, receives) = (declare(&a, "out"), declare(&b, "in"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    send(&a, sends, 7).unwrap();
+    let error = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap_err();
+    assert!(error.text.contains("sends a field: receive it by a field"), "{error}");
+    assert_eq!(receive(&b, receives), Ok([7; 4]));
+}
