@@ -707,7 +707,19 @@ impl Inner {
                 state.overlay = Some((meta.overlay, Arc::new(overlay)));
             }
             let known = state.overlay.as_ref().filter(|(number, _)| *number == meta.overlay);
-            settings = known.map(|(_, overlay)| overlay.clone());
+            let unknown = || {
+                let text = format!(
+                    "{}: port '{}': message {} of {} is to go with settings overlay {}, which was never sent: its program, or the \
+                     way from there, is broken",
+                    self.name,
+                    inlet.end.label,
+                    head.sequence + 1,
+                    inlet.end.other(),
+                    meta.overlay
+                );
+                Error::new(Kind::TypeMismatch, text)
+            };
+            settings = Some(known.ok_or_else(unknown)?.1.clone());
         }
         let (mut timestamp, mut next_timestamp) = (head.timestamp, head.next_timestamp);
         if !meta.codings.is_empty() {

@@ -6,3 +6,4 @@ mod fields;
 mod light;
 mod refusals;
 mod stage;
+mod wrong;
