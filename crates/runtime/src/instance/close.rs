@@ -58,6 +58,7 @@ impl Inner {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
+        self.tell_missed();
         // The rank above hears it once all below have closed.
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
@@ -95,6 +96,22 @@ impl Inner {
             self.tell(&ToManager::Done { instance: self.name.clone() });
         }
         self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
+    }
+
+    /// Tells of O_F ports on which the use that ends has sent nothing.
+    pub(super) fn tell_missed(&self) {
+        let finals = self.ports.iter().enumerate();
+        let finals =
+            finals.filter(|(_, port)| port.operator == Operator::OF && port.connected() && self.leads());
+        let missed = self.cycle().missed(finals.map(|(number, port)| (number, port.slots())));
+        for port in missed {
+            let text = format!(
+                "a use has ended in which nothing was sent on O_F port '{}': who receives there gets one message less than there are \
+                 uses; send in each, nil if there is nothing to say",
+                self.ports[port].name
+            );
+            self.log(WARNING, &text);
+        }
     }
 
     /// Tells receivers that no more follows, the first so many of them; those that pull hear it once they have what they want.

@@ -216,6 +216,7 @@ impl Inner {
 
     /// The use begins: the overlay is fixed.
     fn begin(&self, NextUse { overlay, f_init, iteration }: NextUse) {
+        self.tell_missed();
         self.overlaid.store(overlay.0 != 0, Ordering::Release);
         *self.overlay.lock().expect("never poisoned") = overlay;
         self.cycle().reuse(f_init, iteration);

@@ -105,7 +105,7 @@ impl Instance {
         };
         let overlay = overlay.filter(|(number, _)| *number != 0);
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp };
+        let call = Call { port: &port.name, end, operator, timeline, timestamp, next: next_timestamp };
         let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name));
         let counted = inner.counts_steps;
         if counted {
@@ -119,7 +119,9 @@ impl Instance {
         let mut cycle = inner.cycle();
         let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
         cycle.call(&call).map_err(refused)?;
+        let stray = cycle.take_stray();
         drop(cycle);
+        stray.inspect(|text| inner.log(super::close::WARNING, text));
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };

@@ -82,7 +82,7 @@ impl Inner {
     pub(super) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
         let port = &self.ports[number];
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp };
+        let call = Call { port: &port.name, end, operator, timeline, timestamp, next: None };
         let called = self.cycle().call(&call);
         called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
         self.at(timestamp);
