@@ -6,7 +6,8 @@
 //! - `registry`: who may join, and what a newcomer is told;
 //! - `watch`: processes, links and signs of life, and when something counts as a failure;
 //! - `ending`: the first failure, the grace period, and when the run is over;
-//! - `deadlock`: who waits for whom.
+//! - `deadlock`: who waits for whom;
+//! - `stall`: who waits for room while another polls.
 //!
 //! A run begins with every program being started, and ends when every instance is done and every process has
 //! ended, or, once something has failed, when nothing is left.
@@ -15,6 +16,7 @@ mod deadlock;
 mod ending;
 mod fields;
 mod registry;
+mod stall;
 mod watch;
 
 #[cfg(test)]
@@ -57,6 +59,7 @@ pub struct Manager {
     held: Vec<InstanceId>,
     links: BTreeMap<LinkId, Link>,
     waits: deadlock::Waits,
+    stall: stall::Stall,
     course: ending::Course,
     next_beat: Duration,
     /// Programs that the guard has started.
@@ -245,6 +248,7 @@ impl Manager {
             held: Vec::new(),
             links: BTreeMap::new(),
             waits: deadlock::Waits::default(),
+            stall: stall::Stall::default(),
             course: ending::Course::Running,
             next_beat: Duration::ZERO,
             programs: HashSet::new(),
@@ -306,8 +310,8 @@ impl Manager {
 
     /// When to hand in [`Event::Tick`] if nothing happens before.
     pub fn deadline(&self) -> Duration {
-        let (course, waits) = (self.course.deadline(), self.waits.deadline());
-        let all = [Some(self.next_beat), self.next_late, self.next_doubt, course, waits];
+        let (course, waits, stall) = (self.course.deadline(), self.waits.deadline(), self.stall.deadline());
+        let all = [Some(self.next_beat), self.next_late, self.next_doubt, course, waits, stall];
         all.into_iter().flatten().min().unwrap_or(self.next_beat)
     }
 
@@ -400,7 +404,10 @@ impl Manager {
             ToManager::Waiting { wait, on, .. } => self.waiting(id, wait, on),
             ToManager::Field { port, field, .. } => self.declared_field(id, &port, field),
             ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait, self.now),
-            ToManager::Counts { probe, wait, counts, .. } => self.counted(id, probe, wait, &counts),
+            ToManager::Counts { probe, wait, counts, polls, .. } => {
+                self.counted(id, probe, wait, &counts);
+                self.heard_poll(id, probe, polls);
+            }
             ToManager::Progress(progress) => self.members[id].position = Some(progress),
             ToManager::Log { level, time, simulated, text, .. } => {
                 self.remember(id, &text);
@@ -447,6 +454,7 @@ impl Manager {
             self.beat_all();
         }
         self.search_deadlock();
+        self.look_for_stalls();
         self.press_on();
     }
 

@@ -52,6 +52,9 @@ pub enum ToManager {
         wait: Option<u64>,
         /// For each conduit: messages sent if it sends there, messages received if it receives there.
         counts: Vec<(ConduitId, u64)>,
+        /// What the instance looks for again and again by calls that do not wait for it, or not for long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        polls: Option<WaitOn>,
     },
     /// Where an instance is, for those who look: at most a few times a second.
     Progress(Progress),

@@ -3,6 +3,7 @@
 mod deadlock;
 mod failures;
 mod registry;
+mod stall;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

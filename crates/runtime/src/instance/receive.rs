@@ -252,7 +252,10 @@ impl Inner {
         let mut port = self.enter_for(&source)?;
         let here = self.here(&source);
         let found = self.poll(&source, &mut port.inlets[source.place], &here)?;
-        let Some((slot, message)) = found else { return self.place(&[source]).map(|()| None) };
+        let Some((slot, message)) = found else {
+            self.note_poll(Some(source.inlet.end.conduit), Instant::now());
+            return self.place(&[source]).map(|()| None);
+        };
         if let Err(error) = ordinary(|| source.port.label(None), &message) {
             self.leave_there(&source, &mut port, slot, message);
             return Err(error);

@@ -174,7 +174,8 @@ impl Process {
                 if let Some(inner) = self.instance(&instance) {
                     inner.carriers().iter().for_each(|carrier| carrier.look());
                     let (wait, counts) = inner.counts(&conduits);
-                    self.tell(&ToManager::Counts { instance, probe, wait, counts });
+                    let polls = inner.polls();
+                    self.tell(&ToManager::Counts { instance, probe, wait, counts, polls });
                 }
             }
             ToProgram::RaiseBuffer { instance, conduit, messages, bytes } => {
