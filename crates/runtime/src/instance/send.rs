@@ -467,25 +467,34 @@ impl Inner {
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
-        let Some(why) = self.process.exchange.ran_out() else { return };
-        if !self.process.said_short.swap(true, Ordering::Relaxed) {
-            let (limit, todo) = match why {
-                Shortage::Ceiling(bytes) => (
-                    format!(
-                        "titin takes at most {bytes} bytes for it, unless TITIN_SHARED_MEMORY says otherwise"
-                    ),
-                    "raise that",
+        let Some(short) = self.process.exchange.ran_out() else { return };
+        let (why, todo) = match short {
+            Shortage::Ceiling(bytes) if length > bytes => (
+                format!(
+                    "an array of {length} bytes is larger than all of the {bytes} bytes that titin takes for it, unless \
+                     TITIN_SHARED_MEMORY says otherwise, and the host has not so much to spare"
                 ),
-                Shortage::Blocks(count) => {
-                    (format!("{count} arrays are there at a time at most"), "keep fewer, or larger ones")
-                }
-                Shortage::System(limit) => (limit, "raise that limit"),
-            };
-            let text = format!(
-                "no shared memory is left for a message of {length} bytes: {limit}. Arrays that receivers keep, or loans of \
-                 this program, hold what there is, or it lies in smaller pieces; until they let go such messages are copied by \
-                 way of a socket. If that takes too long, {todo}"
-            );
+                "raise that, or send it in parts",
+            ),
+            Shortage::Ceiling(bytes) => (
+                format!(
+                    "arrays that receivers keep, or loans of this program, hold what there is of the {bytes} bytes that titin takes \
+                     at most, unless TITIN_SHARED_MEMORY says otherwise, or it lies in smaller pieces"
+                ),
+                "raise that",
+            ),
+            Shortage::Blocks(count) => (
+                format!("{count} arrays are there at a time at most, of which receivers keep too many"),
+                "keep fewer, or larger ones",
+            ),
+            Shortage::System(limit) => (limit, "raise that limit"),
+        };
+        let text = format!(
+            "no shared memory is left for a message of {length} bytes: {why}. Such messages are copied by way of a socket; if that \
+             takes too long, {todo}"
+        );
+        outlet.end.meter.ran_out(why);
+        if !self.process.said_short.swap(true, Ordering::Relaxed) {
             self.log(super::close::WARNING, &text);
         }
     }
