@@ -243,7 +243,8 @@ fn host_steps(guests: &[Guest<'_>], threads: usize, options: &Options) -> Result
 fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
     let mut errors: Vec<Error> = outcomes.into_iter().filter_map(Result::err).collect();
     // Who comes late to a run that has failed finds its manager gone, which says least of all.
-    errors.sort_by_key(|error| (error.kind == Kind::Connection, error.is_echo()));
+    let is_closed = |error: &Error| error.kind == Kind::PortClosed;
+    errors.sort_by_key(|error| (error.kind == Kind::Connection, error.is_echo(), is_closed(error)));
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 

@@ -407,6 +407,10 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::WithoutClosing(Exit::Code(_)) | Fault::AfterDone(_) | Fault::Said(_) => {
                     vec![format!("See what {name} reports above, and its files.")]
                 }
+                Fault::AfterEnd { .. } => vec![
+                    "One side makes more steps than the other: compare how often each of them sends, receives and".into(),
+                    "calls reuse().".into(),
+                ],
                 Fault::Refused(_) => vec!["Make the program and the description agree.".into()],
                 Fault::LinkLost(_) | Fault::Silent(_) => {
                     vec!["Is its host up, and the network between?".into()]

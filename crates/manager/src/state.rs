@@ -6,7 +6,8 @@
 //! - `registry`: who may join, and what a newcomer is told;
 //! - `watch`: processes, links and signs of life, and when something counts as a failure;
 //! - `ending`: the first failure, the grace period, and when the run is over;
-//! - `deadlock`: who waits for whom.
+//! - `deadlock`: who waits for whom;
+//! - `stall`: who waits for room while another polls.
 //!
 //! A run begins with every program being started, and ends when every instance is done and every process has
 //! ended, or, once something has failed, when nothing is left.
@@ -15,6 +16,7 @@ mod deadlock;
 mod ending;
 mod fields;
 mod registry;
+mod stall;
 mod watch;
 
 #[cfg(test)]
@@ -57,6 +59,7 @@ pub struct Manager {
     held: Vec<InstanceId>,
     links: BTreeMap<LinkId, Link>,
     waits: deadlock::Waits,
+    stall: stall::Stall,
     course: ending::Course,
     next_beat: Duration,
     /// Programs that the guard has started.
@@ -95,8 +98,8 @@ pub(crate) struct Member {
     first_gone: Option<(u32, u32)>,
     /// Which process was not let in as it, and why: that may end the one that was.
     refused: Option<String>,
-    /// Its own error, and whether that is only the echo of another's.
-    said: Option<(String, bool)>,
+    /// Its own error, and what that is an echo of.
+    said: Option<(String, Echo)>,
     /// A failure unless something explains it before that time.
     doubt: Option<(Duration, Fault)>,
     /// How it failed: first, or as a consequence.
@@ -107,6 +110,17 @@ pub(crate) struct Member {
     too_late: bool,
     position: Option<Progress>,
     recent: VecDeque<String>,
+}
+
+/// What an instance's own error is an echo of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Echo {
+    /// Of nothing: it is its own.
+    Nothing,
+    /// Of what these instances have ended, a port for instance, which may be well or since one of them fails.
+    End(Vec<InstanceId>),
+    /// Of the failure of another.
+    Failure,
 }
 
 /// Where an instance's process is.
@@ -234,6 +248,7 @@ impl Manager {
             held: Vec::new(),
             links: BTreeMap::new(),
             waits: deadlock::Waits::default(),
+            stall: stall::Stall::default(),
             course: ending::Course::Running,
             next_beat: Duration::ZERO,
             programs: HashSet::new(),
@@ -295,8 +310,8 @@ impl Manager {
 
     /// When to hand in [`Event::Tick`] if nothing happens before.
     pub fn deadline(&self) -> Duration {
-        let (course, waits) = (self.course.deadline(), self.waits.deadline());
-        let all = [Some(self.next_beat), self.next_late, self.next_doubt, course, waits];
+        let (course, waits, stall) = (self.course.deadline(), self.waits.deadline(), self.stall.deadline());
+        let all = [Some(self.next_beat), self.next_late, self.next_doubt, course, waits, stall];
         all.into_iter().flatten().min().unwrap_or(self.next_beat)
     }
 
@@ -389,7 +404,10 @@ impl Manager {
             ToManager::Waiting { wait, on, .. } => self.waiting(id, wait, on),
             ToManager::Field { port, field, .. } => self.declared_field(id, &port, field),
             ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait, self.now),
-            ToManager::Counts { probe, wait, counts, .. } => self.counted(id, probe, wait, &counts),
+            ToManager::Counts { probe, wait, counts, polls, .. } => {
+                self.counted(id, probe, wait, &counts);
+                self.heard_poll(id, probe, polls);
+            }
             ToManager::Progress(progress) => self.members[id].position = Some(progress),
             ToManager::Log { level, time, simulated, text, .. } => {
                 self.remember(id, &text);
@@ -403,7 +421,16 @@ impl Manager {
                 }));
             }
             ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
-            ToManager::Failed { text, echo, .. } => self.failed(id, text, echo),
+            ToManager::Failed { text, echo, after, .. } => {
+                let known = |name: &String| self.names.get(name).copied().filter(|peer| *peer != id);
+                let after: Vec<InstanceId> = after.iter().filter_map(known).collect();
+                let echo = match (echo, after.is_empty()) {
+                    (true, _) => Echo::Failure,
+                    (false, true) => Echo::Nothing,
+                    (false, false) => Echo::End(after),
+                };
+                self.failed(id, text, echo);
+            }
             ToManager::Done { .. } => self.done(id),
             ToManager::Register(_) | ToManager::Heartbeat {} => {}
         }
@@ -427,6 +454,7 @@ impl Manager {
             self.beat_all();
         }
         self.search_deadlock();
+        self.look_for_stalls();
         self.press_on();
     }
 

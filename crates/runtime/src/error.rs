@@ -22,7 +22,7 @@ pub enum Kind {
     PeerLost = 7,
     /// Instances wait for each other in a circle.
     Deadlock = 8,
-    /// The run cannot be joined, or its manager is gone.
+    /// The run cannot be joined, its manager is gone, or a link brings what cannot be understood.
     Connection = 9,
     /// There is no memory for a message.
     NoMemory = 10,

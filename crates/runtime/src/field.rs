@@ -145,6 +145,7 @@ impl Instance {
         let end =
             FieldEnd { side: side.to_bytes(), dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect() };
         inner.agree(&format!("field on port '{}'", named.name), &end)?;
+        inner.process.expect_fields();
         if rank == 0 {
             let (instance, port) = (inner.name.clone(), named.name.to_string());
             inner.tell(&ToManager::Field { instance, port, field: end });
@@ -200,7 +201,7 @@ impl Instance {
             }
             None => {
                 let apart = field.ways.iter().filter(|way| !goes(way) || way.pattern.cache().is_some());
-                let header = Payload::encoded(&HEADER);
+                let header = Payload::of_field(&HEADER);
                 self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
                 field.sends.fetch_add(1, Ordering::Relaxed);
                 Done::default()
@@ -535,7 +536,7 @@ impl Inner {
                         "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
                         self.name, field.name
                     );
-                    Err(Error::new(Kind::PortClosed, text))
+                    Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&**peer]))
                 }
                 found => found.map(|found| found.map(Some)),
             }

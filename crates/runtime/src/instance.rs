@@ -13,6 +13,7 @@ mod together;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
+use std::time::Instant;
 
 use titin_model::{Habits, InstanceName, Pattern, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
@@ -93,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) waits: AtomicU64,
     /// The number of the wait that the manager has heard of, while nothing is being done about it.
     pub(crate) waiting: Mutex<Option<u64>>,
+    /// The conduit of the last call that would not wait for ever, and when that had to come back.
+    pub(crate) polled: Mutex<Option<(ConduitId, Instant)>>,
     /// The thread of the last call, as [`this_thread`] names it.
     caller: AtomicUsize,
     pub(crate) threaded: AtomicBool,
@@ -122,6 +125,8 @@ pub(crate) struct Inner {
     /// Whether it was told to close.
     closing: AtomicBool,
     first_error: Mutex<Option<Error>>,
+    /// The text of the last error that came of what peers have ended, and which those are.
+    ended: Mutex<Option<(String, Vec<String>)>>,
     /// Of an instance that does not wait.
     pub(crate) light: Option<Light>,
     /// How far closing has come.
@@ -535,7 +540,7 @@ impl Inner {
         ends.filter_map(|end| self.ports[end.port()].inlets[end.place()].as_ref())
     }
 
-    fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
+    pub(crate) fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
         self.ports.iter().flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
     }
 

@@ -20,6 +20,8 @@ pub struct Payload<'a> {
     pub(crate) parts: SmallVec<[IoSlice<'a>; 1]>,
     /// The memory itself, where it was lent by titin: it goes as it is.
     pub(crate) lent: Option<Arc<Buffer>>,
+    /// Whether it says that a field follows.
+    field: bool,
 }
 
 /// What a payload is: its content, which is made only where none like it was sent before.
@@ -88,12 +90,17 @@ impl Lent {
 impl<'a> Payload<'a> {
     /// Nothing.
     pub fn nil() -> Self {
-        Payload { what: What::Nil, parts: SmallVec::new(), lent: None }
+        Payload { what: What::Nil, parts: SmallVec::new(), lent: None, field: false }
     }
 
     /// A contiguous array: its elements in the order that its form says, little-endian.
     pub fn array(form: impl Into<Form<'a>>, elements: &'a [u8]) -> Self {
-        Payload { what: What::Array(form.into()), parts: smallvec![IoSlice::new(elements)], lent: None }
+        Payload {
+            what: What::Array(form.into()),
+            parts: smallvec![IoSlice::new(elements)],
+            lent: None,
+            field: false,
+        }
     }
 
     /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.
@@ -104,21 +111,32 @@ impl<'a> Payload<'a> {
     /// A structure, encoded by [`structure::encode`].
     pub fn structure(encoded: &'a Encoded<'a>) -> Self {
         let parts = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
-        Payload { what: What::Structure, parts, lent: None }
+        Payload { what: What::Structure, parts, lent: None, field: false }
     }
 
     /// A structure that was encoded before.
     pub(crate) fn encoded(encoded: &'a [u8]) -> Self {
-        Payload { what: What::Structure, parts: smallvec![IoSlice::new(encoded)], lent: None }
+        Payload { what: What::Structure, parts: smallvec![IoSlice::new(encoded)], lent: None, field: false }
+    }
+
+    /// As [`Payload::encoded`], of what says that a field follows.
+    pub(crate) fn of_field(encoded: &'a [u8]) -> Self {
+        Payload { field: true, ..Payload::encoded(encoded) }
     }
 
     /// What was received, to be sent on.
     pub(crate) fn of(message: &'a Message) -> Self {
-        match message.content() {
+        let payload = match message.content() {
             Content::Nil => Payload::nil(),
             Content::Array(layout) => Payload::array(layout, message.bytes()),
             Content::Structure => Payload::encoded(message.bytes()),
-        }
+        };
+        Payload { field: message.meta.field, ..payload }
+    }
+
+    /// Its metadata, if it needs no others than what it is.
+    pub(crate) fn meta(&self) -> Meta {
+        Meta { content: self.content(), field: self.field, ..Meta::default() }
     }
 
     /// What it is, for its metadata.
@@ -135,11 +153,12 @@ impl<'a> Payload<'a> {
         matches!(self.what, What::Nil)
     }
 
-    /// Whether it is this.
+    /// Whether these are its metadata, but for others than what it is.
     #[inline(always)]
-    pub(crate) fn is(&self, content: &Content) -> bool {
-        match (&self.what, content) {
-            (What::Nil, Content::Nil) | (What::Structure, Content::Structure) => true,
+    pub(crate) fn is(&self, meta: &Meta) -> bool {
+        match (&self.what, &meta.content) {
+            (What::Nil, Content::Nil) => true,
+            (What::Structure, Content::Structure) => self.field == meta.field,
             (What::Array(form), Content::Array(layout)) => form.is(layout),
             _ => false,
         }

@@ -109,8 +109,8 @@ impl OutletState {
         if payload.is_nil() {
             return &NIL;
         }
-        if !self.plain.as_ref().is_some_and(|plain| payload.is(&plain.content)) {
-            self.plain = Some(Arc::new(Meta { content: payload.content(), ..Meta::default() }));
+        if !self.plain.as_ref().is_some_and(|plain| payload.is(plain)) {
+            self.plain = Some(Arc::new(payload.meta()));
         }
         self.plain.as_ref().expect("it was there, or was made")
     }

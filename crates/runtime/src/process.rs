@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use titin_transport::{Doorbell, Exchange, Inproc, Link, Reactor};
+use titin_transport::{Doorbell, Exchange, Inproc, Link, LinkId, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
@@ -73,6 +73,8 @@ pub(crate) struct Process {
     explanation: Duration,
     /// It was said that shared memory has run out.
     pub(crate) said_short: AtomicBool,
+    /// Conduits of which messages have come, by these links, before anybody here knew of them.
+    strays: Mutex<Vec<(ConduitId, Option<LinkId>)>>,
     state: Mutex<State>,
 }
 
@@ -87,6 +89,10 @@ struct State {
     instances: HashMap<String, Arc<Inner>>,
     /// Who has asked to join.
     asked: HashMap<String, Asked>,
+    /// Who was let in, and is not among the instances yet.
+    entering: HashSet<String>,
+    /// Whether it has fields, or had: conduits between ranks are known late.
+    has_fields: bool,
     routes: Routes<Arc<Link>>,
     /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
     unrouted: HashMap<Arc<str>, Vec<Arc<Inner>>>,
@@ -162,6 +168,7 @@ impl Process {
             given_up: AtomicU64::new(0),
             explanation: explanation(),
             said_short: AtomicBool::new(false),
+            strays: Mutex::default(),
             state: Mutex::default(),
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));

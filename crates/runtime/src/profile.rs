@@ -1,8 +1,8 @@
 //! What an instance counts by default, and the event rows that it keeps when the run is traced.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use titin_wire::control::Event;
@@ -36,6 +36,8 @@ pub(crate) struct Meter {
     pub(crate) copied: AtomicU64,
     /// Messages for which no shared memory was left.
     pub(crate) by_socket: AtomicU64,
+    /// Why, for the first of them that was told.
+    short: OnceLock<Box<str>>,
     waiting: AtomicU64,
 }
 
@@ -58,6 +60,16 @@ impl Meter {
     /// How many messages the one that is counted next stands for, if it is timed.
     pub(crate) fn sample(&self) -> Option<u32> {
         if self.off { None } else { stands_for(self.messages.load(Ordering::Relaxed)) }
+    }
+
+    /// Keeps why no shared memory was left.
+    pub(crate) fn ran_out(&self, why: String) {
+        let _ = self.short.set(why.into());
+    }
+
+    /// Why no shared memory was left, if somebody has said so.
+    pub(crate) fn shortage(&self) -> Option<&str> {
+        self.short.get().map(AsRef::as_ref)
     }
 
     pub(crate) fn waited(&self, time: Duration) {

@@ -35,6 +35,11 @@ pub(crate) struct Loop {
     steps: Vec<Option<Step>>,
     /// Whether this use makes no more steps.
     stepped: bool,
+    /// What there is to say of a message that was announced for another time, until somebody takes it.
+    stray: Option<String>,
+    /// Ports of which that was said, and O_F ports of which was said that a use has sent nothing there.
+    strays: Vec<usize>,
+    missed: Vec<usize>,
 }
 
 /// A step of O_I and S, or of S and O_I.
@@ -51,6 +56,8 @@ struct Stamp {
     time: f64,
     /// In which step, for O_I and S.
     step: Option<u32>,
+    /// For which time the next message was announced.
+    next: Option<f64>,
 }
 
 /// A call on a port.
@@ -61,6 +68,8 @@ pub(crate) struct Call<'a> {
     /// Which of the instance's own timelines the port is on.
     pub(crate) timeline: usize,
     pub(crate) timestamp: f64,
+    /// For which time the message that is sent announces the next one.
+    pub(crate) next: Option<f64>,
 }
 
 impl Loop {
@@ -118,7 +127,7 @@ impl Loop {
     /// Notes that this end sends nothing in this step any more: it counts as used in that.
     pub(crate) fn pass(&mut self, end: End, number: u32) {
         let step = Some(number);
-        self.stamp(end).get_or_insert(Stamp { time: f64::NEG_INFINITY, step }).step = step;
+        self.stamp(end).get_or_insert(Stamp { time: f64::NEG_INFINITY, step, next: None }).step = step;
     }
 
     fn stamp(&mut self, (port, slot): End) -> &mut Option<Stamp> {
@@ -202,11 +211,44 @@ impl Loop {
             let step = &mut self.steps[call.timeline];
             step.insert(Step::next(*step, call.operator, last)).number
         });
-        *stamp = Some(Stamp { time: call.timestamp, step });
+        *stamp = Some(Stamp { time: call.timestamp, step, next: call.next });
+        if let Some(next) = last.and_then(|last| last.next).filter(|next| differs(*next, call.timestamp)) {
+            self.stray(call, next);
+        }
         if self.now.is_none_or(|now| now < call.timestamp) {
             self.now = Some(call.timestamp);
         }
         Ok(())
+    }
+
+    /// What there is to say of a message that was announced for another time than it came at; of each port once.
+    pub(crate) fn take_stray(&mut self) -> Option<String> {
+        self.stray.take()
+    }
+
+    #[cold]
+    fn stray(&mut self, call: &Call<'_>, next: f64) {
+        let Call { port, operator, timestamp, end: (number, _), .. } = call;
+        if self.checked && !self.strays.contains(number) {
+            self.strays.push(*number);
+            self.stray = Some(format!(
+                "the message on {operator} port '{port}' is at {timestamp:?}, where the one before had announced {next:?} as the \
+                 next timestamp: receivers may have gone by that; announce the time of the next message, or none"
+            ));
+        }
+    }
+
+    /// Which of these O_F ports, with so many slots each, this use has sent nothing on; each is given once.
+    pub(crate) fn missed(&mut self, finals: impl Iterator<Item = (usize, u32)>) -> Vec<usize> {
+        if !(self.checked && self.used) {
+            return Vec::new();
+        }
+        let unsent =
+            |(port, slots): &(usize, u32)| (0..*slots).all(|slot| self.last((*port, slot)).is_none());
+        let missed = finals.filter(unsent).map(|(port, _)| port).filter(|port| !self.missed.contains(port));
+        let missed: Vec<usize> = missed.collect();
+        self.missed.extend(&missed);
+        missed
     }
 
     /// Whether a call is in its place: behind what comes before it, and before nothing that comes behind it.
@@ -282,6 +324,13 @@ fn in_time(call: &Call<'_>, last: Option<Stamp>, checked: bool) -> Result<(), St
     Ok(())
 }
 
+/// Whether two times are not the same, however they were computed.
+#[inline(always)]
+fn differs(one: f64, other: f64) -> bool {
+    const ROUNDING: f64 = 1e-9;
+    one != other && (one - other).abs() > ROUNDING * one.abs().max(other.abs())
+}
+
 #[cold]
 fn backwards(call: &Call<'_>, last: Option<Stamp>) -> String {
     let Call { port, operator, timestamp, .. } = call;
@@ -305,7 +354,7 @@ mod tests {
             Operator::S => "in",
             Operator::OF => "final",
         };
-        Call { port, end: (operator as usize, 0), operator, timeline: 0, timestamp }
+        Call { port, end: (operator as usize, 0), operator, timeline: 0, timestamp, next: None }
     }
 
     fn begun() -> Loop {
@@ -361,12 +410,50 @@ mod tests {
     }
 
     #[test]
+    fn a_message_at_another_time_than_was_announced_is_told_once_for_its_port() {
+        let mut cycle = begun();
+        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+        let mut send = |time: f64, next| {
+            cycle.call(&Call { next, ..call(Operator::OI, time) }).unwrap();
+            cycle.take_stray()
+        };
+        assert_eq!(send(0.0, Some(0.3)), None);
+        assert_eq!(send(0.1 + 0.2, Some(6.0)), None, "it is the same but for rounding");
+        let text = send(7.0, Some(8.0)).unwrap();
+        assert!(text.contains("O_I port 'out' is at 7.0, where the one before had announced 6.0"), "{text}");
+        assert_eq!(send(9.0, Some(10.0)), None);
+        // The next use begins anew.
+        cycle.reuse(Vec::new(), Iteration::default());
+        assert_eq!(cycle.take_stray(), None);
+        let mut cycle = begun();
+        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+        cycle.call(&Call { next: Some(6.0), ..call(Operator::OI, 5.0) }).unwrap();
+        cycle.reuse(Vec::new(), Iteration::default());
+        cycle.call(&call(Operator::OI, 0.0)).unwrap();
+        assert_eq!(cycle.take_stray(), None);
+    }
+
+    #[test]
+    fn a_final_that_a_use_never_sent_is_told_once() {
+        let port = Operator::OF as usize;
+        let finals = || [(port, 2), (port + 1, 1)].into_iter();
+        let mut cycle = begun();
+        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+        cycle.call(&call(Operator::OF, 0.0)).unwrap();
+        assert_eq!(cycle.missed(finals()), [port + 1]);
+        cycle.reuse(Vec::new(), Iteration::default());
+        assert_eq!(cycle.missed(finals()), [port]);
+        assert_eq!(cycle.missed(finals()), [0; 0]);
+        assert_eq!(Loop::new(true).missed(finals()), [0; 0], "there was no use");
+    }
+
+    #[test]
     fn steps_are_counted_in_each_timeline() {
         let mut cycle = Loop::new(true);
         cycle.reuse(Vec::new(), Iteration::new(vec![4]));
         let place = |cycle: &mut Loop, operator, end, timeline| {
             let here = cycle.iteration(operator, timeline, (end, 0));
-            let call = Call { port: "p", end: (end, 0), operator, timeline, timestamp: 0.0 };
+            let call = Call { port: "p", end: (end, 0), operator, timeline, timestamp: 0.0, next: None };
             cycle.call(&call).unwrap();
             here.steps().to_vec()
         };

@@ -16,6 +16,9 @@ use crate::{Error, Kind, Result};
 /// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
 const TELL_AFTER: Duration = Duration::from_millis(100);
 
+/// How long after a call that came back with nothing an instance counts as one that polls.
+const POLLING: Duration = Duration::from_secs(10);
+
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
@@ -53,6 +56,7 @@ impl Inner {
             return self.look(light, who, deadline, on, poll);
         }
         let start = Instant::now();
+        deadline.inspect(|deadline| self.note_poll(who, *deadline));
         // Waits with a deadline end by themselves: nobody needs to hear of them.
         let (mut told, mut silent, mut reported) = (deadline.is_some(), deadline.is_some(), None);
         let mut asked = start;
@@ -152,6 +156,7 @@ impl Inner {
         on: impl Fn() -> Vec<WaitOn>,
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
+        deadline.inspect(|deadline| self.note_poll(who, *deadline));
         let outcome = loop {
             let rings = self.bell.rings();
             if let Some(outcome) = self.found(light.reported(who), &mut poll) {
@@ -255,6 +260,19 @@ impl Inner {
         }
         let pending = self.light.as_ref().and_then(|light| light.since(who));
         pending.map_or_else(|| self.trace.now(), |since| self.trace.at(since))
+    }
+
+    /// Notes that a call about this conduit comes back then at the latest, with or without what it looks for.
+    pub(crate) fn note_poll(&self, who: Option<ConduitId>, until: Instant) {
+        *self.polled.lock().expect("never poisoned") = who.map(|who| (who, until));
+    }
+
+    /// What the instance looks for by calls that do not wait for it, if it makes such calls.
+    pub(crate) fn polls(&self) -> Option<WaitOn> {
+        let (conduit, until) = (*self.polled.lock().expect("never poisoned"))?;
+        let (_, inlet) = self.inlets().find(|(_, inlet)| inlet.end.conduit == conduit)?;
+        let lately = until.checked_add(POLLING).is_none_or(|end| Instant::now() < end);
+        lately.then(|| self.wait_on(&inlet.end, None, Some(inlet)))
     }
 
     /// Has a pending call made again that is due although nothing has come for it; when the next one will be.

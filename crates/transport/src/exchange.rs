@@ -59,6 +59,14 @@ impl Exchange {
         inboxes.entry(conduit).or_insert_with(|| Arc::new(Inbox::new(conduit))).clone()
     }
 
+    /// As [`Exchange::inbox`], for a message that has come in; and whether nobody has asked for that inbox before.
+    pub(crate) fn arrival(&self, conduit: ConduitId) -> (Arc<Inbox>, bool) {
+        if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {
+            return (inbox.clone(), false);
+        }
+        (self.inbox(conduit), true)
+    }
+
     /// The window of a conduit, if we send on it.
     pub fn window(&self, conduit: ConduitId) -> Option<Arc<Window>> {
         self.windows.read().expect("never poisoned").get(&conduit).cloned()

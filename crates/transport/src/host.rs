@@ -45,6 +45,24 @@ fn limit(group: &Path) -> Option<u64> {
     read("memory.max").or_else(|| read("memory.limit_in_bytes"))
 }
 
+/// Bytes of memory that are free for this process now, by the host's account and those of its control groups.
+pub fn free_memory() -> u64 {
+    let host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text)).unwrap_or(0);
+    groups().iter().filter_map(|group| room(group)).fold(host, u64::min)
+}
+
+/// What the host says is available, in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The bytes of memory that a control group may still take, if it has a limit.
+fn room(group: &Path) -> Option<u64> {
+    let used = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+    Some(limit(group)?.saturating_sub(used("memory.current").or_else(|| used("memory.usage_in_bytes"))?))
+}
+
 /// The addresses of this host in all networks that it is connected to; that of its loopback only if there is no other. Which of them
 /// other hosts can reach it cannot know.
 pub fn addresses() -> Vec<Ipv4Addr> {
@@ -80,12 +98,14 @@ mod tests {
         write("memory.max", "max\n");
         write("job/memory.max", "1000000\n");
         write("job/step/memory.max", "max\n");
+        write("job/memory.current", "999000\n");
         write("memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("memory/batch/memory.limit_in_bytes", "2000000\n");
         let limits = |own: &str| -> Vec<u64> {
             groups_of(own, &folder.0).iter().filter_map(|group| limit(group)).collect()
         };
         assert_eq!(limits("0::/job/step\n"), [1_000_000]);
+        assert_eq!(room(&folder.0.join("job")), Some(1000));
         assert!(limits("0::/\n").is_empty());
         assert_eq!(limits("5:memory:/batch\n3:devices:/job\n"), [2_000_000, 9_223_372_036_854_771_712]);
         assert!(limits("nonsense").is_empty());
@@ -99,7 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn this_host_has_memory() {
+    fn this_host_has_memory_and_some_of_it_is_free() {
         assert!(memory() > 1 << 20);
+        assert!((1..memory()).contains(&free_memory()));
+        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   24 kB\n"), Some(24 << 10));
+        assert_eq!(available("MemTotal: 9 kB\n"), None);
     }
 }

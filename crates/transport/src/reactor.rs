@@ -18,7 +18,7 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::{Address, LinkSettings, Secret};
+use titin_wire::{Address, ConduitId, LinkSettings, Secret};
 
 use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Sinks};
@@ -52,6 +52,12 @@ pub trait Handler: Send + Sync {
 
     /// A link is down, by the other end or by an error. Not called for links that we closed.
     fn lost(&self, link: &Arc<Link>, why: Lost);
+
+    /// The first message of a conduit has come that nobody in this process has asked for, by this link if it still stands. It may be
+    /// asked for yet. Called by whoever takes it in, who is not to be held up.
+    fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
+        let _ = (link, conduit);
+    }
 
     /// None of the addresses that were dialled with this tag answered as a titin of this run.
     fn unreachable(&self, tag: u128, why: Lost) {

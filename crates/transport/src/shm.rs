@@ -223,7 +223,7 @@ impl Shared {
         let mut count = 0;
         self.take_in_to(inbound, |received| {
             count += 1;
-            sinks.deliver(received).map(ControlFlow::Continue)
+            sinks.deliver(received, || Some(self.link.upgrade()?.id())).map(ControlFlow::Continue)
         });
         count
     }
@@ -264,7 +264,9 @@ impl Shared {
                             found = Some(message);
                             Ok(ControlFlow::Break(()))
                         }
-                        (received, _) => sinks.deliver(received).map(ControlFlow::Continue),
+                        (received, _) => sinks
+                            .deliver(received, || Some(self.link.upgrade()?.id()))
+                            .map(ControlFlow::Continue),
                     }
                 });
             }

@@ -23,6 +23,9 @@ pub struct Window {
     consumed_bytes: AtomicU64,
     ended: AtomicBool,
     closed: AtomicBool,
+    finished: AtomicBool,
+    /// Nothing is sent any more: it is closed, or finished.
+    over: AtomicBool,
 }
 
 /// Whether a message may be sent now.
@@ -32,7 +35,7 @@ pub enum Room {
     Free(u64),
     /// The buffer is full. Whoever means to wait [asks](crate::Carrier::ask), once, and tries again when the bell rings.
     Full,
-    /// The receiver takes no more.
+    /// The receiver takes no more, or the sender has said that no more follows.
     Closed,
 }
 
@@ -50,12 +53,14 @@ impl Window {
             consumed_bytes: 0.into(),
             ended: false.into(),
             closed: false.into(),
+            finished: false.into(),
+            over: false.into(),
         }
     }
 
     /// Counts a message as sent, if there is room for it; `length` is that of the payload as it travels. For the sender.
     pub fn claim(&self, length: u64) -> Room {
-        if self.closed() {
+        if self.over() {
             return Room::Closed;
         }
         let (ahead, bytes) = self.ahead();
@@ -69,9 +74,16 @@ impl Window {
     }
 
     /// Counts a message as sent that takes the place of another, or that carries nothing; its number. That needs no room.
-    /// `None` if the receiver takes no more. For the sender.
+    /// `None` if nothing is sent any more. For the sender.
     pub fn claim_place(&self) -> Option<u64> {
-        (!self.closed()).then(|| self.count())
+        (!self.over()).then(|| self.count())
+    }
+
+    /// Counts nothing from here on, since no more follows. How many messages there were, the first time: the receiver is to hear
+    /// it once, and may have forgotten the conduit behind that. For the sender.
+    pub fn finish(&self) -> Option<u64> {
+        self.over.store(true, Ordering::Release);
+        (!self.finished.swap(true, Ordering::AcqRel)).then(|| self.sent())
     }
 
     fn count(&self) -> u64 {
@@ -103,6 +115,7 @@ impl Window {
 
     /// Says that the receiver takes no more.
     pub fn close(&self) {
+        self.over.store(true, Ordering::Release);
         if !self.closed.swap(true, Ordering::AcqRel) && !self.settled() {
             self.bell.ring();
         }
@@ -129,6 +142,15 @@ impl Window {
     /// Whether the receiver takes no more.
     pub fn closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Whether the sender has said that no more follows.
+    pub fn finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    fn over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 }
 
@@ -171,6 +193,17 @@ mod tests {
         assert_eq!(window.claim(1), Room::Full);
         window.raise(2, 5);
         assert_eq!(window.claim(1), Room::Free(1));
+    }
+
+    #[test]
+    fn an_end_is_said_once_and_nothing_follows_it() {
+        let window = window(4, 100);
+        assert_eq!(window.claim(1), Room::Free(0));
+        assert_eq!((window.finish(), window.finish()), (Some(1), None));
+        assert_eq!((window.claim(1), window.claim_place()), (Room::Closed, None));
+        assert!(!window.closed() && !window.settled(), "the receiver has said nothing");
+        window.acknowledged(Ack { ended: true, ..ack(1, 0, 0) });
+        assert!(window.settled());
     }
 
     #[test]

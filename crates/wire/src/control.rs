@@ -52,6 +52,9 @@ pub enum ToManager {
         wait: Option<u64>,
         /// For each conduit: messages sent if it sends there, messages received if it receives there.
         counts: Vec<(ConduitId, u64)>,
+        /// What the instance looks for again and again by calls that do not wait for it, or not for long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        polls: Option<WaitOn>,
     },
     /// Where an instance is, for those who look: at most a few times a second.
     Progress(Progress),
@@ -89,6 +92,10 @@ pub enum ToManager {
         /// Whether it is only the echo of another's failure.
         #[serde(default)]
         echo: bool,
+        /// The peers that have ended what it could not go on without, such as the sender of a port that is closed: it is an echo
+        /// if one of them has failed, or is about to.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        after: Vec<String>,
     },
     /// The instance is done: all it sent is held by its receivers, and it takes nothing more.
     Done {
@@ -541,7 +548,8 @@ mod tests {
             Failed { instance: String, text: String, colour: u32 },
         }
         let bytes = encode(&Later::Failed { instance: "a".into(), text: "b".into(), colour: 3 });
-        let failed = ToManager::Failed { instance: "a".into(), text: "b".into(), echo: false };
+        let failed =
+            ToManager::Failed { instance: "a".into(), text: "b".into(), echo: false, after: Vec::new() };
         assert_eq!(decode::<ToManager>(&bytes).unwrap(), failed);
     }
 

@@ -16,6 +16,7 @@
 //! | 8 | iteration | u32 number of the step in each timeline around it, the outermost first |
 //! | 9 | supersedes | u64 sequence number of the first of the messages that it takes the place of, where not taken yet |
 //! | 10 | over | as 8: no message of this iteration, or of one within it, follows; this one carries nothing |
+//! | 11 | field | none: the message says that a field follows, from rank to rank, or why none does |
 //!
 //! A message with neither layout nor structure carries nil.
 
@@ -333,6 +334,8 @@ pub struct Meta {
     pub supersedes: Option<u64>,
     /// The message carries nothing, but says that none follows of this iteration or of one within it.
     pub over: Option<Vec<u32>>,
+    /// The message says that a field follows, or why none does.
+    pub field: bool,
 }
 
 const LAYOUT: u16 = 1;
@@ -345,6 +348,7 @@ const CODING: u16 = 7;
 const ITERATION: u16 = 8;
 const SUPERSEDES: u16 = 9;
 const OVER: u16 = 10;
+const FIELD: u16 = 11;
 
 /// The deepest that timelines lie within each other.
 pub const MAX_DEPTH: usize = 64;
@@ -394,6 +398,9 @@ impl Meta {
         if let Some(first) = self.supersedes {
             field(&mut out, SUPERSEDES, |out| out.extend_from_slice(&first.to_le_bytes()));
         }
+        if self.field {
+            field(&mut out, FIELD, |_| ());
+        }
         out.resize(padded(out.len()), 0);
         out
     }
@@ -433,6 +440,7 @@ impl Meta {
                 CODING => return Err(Malformed::new("coding", "a codec that this release does not know")),
                 ITERATION => meta.iteration = Some(steps(value)?),
                 OVER => meta.over = Some(steps(value)?),
+                FIELD => meta.field = true,
                 SUPERSEDES => {
                     let wrong = |_| Malformed::new("supersedes", "it is no sequence number");
                     meta.supersedes = Some(u64::from_le_bytes(value.try_into().map_err(wrong)?));
@@ -520,6 +528,7 @@ mod tests {
             iteration: Some(vec![3, 0, u32::MAX]),
             supersedes: Some(u64::MAX),
             over: Some(vec![]),
+            field: true,
         }
     }
 

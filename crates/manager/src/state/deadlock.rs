@@ -32,25 +32,32 @@ const OVERHEAD: u64 = 256;
 /// What is known about waits.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    waits: BTreeMap<InstanceId, Wait>,
+    waits: Graph,
     search: Option<Duration>,
     trial: Option<Trial>,
     probes: u64,
     raised: BTreeMap<ConduitId, Raised>,
 }
 
+/// Who waits, and for what.
+pub(super) type Graph = BTreeMap<InstanceId, Wait>;
+
 #[derive(Debug, Clone)]
-struct Wait {
-    number: u64,
-    on: Vec<Awaited>,
+pub(super) struct Wait {
+    pub(super) number: u64,
+    /// When it was reported.
+    pub(super) since: Duration,
+    /// Whether the instance only looks for it again and again.
+    pub(super) polls: bool,
+    pub(super) on: Vec<Awaited>,
 }
 
 /// One thing that would end a wait, at a conduit of the plan.
 #[derive(Debug, Clone)]
-struct Awaited {
+pub(super) struct Awaited {
     /// The instance at the other end.
-    peer: InstanceId,
-    told: WaitOn,
+    pub(super) peer: InstanceId,
+    pub(super) told: WaitOn,
     /// Whether a field goes by it of which the sender keeps versions.
     pulled: bool,
 }
@@ -77,6 +84,16 @@ impl Waits {
     pub(super) fn deadline(&self) -> Option<Duration> {
         let trial = self.trial.as_ref().map(|trial| trial.until);
         self.search.into_iter().chain(trial).min()
+    }
+
+    pub(super) fn graph(&self) -> &Graph {
+        &self.waits
+    }
+
+    /// A number for a question.
+    pub(super) fn next_probe(&mut self) -> u64 {
+        self.probes += 1;
+        self.probes
     }
 
     pub(super) fn waits(&self, id: InstanceId) -> bool {
@@ -133,12 +150,14 @@ impl Manager {
             return self.log(Level::Warning, Some(id), text);
         };
         self.waits.forget(id, self.now);
-        self.waits.waits.insert(id, Wait { number, on });
+        let wait = Wait { number, since: self.now, polls: false, on };
+        self.stall.begin(id, wait.is_for_room(), self.now);
+        self.waits.waits.insert(id, wait);
         self.waits.search_soon(self.now);
     }
 
     /// What an instance waits on, if it has that end of that conduit.
-    fn awaited(&self, id: InstanceId, told: WaitOn) -> Option<Awaited> {
+    pub(super) fn awaited(&self, id: InstanceId, told: WaitOn) -> Option<Awaited> {
         let planned = self.plan.conduit(told.conduit)?;
         let (here, there) = match told.sends {
             true => (&planned.from, &planned.to),
@@ -146,11 +165,6 @@ impl Manager {
         };
         let pulled = planned.is_pulled();
         (here.instance == id).then_some(Awaited { peer: there.instance, told, pulled })
-    }
-
-    /// Who waits for what, in words.
-    pub(super) fn waits_now(&self) -> Vec<(InstanceId, String)> {
-        self.waits.waits.iter().map(|(&id, wait)| (id, describe(&wait.on))).collect()
     }
 
     /// Looks for a set that is stuck, when it is time to.
@@ -167,28 +181,9 @@ impl Manager {
             return;
         }
         self.waits.search = None;
-        let stuck = self.stuck(|_, _| false);
+        let stuck = stuck(&self.waits.waits, |_, _| false);
         if !stuck.is_empty() {
             self.probe(stuck);
-        }
-    }
-
-    /// The largest set of instances that can only be helped by each other, given which waits are about to end.
-    fn stuck(&self, ends: impl Fn(InstanceId, &Awaited) -> bool) -> BTreeSet<InstanceId> {
-        let waits = &self.waits.waits;
-        let mut stuck: BTreeSet<InstanceId> = waits.keys().copied().collect();
-        loop {
-            let helped = |id: &InstanceId| {
-                let hope = |on: &Awaited| ends(*id, on) || !stuck.contains(&on.peer);
-                waits[id].on.iter().any(hope)
-            };
-            let free: Vec<InstanceId> = stuck.iter().copied().filter(helped).collect();
-            if free.is_empty() {
-                return stuck;
-            }
-            for id in free {
-                stuck.remove(&id);
-            }
         }
     }
 
@@ -200,8 +195,7 @@ impl Manager {
                 asked.entry(on.peer).or_default().insert(on.told.conduit);
             }
         }
-        self.waits.probes += 1;
-        let probe = self.waits.probes;
+        let probe = self.waits.next_probe();
         let members = stuck.iter().map(|&id| (id, self.waits.waits[&id].number)).collect();
         let until = self.now + AGAIN;
         self.waits.trial = Some(Trial { probe, members, missing: stuck, counts: HashMap::new(), until });
@@ -245,10 +239,12 @@ impl Manager {
             }
             !on.told.sends && count(id).is_none_or(|received| count(on.peer) != Some(received))
         };
-        let stuck = self.stuck(in_flight);
+        let stuck = stuck(&self.waits.waits, in_flight);
         let stuck: BTreeSet<InstanceId> =
             stuck.into_iter().filter(|id| trial.members.contains_key(id)).collect();
-        let Some(knot) = self.knot(&stuck) else { return self.waits.search_at(self.now + AGAIN) };
+        let Some(knot) = knot(&self.waits.waits, &stuck) else {
+            return self.waits.search_at(self.now + AGAIN);
+        };
         let senders: Vec<(InstanceId, WaitOn)> = knot
             .iter()
             .flat_map(|&id| {
@@ -260,7 +256,7 @@ impl Manager {
             held.saturating_add(on.ahead_bytes).saturating_add(on.ahead.saturating_mul(OVERHEAD))
         });
         if senders.is_empty() || held > self.plan.terms.ceiling {
-            let mut text = self.show_cycle(&knot);
+            let mut text = show_cycle(&self.waits.waits, &knot, "deadlock", |id| self.name(id));
             if !senders.is_empty() {
                 let _ = write!(
                     text,
@@ -307,93 +303,123 @@ impl Manager {
             self.tell(link, ToProgram::RaiseBuffer { instance, conduit: on.conduit, messages, bytes });
         }
     }
+}
 
-    /// A part of a stuck set that no wait leads out of.
-    fn knot(&self, stuck: &BTreeSet<InstanceId>) -> Option<BTreeSet<InstanceId>> {
-        let mut at = *stuck.first()?;
-        loop {
-            let reach = self.reach(at);
-            let back = self.back(at, &reach);
-            match reach.iter().find(|id| !back.contains(id)) {
-                // It cannot come back, so what it reaches is smaller.
-                Some(&other) => at = other,
-                None => return Some(reach),
-            }
-        }
+impl Wait {
+    /// Whether it is for room in a buffer, among others.
+    pub(super) fn is_for_room(&self) -> bool {
+        self.on.iter().any(|on| on.told.sends && !on.told.field)
     }
+}
 
-    /// Those within `among` who wait for `to`, or for somebody who does, and so on.
-    fn back(&self, to: InstanceId, among: &BTreeSet<InstanceId>) -> BTreeSet<InstanceId> {
-        let mut waiters: BTreeMap<InstanceId, Vec<InstanceId>> = BTreeMap::new();
-        for &id in among {
-            for on in &self.waits.waits[&id].on {
-                waiters.entry(on.peer).or_default().push(id);
-            }
-        }
-        let mut back = BTreeSet::new();
-        let mut rest = vec![to];
-        while let Some(id) = rest.pop() {
-            for &waiter in waiters.get(&id).map_or(&[][..], Vec::as_slice) {
-                if back.insert(waiter) {
-                    rest.push(waiter);
-                }
-            }
-        }
-        back
-    }
-
-    /// Everybody whom an instance waits for, and whom those wait for, and so on.
-    fn reach(&self, from: InstanceId) -> BTreeSet<InstanceId> {
-        let mut reach = BTreeSet::new();
-        let mut rest = vec![from];
-        while let Some(id) = rest.pop() {
-            for peer in self.waits.waits[&id].on.iter().map(|on| on.peer) {
-                if reach.insert(peer) {
-                    rest.push(peer);
-                }
-            }
-        }
-        reach
-    }
-
-    /// A wait cycle within a knot, line by line, and who else is in it.
-    fn show_cycle(&self, knot: &BTreeSet<InstanceId>) -> String {
-        let next = |id: InstanceId| self.waits.waits[&id].on[0].peer;
-        let mut cycle: Vec<InstanceId> = Vec::new();
-        let mut at = *knot.first().expect("a knot has members");
-        while !cycle.contains(&at) {
-            cycle.push(at);
-            at = next(at);
-        }
-        let start = cycle.iter().position(|&id| id == at).unwrap_or(0);
-        let mut cycle = cycle.split_off(start);
-        // From the smallest on, so that the same deadlock reads the same.
-        let first = (0..cycle.len()).min_by_key(|&i| cycle[i]).unwrap_or(0);
-        cycle.rotate_left(first);
-        let mut text = match cycle.len() {
-            1 => "deadlock: an instance waits for itself".to_owned(),
-            n => format!("deadlock: {n} instances wait for each other in a cycle"),
+/// The largest set of instances that can only be helped by each other, given which waits are about to end.
+pub(super) fn stuck(waits: &Graph, ends: impl Fn(InstanceId, &Awaited) -> bool) -> BTreeSet<InstanceId> {
+    let mut stuck: BTreeSet<InstanceId> = waits.keys().copied().collect();
+    loop {
+        let helped = |id: &InstanceId| {
+            let hope = |on: &Awaited| ends(*id, on) || !stuck.contains(&on.peer);
+            waits[id].on.iter().any(hope)
         };
-        let mut line = |id: InstanceId| {
-            let _ = write!(text, "\n  {} {}", self.name(id), describe(&self.waits.waits[&id].on));
-        };
-        cycle.iter().copied().for_each(&mut line);
-        let others: Vec<InstanceId> = knot.iter().copied().filter(|id| !cycle.contains(id)).collect();
-        if !others.is_empty() {
-            text.push_str("\nand these wait for them:");
-            for id in others {
-                let _ = write!(text, "\n  {} {}", self.name(id), describe(&self.waits.waits[&id].on));
+        let free: Vec<InstanceId> = stuck.iter().copied().filter(helped).collect();
+        if free.is_empty() {
+            return stuck;
+        }
+        for id in free {
+            stuck.remove(&id);
+        }
+    }
+}
+
+/// A part of a stuck set that no wait leads out of.
+pub(super) fn knot(waits: &Graph, stuck: &BTreeSet<InstanceId>) -> Option<BTreeSet<InstanceId>> {
+    let mut at = *stuck.first()?;
+    loop {
+        let reach = reach(waits, at);
+        let back = back(waits, at, &reach);
+        match reach.iter().find(|id| !back.contains(id)) {
+            // It cannot come back, so what it reaches is smaller.
+            Some(&other) => at = other,
+            None => return Some(reach),
+        }
+    }
+}
+
+/// Those within `among` who wait for `to`, or for somebody who does, and so on.
+fn back(waits: &Graph, to: InstanceId, among: &BTreeSet<InstanceId>) -> BTreeSet<InstanceId> {
+    let mut waiters: BTreeMap<InstanceId, Vec<InstanceId>> = BTreeMap::new();
+    for &id in among {
+        for on in &waits[&id].on {
+            waiters.entry(on.peer).or_default().push(id);
+        }
+    }
+    let mut back = BTreeSet::new();
+    let mut rest = vec![to];
+    while let Some(id) = rest.pop() {
+        for &waiter in waiters.get(&id).map_or(&[][..], Vec::as_slice) {
+            if back.insert(waiter) {
+                rest.push(waiter);
             }
         }
-        text
     }
+    back
+}
+
+/// Everybody whom an instance waits for, and whom those wait for, and so on.
+fn reach(waits: &Graph, from: InstanceId) -> BTreeSet<InstanceId> {
+    let mut reach = BTreeSet::new();
+    let mut rest = vec![from];
+    while let Some(id) = rest.pop() {
+        for peer in waits[&id].on.iter().map(|on| on.peer) {
+            if reach.insert(peer) {
+                rest.push(peer);
+            }
+        }
+    }
+    reach
+}
+
+/// A wait cycle within a knot, line by line behind what it begins with, and who else is in it.
+pub(super) fn show_cycle<'a>(
+    waits: &Graph,
+    knot: &BTreeSet<InstanceId>,
+    begin: &str,
+    name: impl Fn(InstanceId) -> &'a str,
+) -> String {
+    let next = |id: InstanceId| waits[&id].on[0].peer;
+    let mut cycle: Vec<InstanceId> = Vec::new();
+    let mut at = *knot.first().expect("a knot has members");
+    while !cycle.contains(&at) {
+        cycle.push(at);
+        at = next(at);
+    }
+    let start = cycle.iter().position(|&id| id == at).unwrap_or(0);
+    let mut cycle = cycle.split_off(start);
+    // From the smallest on, so that the same deadlock reads the same.
+    let first = (0..cycle.len()).min_by_key(|&i| cycle[i]).unwrap_or(0);
+    cycle.rotate_left(first);
+    let mut text = match cycle.len() {
+        1 => format!("{begin}: an instance waits for itself"),
+        n => format!("{begin}: {n} instances wait for each other in a cycle"),
+    };
+    let mut line = |id: InstanceId| {
+        let _ = write!(text, "\n  {} {}", name(id), describe(&waits[&id]));
+    };
+    cycle.iter().copied().for_each(&mut line);
+    let others: Vec<InstanceId> = knot.iter().copied().filter(|id| !cycle.contains(id)).collect();
+    if !others.is_empty() {
+        text.push_str("\nand these wait for them:");
+        for id in others {
+            let _ = write!(text, "\n  {} {}", name(id), describe(&waits[&id]));
+        }
+    }
+    text
 }
 
 /// What an instance waits for that has a field, until its peer has one, too.
 pub(crate) const DECLARE: &str = "to declare the field at its end";
 
 /// A wait in words; follows the instance's name.
-fn describe(on: &[Awaited]) -> String {
+pub(super) fn describe(wait: &Wait) -> String {
     /// Alternatives that are listed.
     const MOST: usize = 4;
     let one = |Awaited { told, pulled, .. }: &Awaited| {
@@ -413,7 +439,9 @@ fn describe(on: &[Awaited]) -> String {
             false => format!("to receive message {number} on {port}, for {peer}.{peer_port}"),
         }
     };
-    let mut text = format!("waits {}", on.iter().take(MOST).map(one).collect::<Vec<_>>().join(", or "));
+    let on = &wait.on;
+    let does = if wait.polls { "polls, or waits with a time limit," } else { "waits" };
+    let mut text = format!("{does} {}", on.iter().take(MOST).map(one).collect::<Vec<_>>().join(", or "));
     if on.len() > MOST {
         let _ = write!(text, ", or {} more", on.len() - MOST);
     }

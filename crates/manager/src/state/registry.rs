@@ -53,22 +53,26 @@ impl Manager {
         };
         let member = &self.members[id];
         let refuse = |text: String| Err(Refusal { text, instance: Some(id), fatal: false });
+        // A user who starts the program by hand can correct it and start it again.
+        let ours = member.process != Process::Foreign;
         if let Some(failure) = self.course.failure() {
             return refuse(format!("the run has failed already: {}", self.line(failure)));
         }
         match &member.seat {
             Seat::Taken(joined) => {
-                return refuse(format!(
+                let text = format!(
                     "process {} on {} takes part as {name} already, so process {} on {} cannot. {ONE_PROGRAM}; if not, give \
                      each its own TITIN_INSTANCE",
                     joined.pid, joined.host, registration.pid, registration.host
-                ));
+                );
+                return Err(Refusal { text, instance: Some(id), fatal: ours });
             }
             Seat::Done => {
-                return refuse(format!(
+                let text = format!(
                     "{name} has taken part and closed already. {ONE_PROGRAM}; if not, open the instance once, and use reuse() \
                      to be called several times"
-                ));
+                );
+                return Err(Refusal { text, instance: Some(id), fatal: ours });
             }
             Seat::Lost(why) => return refuse(format!("{name} has taken part already and was lost: {why}")),
             Seat::Empty => {}
@@ -85,9 +89,7 @@ impl Manager {
             Some(ports) => check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports)),
             None => self.check_slots(id, &self.described_ports(id)),
         };
-        // A user who starts the program by hand can correct it and start it again.
-        let fatal = member.process != Process::Foreign;
-        fits.map(|()| id).map_err(|text| Refusal { text, instance: Some(id), fatal })
+        fits.map(|()| id).map_err(|text| Refusal { text, instance: Some(id), fatal: ours })
     }
 
     fn no_such_instance(&self, name: &str) -> String {

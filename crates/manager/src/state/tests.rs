@@ -3,6 +3,7 @@
 mod deadlock;
 mod failures;
 mod registry;
+mod stall;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -225,7 +226,19 @@ impl Rig {
     }
 
     fn fail(&mut self, name: &str, text: &str, echo: bool) {
-        self.say(self.link(name), ToManager::Failed { instance: name.into(), text: text.into(), echo });
+        let after = Vec::new();
+        self.say(
+            self.link(name),
+            ToManager::Failed { instance: name.into(), text: text.into(), echo, after },
+        );
+    }
+
+    /// Fails by a port that these have closed.
+    fn fail_after(&mut self, name: &str, after: &[&str]) {
+        let after = after.iter().map(|peer| (*peer).to_owned()).collect();
+        let failed =
+            ToManager::Failed { instance: name.into(), text: "port is closed".into(), echo: false, after };
+        self.say(self.link(name), failed);
     }
 
     fn lose(&mut self, name: &str) {

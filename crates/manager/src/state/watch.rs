@@ -11,7 +11,7 @@ use std::time::Duration;
 use titin_transport::LinkId;
 use titin_wire::control::{SILENT_MANAGER, ToProgram};
 
-use super::{Cause, Link, Manager, Process, Seat};
+use super::{Cause, Echo, Link, Manager, Process, Seat};
 use crate::event::{Action, Exit, Level, Signal};
 use crate::plan::InstanceId;
 
@@ -24,7 +24,7 @@ pub(super) const LAST_WORDS: Duration = Duration::from_millis(250);
 /// good run, so this is long; it only passes when a child keeps the link open.
 const LATE_WORDS: Duration = Duration::from_secs(3);
 
-/// For a lost link to be explained by the exit of its process.
+/// For a lost link to be explained by the exit of its process, and for an echo by the failure behind it.
 const EXPLANATION: Duration = Duration::from_secs(1);
 
 /// Why an instance counts as failed. Printed, it follows the instance's name.
@@ -44,6 +44,15 @@ pub enum Fault {
     Gone,
     /// It said so itself.
     Said(String),
+    /// It said so itself, of what others have ended.
+    AfterEnd {
+        /// What it said.
+        text: String,
+        /// Who has ended it.
+        by: String,
+        /// Whether all of them are done, in good order.
+        well: bool,
+    },
     /// It was not let in.
     Refused(String),
     /// Its link was lost, though its process lives or cannot be seen.
@@ -105,7 +114,10 @@ impl Fault {
 
     /// Whether a process has failed, with every instance that it runs.
     pub fn is_of_process(&self) -> bool {
-        !matches!(self.of_all(), Fault::Said(_) | Fault::Refused(_) | Fault::Late(_) | Fault::Stopped)
+        !matches!(
+            self.of_all(),
+            Fault::Said(_) | Fault::AfterEnd { .. } | Fault::Refused(_) | Fault::Late(_) | Fault::Stopped
+        )
     }
 
     /// The same, of the process of a host. Printed, it follows the host's name.
@@ -135,6 +147,12 @@ impl fmt::Display for Fault {
             Fault::AfterDone(exit) => write!(f, "{exit} after it had finished its coupling"),
             Fault::Gone => write!(f, "ended (how is not known) without closing its instance"),
             Fault::Said(text) => write!(f, "reported an error: {text}"),
+            Fault::AfterEnd { text, by, well: true } => {
+                write!(f, "reported an error: {text}\n({by} ended well, and nothing else had failed)")
+            }
+            Fault::AfterEnd { text, by, well: false } => {
+                write!(f, "reported an error: {text}\n({by} had not ended yet, and has reported no failure)")
+            }
             Fault::Refused(text) => write!(f, "was not let in: {text}"),
             Fault::LinkLost(why) => write!(f, "lost its link to the manager: {why}"),
             Fault::Silent(time) => write!(f, "was silent for {:.1} s", time.as_secs_f64()),
@@ -282,7 +300,7 @@ impl Manager {
         self.fail(Cause::Guard(why));
     }
 
-    pub(super) fn failed(&mut self, id: InstanceId, text: String, echo: bool) {
+    pub(super) fn failed(&mut self, id: InstanceId, text: String, echo: Echo) {
         self.remember(id, &text);
         self.waits.forget(id, self.now);
         let member = &mut self.members[id];
@@ -305,6 +323,12 @@ impl Manager {
         links.dedup();
         for link in links {
             self.tell(link, ToProgram::Finished { instance: self.name(id).to_owned() });
+        }
+        // Who could not go on without it has waited for this.
+        for peer in self.peers[id].clone() {
+            if matches!(self.members[peer].said, Some((_, Echo::End(_)))) {
+                self.judge(peer);
+            }
         }
         match self.members[id].process {
             // The others of its process may have been left to its word.
@@ -329,8 +353,15 @@ impl Manager {
         let now = Duration::ZERO;
         let verdict = match (&member.said, member.process, &member.seat) {
             // Somebody else failed, and that one's death is about to be known.
-            (Some((text, true)), ..) => Some((EXPLANATION, Fault::Said(text.clone()))),
-            (Some((text, false)), ..) => Some((now, Fault::Said(text.clone()))),
+            (Some((text, Echo::Failure)), ..) => Some((EXPLANATION, Fault::Said(text.clone()))),
+            // Somebody else may be failing: then that one's error is about to be known.
+            (Some((text, Echo::End(peers))), ..) => {
+                let well = peers.iter().all(|peer| matches!(self.members[*peer].seat, Seat::Done));
+                let by = titin_model::listing(peers.iter().map(|peer| self.name(*peer)));
+                let fault = Fault::AfterEnd { text: text.clone(), by, well };
+                Some((if well { now } else { EXPLANATION }, fault))
+            }
+            (Some((text, Echo::Nothing)), ..) => Some((now, Fault::Said(text.clone()))),
             (None, Process::Ended(_), Seat::Empty | Seat::Done) if self.is_left_to_another(id) => None,
             (None, Process::Ended(exit), Seat::Empty) => Some((now, Fault::BeforeJoining(exit))),
             (None, Process::Ended(exit), Seat::Taken(_)) => {
@@ -361,6 +392,7 @@ impl Manager {
                 return;
             }
             Some((_, fault @ Fault::Said(_))) if failing => (now, fault),
+            Some((_, Fault::AfterEnd { text, .. })) if failing => (now, Fault::Said(text)),
             Some((wait, fault)) if failing => (wait.min(LAST_WORDS), fault),
             Some(verdict) => verdict,
             None => return,
@@ -397,9 +429,16 @@ impl Manager {
             return;
         }
         // An echo is the least likely cause: whatever else is in doubt goes before it.
-        let echo = |id: &InstanceId| self.members[*id].said.is_some();
-        let other = self.ids().find(|id| self.members[*id].doubt.is_some() && !echo(id));
-        let id = if echo(&first) { other.unwrap_or(first) } else { first };
+        let rank = |id: &InstanceId| match &self.members[*id].said {
+            None | Some((_, Echo::Nothing)) => 0,
+            Some((_, Echo::End(_))) => 1,
+            Some((_, Echo::Failure)) => 2,
+        };
+        let in_doubt = self.ids().filter(|id| self.members[*id].doubt.is_some());
+        let id = in_doubt
+            .min_by_key(|id| (rank(id), *id != first))
+            .filter(|id| rank(id) < rank(&first))
+            .unwrap_or(first);
         // The other doubts are about consequences then.
         if let Some((_, fault)) = self.members[id].doubt.take() {
             self.fault(id, fault);

@@ -1,13 +1,13 @@
-//! The message that says that a field follows, along the conduit between the instances.
+//! The message that says that a field follows, along the conduit between the instances. Its metadata mark it; what it carries is
+//! for people.
 
 use std::sync::LazyLock;
 
-use titin_wire::meta::Content;
 use titin_wire::structure::{self, Value};
 
 use crate::{Error, Kind, Message, Result};
 
-/// What says in a message that a field follows, or why none does.
+/// What a message carries that says that a field follows, or why none does.
 pub(super) const TEXT: &str = "a field follows, from rank to rank";
 
 /// What a message has that says that a field follows.
@@ -17,12 +17,9 @@ pub(super) static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 /// Whether a message says that a field follows, or is the answer to who asks for one.
+#[inline(always)]
 pub(super) fn announces_field(message: &Message) -> bool {
-    // The length of the tree goes before it; in an answer it is a list, whose head is one byte.
-    const LENGTH: usize = 8;
-    let said =
-        |from: usize| message.bytes().get(from..).is_some_and(|tree| tree.starts_with(&HEADER[LENGTH..]));
-    *message.content() == Content::Structure && (message.bytes() == *HEADER || said(LENGTH + 1))
+    message.meta.field
 }
 
 /// Fails if this message, which an ordinary call would receive on that port, says that a field follows.

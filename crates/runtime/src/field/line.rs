@@ -1,7 +1,7 @@
 //! The conduits of a field between one rank and those of a peer that it exchanges something with.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use titin_array::{Role, Schedule};
 use titin_transport::Window;
@@ -32,8 +32,6 @@ pub(crate) struct Line {
     pub(super) exchanges: AtomicU32,
     /// Whether its receiver pulls.
     pub(super) pulled: bool,
-    /// Whether the receivers were told that no more follows.
-    pub(crate) ended: AtomicBool,
 }
 
 impl Line {
@@ -106,8 +104,8 @@ impl Inner {
             }
         }
         let (peer, pulled) = (peer.clone(), way.pattern.cache().is_some());
-        let (exchanges, ended) = (AtomicU32::new(0), AtomicBool::new(false));
-        let line = Arc::new(Line { peer, schedule, rank, port: line, exchanges, pulled, ended });
+        let exchanges = AtomicU32::new(0);
+        let line = Arc::new(Line { peer, schedule, rank, port: line, exchanges, pulled });
         self.lines.write().expect("never poisoned").push(line.clone());
         self.process.join_ranks(self, &peers);
         // Its word may have come before this line was there to hear it.
@@ -128,13 +126,9 @@ impl Inner {
     }
 
     pub(super) fn end_line(&self, line: &Line) -> Result<()> {
-        if !line.ended.load(Ordering::Relaxed) {
-            // Who has left before it could pull has no link, and misses nothing.
-            let there = |outlet: &&Outlet| !line.pulled || outlet.end.carrier.get().is_some();
-            line.port.every_outlet().filter(there).try_for_each(|outlet| self.end_stream(outlet))?;
-            line.ended.store(true, Ordering::Relaxed);
-        }
-        Ok(())
+        // Who has left before it could pull has no link, and misses nothing.
+        let there = |outlet: &&Outlet| !line.pulled || outlet.end.carrier.get().is_some();
+        line.port.every_outlet().filter(there).try_for_each(|outlet| self.end_stream(outlet))
     }
 
     /// ... and it waits until they hold all, and until the senders have ended theirs.
@@ -162,7 +156,7 @@ impl Inner {
                             written(&inlet.end.peer),
                             line.peer
                         );
-                        return Err(Error::new(Kind::CallOrder, text));
+                        return Err(self.by_end_of(Error::new(Kind::CallOrder, text), [&*line.peer]));
                     }
                 }
                 Ok(over.then_some(()))

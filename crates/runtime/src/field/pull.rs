@@ -14,7 +14,7 @@ use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
-use super::header::TEXT;
+use super::header::{TEXT, announces_field};
 use super::pieces::Done;
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
 use super::{Coupled, Field, FieldId, Line, Stamps, State, unequal};
@@ -216,7 +216,7 @@ impl Answer {
 
     /// The answer that a message is, if it is one.
     pub(super) fn of(message: &Message) -> Option<Self> {
-        if *message.content() != Content::Structure {
+        if !announces_field(message) || *message.content() != Content::Structure {
             return None;
         }
         let Ok(Value::List(said)) = structure::decode(message.bytes()) else { return None };
@@ -276,7 +276,8 @@ impl Inner {
                 let exchange = version.line.exchanges.fetch_add(1, Ordering::Relaxed);
                 for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
                     let content = Content::Array(piece.layout().clone());
-                    self.post(outlet, exchange, content, piece.memory().clone(), version.stamps);
+                    let meta = Meta { content, ..Meta::default() };
+                    self.post(outlet, exchange, meta, piece.memory().clone(), version.stamps);
                 }
             }
             Action::PassOn(_) => {}
@@ -286,23 +287,19 @@ impl Inner {
     fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
         let Some(outlet) = self.outlet_of(conduit) else { return };
         match Buffer::gather(&[IoSlice::new(&answer.encode())]) {
-            Ok(body) => self.post(outlet, 0, Content::Structure, Arc::new(body), stamps),
+            Ok(body) => {
+                let meta = Meta { content: Content::Structure, field: true, ..Meta::default() };
+                self.post(outlet, 0, meta, Arc::new(body), stamps);
+            }
             Err(why) => self.fail(&crate::filter::no_memory(why)),
         }
     }
 
     /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
-    fn post(
-        &self,
-        outlet: &Outlet,
-        tag: u32,
-        content: Content,
-        body: Arc<Buffer>,
-        stamps: (f64, Option<f64>),
-    ) {
+    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: (f64, Option<f64>)) {
         let Some(carrier) = outlet.end.carrier.get() else { return };
         let Some(sequence) = outlet.window.claim_place() else { return };
-        let meta = Arc::new(Meta { content, ..Meta::default() });
+        let meta = Arc::new(meta);
         let parts = [IoSlice::new(&body)];
         let outgoing = Outgoing::new(Head { tag, ..head(outlet, sequence, stamps) }, &meta, &parts);
         outgoing.share(body.clone());

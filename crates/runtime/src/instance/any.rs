@@ -14,6 +14,7 @@ use titin_transport::{Arrivals, Carrier, Latch, Listed};
 
 use super::choose::Here;
 use super::receive::{Held, Patience, Source};
+use super::together::unexpected;
 use super::{Inner, Instance, PortId};
 use crate::field::ordinary;
 use crate::port::{End, PortState, two_at_once};
@@ -119,7 +120,7 @@ impl Instance {
         let ports: Vec<&str> = choice.ports.iter().map(|port| &*inner.ports[port.0].name).collect();
         let call = format!("receive_any on ports {}", ports.join(", "));
         let received = inner.receive_together(&call, || inner.receive_chosen(choice, patience).map(Some));
-        Ok(received?.expect("receiving waits for a message"))
+        received?.ok_or_else(|| unexpected(&call))
     }
 }
 
@@ -228,7 +229,7 @@ impl Inner {
                 }
             }
             if *open == 0 {
-                return Err(all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
+                return Err(self.all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
             }
             let given_up = self.process.given_up();
             if *asked != given_up {
@@ -304,7 +305,7 @@ impl Inner {
             if open {
                 return self.place(&sources).map(|()| None);
             }
-            Err(all_closed(ends()))
+            Err(self.all_closed(ends()))
         };
         let start = self.trace.clock();
         let found = self.wait(who, patience.deadline(), None, on, poll);
@@ -344,6 +345,11 @@ impl Inner {
         Err(self.misplaced(error, source, port, slot, message))
     }
 
+    fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a End> + Clone) -> Error {
+        let text = format!("all of the ports {} are closed", names(ends.clone()));
+        self.by_end_of(Error::new(Kind::PortClosed, text), ends.map(|end| &*end.peer))
+    }
+
     /// An error of a call on several ports; one about time says which.
     fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a End>) -> Error {
         if error.kind == Kind::Timeout {
@@ -352,10 +358,6 @@ impl Inner {
         }
         error
     }
-}
-
-fn all_closed<'a>(ends: impl Iterator<Item = &'a End>) -> Error {
-    Error::new(Kind::PortClosed, format!("all of the ports {} are closed", names(ends)))
 }
 
 /// The names of the ends' ports, for people: a port may have hundreds of slots.

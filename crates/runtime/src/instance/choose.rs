@@ -108,8 +108,10 @@ impl Inner {
                     inlet.end.other(),
                     if inlet.inbox.ended() { "finished" } else { "went on to its next step" }
                 );
-                let kind = if inlet.inbox.ended() { Kind::PortClosed } else { Kind::CallOrder };
-                Err(Error::new(kind, text))
+                match inlet.inbox.ended() {
+                    true => Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&*inlet.end.peer])),
+                    false => Err(Error::new(Kind::CallOrder, text)),
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use super::Inner;
 use super::report::shortened;
 use crate::port::{Inlet, InletState, Outlet, Port};
 use crate::process::forked;
-use crate::ranks::{BELOW, is_between_ranks};
+use crate::ranks::{BELOW, instance_of, is_between_ranks};
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
@@ -61,6 +61,7 @@ impl Inner {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
+        self.tell_missed();
         // The rank above hears it once all below have closed.
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
@@ -102,6 +103,22 @@ impl Inner {
         self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
     }
 
+    /// Tells of O_F ports on which the use that ends has sent nothing.
+    pub(super) fn tell_missed(&self) {
+        let finals = self.ports.iter().enumerate();
+        let finals =
+            finals.filter(|(_, port)| port.operator == Operator::OF && port.connected() && self.leads());
+        let missed = self.cycle().missed(finals.map(|(number, port)| (number, port.slots())));
+        for port in missed {
+            let text = format!(
+                "a use has ended in which nothing was sent on O_F port '{}': who receives there gets one message less than there are \
+                 uses; send in each, nil if there is nothing to say",
+                self.ports[port].name
+            );
+            self.log(WARNING, &text);
+        }
+    }
+
     /// Tells receivers that no more follows, the first so many of them; those that pull hear it once they have what they want.
     fn end_streams(&self, ending: &mut Ending, count: usize) -> Result<()> {
         let pulled = self.pulled(Role::Sender);
@@ -114,10 +131,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells a receiver that no more follows.
+    /// Tells a receiver that no more follows, if it was not told so before.
     pub(crate) fn end_stream(&self, outlet: &Outlet) -> Result<()> {
-        if let Some(carrier) = self.carrier(outlet)? {
-            carrier.end(outlet.end.conduit, outlet.window.sent());
+        if let Some(carrier) = self.carrier(outlet)?
+            && let Some(sent) = outlet.window.finish()
+        {
+            carrier.end(outlet.end.conduit, sent);
         }
         Ok(())
     }
@@ -203,12 +222,32 @@ impl Inner {
             return;
         }
         self.tell_profile();
-        let text = shortened(&self.as_rank(&error.text));
-        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo() });
+        let (text, after) = (shortened(&self.as_rank(&error.text)), self.ended_before(&error.text));
+        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo(), after });
         self.process.await_below();
         self.part();
         // Many on few cores learn of the failure at once: none should tear down its program before all know.
         std::thread::yield_now();
+    }
+
+    /// An error that comes of what these peers have ended. If the program fails by it, in whatever words, the manager is told so:
+    /// one of them may have failed, and then that is the reason.
+    pub(crate) fn by_end_of<'a>(&self, error: Error, peers: impl IntoIterator<Item = &'a str>) -> Error {
+        let mut after: Vec<String> = peers
+            .into_iter()
+            .map(|peer| instance_of(peer).to_owned())
+            .filter(|peer| *peer != self.name)
+            .collect();
+        after.dedup();
+        *self.ended.lock().expect("never poisoned") = Some((error.text.clone(), after));
+        error
+    }
+
+    /// The peers whose end the last such error came of, if a failure of this text is about it.
+    fn ended_before(&self, text: &str) -> Vec<String> {
+        let ended = self.ended.lock().expect("never poisoned");
+        let known = ended.as_ref().filter(|(error, _)| text.contains(error));
+        known.map(|(_, after)| after.clone()).unwrap_or_default()
     }
 
     pub(super) fn leave(&self) {

@@ -160,7 +160,7 @@ impl Opening {
 
     fn tell(&self, text: &str) {
         let (instance, text) = (self.name.clone(), text.to_owned());
-        self.process.tell(&ToManager::Failed { instance, text, echo: false });
+        self.process.tell(&ToManager::Failed { instance, text, echo: false, after: Vec::new() });
     }
 }
 
@@ -287,6 +287,7 @@ impl Inner {
             interrupt: OnceLock::new(),
             waits: AtomicU64::new(0),
             waiting: Mutex::default(),
+            polled: Mutex::default(),
             caller: AtomicUsize::new(0),
             threaded: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),
@@ -304,6 +305,7 @@ impl Inner {
             sending: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_error: Mutex::default(),
+            ended: Mutex::default(),
             light: options.ready.is_some().then(Light::default),
             ending: Mutex::default(),
         })

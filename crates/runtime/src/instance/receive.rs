@@ -14,6 +14,7 @@ use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
 use super::choose::{Here, iteration_of};
 use super::send::traced;
+use super::together::unexpected;
 use super::{Inner, Instance, PortId, SETTINGS_IN};
 use crate::field::ordinary;
 use crate::filter::{Mapped, decode};
@@ -127,7 +128,7 @@ impl Instance {
         let received = inner.receive_together(&call, || {
             inner.receive(port, slot, begin()?, check).map(|(slot, message)| Some((port, slot, message)))
         });
-        let (.., message) = received?.expect("receiving waits for a message");
+        let (.., message) = received?.ok_or_else(|| unexpected(&call))?;
         check(&message).map(|()| message)
     }
 
@@ -227,6 +228,7 @@ impl Inner {
 
     /// The use begins: the overlay is fixed.
     fn begin(&self, NextUse { overlay, f_init, iteration }: NextUse) {
+        self.tell_missed();
         self.overlaid.store(overlay.0 != 0, Ordering::Release);
         *self.overlay.lock().expect("never poisoned") = overlay;
         self.cycle().reuse(f_init, iteration);
@@ -262,7 +264,10 @@ impl Inner {
         let mut port = self.enter_for(&source)?;
         let here = self.here(&source);
         let found = self.poll(&source, &mut port.inlets[source.place], &here, 0)?;
-        let Some((slot, message)) = found else { return self.place(&[source]).map(|()| None) };
+        let Some((slot, message)) = found else {
+            self.note_poll(Some(source.inlet.end.conduit), Instant::now());
+            return self.place(&[source]).map(|()| None);
+        };
         if let Err(error) = ordinary(|| source.port.label(None), &message) {
             self.leave_there(&source, &mut port, slot, message);
             return Err(error);
@@ -678,7 +683,8 @@ impl Inner {
                     inlet.end.other()
                 ),
             };
-            return Err(Error::new(if between { Kind::CallOrder } else { Kind::PortClosed }, text));
+            let kind = if between { Kind::CallOrder } else { Kind::PortClosed };
+            return Err(self.by_end_of(Error::new(kind, text), [&*inlet.end.peer]));
         }
         if !inlet.inbox.ready() {
             self.reachable(&inlet.end)?;
@@ -745,7 +751,19 @@ impl Inner {
                 state.overlay = Some((meta.overlay, Arc::new(overlay)));
             }
             let known = state.overlay.as_ref().filter(|(number, _)| *number == meta.overlay);
-            settings = known.map(|(_, overlay)| overlay.clone());
+            let unknown = || {
+                let text = format!(
+                    "{}: port '{}': message {} of {} is to go with settings overlay {}, which was never sent: its program, or the \
+                     way from there, is broken",
+                    self.name,
+                    inlet.end.label,
+                    head.sequence + 1,
+                    inlet.end.other(),
+                    meta.overlay
+                );
+                Error::new(Kind::TypeMismatch, text)
+            };
+            settings = Some(known.ok_or_else(unknown)?.1.clone());
         }
         let (mut timestamp, mut next_timestamp) = (head.timestamp, head.next_timestamp);
         if !meta.codings.is_empty() {

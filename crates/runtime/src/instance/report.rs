@@ -131,12 +131,11 @@ impl Inner {
         let detour = |end: &End| match end.meter.by_socket.load(Ordering::Relaxed) {
             0 => end.pinned.is_none().then(|| self.process.detour(&end.peer)).flatten(),
             // Messages go by the socket beside shared memory: there was no more, or there was to be none.
-            _ => self.process.exchange.is_switched_off().then(|| {
-                format!(
-                    "TITIN_SHARED_MEMORY=0 in the environment of {} switches shared memory off",
-                    self.name
-                )
-            }),
+            _ if self.process.exchange.is_switched_off() => Some(format!(
+                "TITIN_SHARED_MEMORY=0 in the environment of {} switches shared memory off",
+                self.name
+            )),
+            _ => end.meter.shortage().map(|why| format!("no shared memory was left for them: {why}")),
         };
         let report = |end: &End, receives: bool| {
             let carrier = end.carrier.get();

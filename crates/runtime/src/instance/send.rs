@@ -105,7 +105,7 @@ impl Instance {
         };
         let overlay = overlay.filter(|(number, _)| *number != 0);
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp };
+        let call = Call { port: &port.name, end, operator, timeline, timestamp, next: next_timestamp };
         let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name));
         let counted = inner.counts_steps;
         if counted {
@@ -119,7 +119,9 @@ impl Instance {
         let mut cycle = inner.cycle();
         let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
         cycle.call(&call).map_err(refused)?;
+        let stray = cycle.take_stray();
         drop(cycle);
+        stray.inspect(|text| inner.log(super::close::WARNING, text));
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
@@ -378,11 +380,10 @@ impl Inner {
         message: &mut Sending,
     ) -> Result<(u64, u64)> {
         let mut meta = Meta {
-            content: payload.content(),
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.as_ref().map_or(0, |(number, _)| *number),
             iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
-            ..Meta::default()
+            ..payload.meta()
         };
         let mut stamps = (message.timestamp, message.next_timestamp);
         let mapped = if outlet.end.chain.is_empty() {
@@ -468,25 +469,34 @@ impl Inner {
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
-        let Some(why) = self.process.exchange.ran_out() else { return };
-        if !self.process.said_short.swap(true, Ordering::Relaxed) {
-            let (limit, todo) = match why {
-                Shortage::Ceiling(bytes) => (
-                    format!(
-                        "titin takes at most {bytes} bytes for it, unless TITIN_SHARED_MEMORY says otherwise"
-                    ),
-                    "raise that",
+        let Some(short) = self.process.exchange.ran_out() else { return };
+        let (why, todo) = match short {
+            Shortage::Ceiling(bytes) if length > bytes => (
+                format!(
+                    "an array of {length} bytes is larger than all of the {bytes} bytes that titin takes for it, unless \
+                     TITIN_SHARED_MEMORY says otherwise, and the host has not so much to spare"
                 ),
-                Shortage::Blocks(count) => {
-                    (format!("{count} arrays are there at a time at most"), "keep fewer, or larger ones")
-                }
-                Shortage::System(limit) => (limit, "raise that limit"),
-            };
-            let text = format!(
-                "no shared memory is left for a message of {length} bytes: {limit}. Arrays that receivers keep, or loans of \
-                 this program, hold what there is, or it lies in smaller pieces; until they let go such messages are copied by \
-                 way of a socket. If that takes too long, {todo}"
-            );
+                "raise that, or send it in parts",
+            ),
+            Shortage::Ceiling(bytes) => (
+                format!(
+                    "arrays that receivers keep, or loans of this program, hold what there is of the {bytes} bytes that titin takes \
+                     at most, unless TITIN_SHARED_MEMORY says otherwise, or it lies in smaller pieces"
+                ),
+                "raise that",
+            ),
+            Shortage::Blocks(count) => (
+                format!("{count} arrays are there at a time at most, of which receivers keep too many"),
+                "keep fewer, or larger ones",
+            ),
+            Shortage::System(limit) => (limit, "raise that limit"),
+        };
+        let text = format!(
+            "no shared memory is left for a message of {length} bytes: {why}. Such messages are copied by way of a socket; if that \
+             takes too long, {todo}"
+        );
+        outlet.end.meter.ran_out(why);
+        if !self.process.said_short.swap(true, Ordering::Relaxed) {
             self.log(super::close::WARNING, &text);
         }
     }
@@ -562,6 +572,16 @@ impl Inner {
 
     /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
+        if outlet.window.finished() {
+            let text = format!(
+                "{} sends on '{}', but the field on this port was withdrawn, which has closed the port for {}: send before, or \
+                 on a port of its own",
+                self.name,
+                outlet.end.label,
+                outlet.end.other()
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
         if outlet.end.chain.lasts > 0 {
             return Ok((outlet.window.sent(), 0));
         }
@@ -583,7 +603,7 @@ impl Inner {
                 end.other()
             ),
         };
-        Err(Error::new(Kind::PortClosed, text))
+        Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&*end.peer]))
     }
 }
 

@@ -65,7 +65,9 @@ impl Inner {
         }
         match self.hear_rank(call)? {
             (Common::Nothing, _) => Ok(None),
-            (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data)) => {
+            (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data))
+                if (port as usize) < self.ports.len() =>
+            {
                 let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
                 let data = data.read().map_err(|error| {
                     let text = format!("{}: data that rank 0 passes on cannot be read: {error}", self.name);
@@ -84,7 +86,7 @@ impl Inner {
     pub(super) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
         let port = &self.ports[number];
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp };
+        let call = Call { port: &port.name, end, operator, timeline, timestamp, next: None };
         let called = self.cycle().call(&call);
         called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
         self.at(timestamp);
@@ -229,7 +231,11 @@ impl Inner {
             );
             return Err(Error::new(Kind::CallOrder, text));
         }
-        Ok((common?, data))
+        let closed = |error: Error| match error.kind {
+            Kind::PortClosed => self.by_end_of(error, self.far_peers().map(|peer| &**peer)),
+            _ => error,
+        };
+        Ok((common.map_err(closed)?, data))
     }
 
     fn pass_down(&self, down: usize, port: &mut PortState, message: &Message) -> Result<()> {
@@ -260,6 +266,7 @@ impl Inner {
     }
 }
 
-fn unexpected(call: &str) -> Error {
+/// The error of a rank that is told something that does not belong to its call.
+pub(super) fn unexpected(call: &str) -> Error {
     Error::new(Kind::Internal, format!("rank 0 has told something else than what {call} comes to"))
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use titin_transport::{Handler, Link, LinkId, Lost};
+use titin_wire::ConduitId;
 use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
@@ -92,6 +93,15 @@ impl Handler for Events {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
             }
+            if let Lost::Malformed(garbage) = &why {
+                // No exit of a process explains that, so nobody is waited for.
+                let who = process_at(process.lock().routes.at(|up| up.id() == link.id()));
+                let text = format!(
+                    "the connection to {who} brings what cannot be understood: {garbage}. Its memory, or the way from there, is \
+                     broken, or it uses another release of titin"
+                );
+                process.fail(Error::new(Kind::Connection, text));
+            }
             if let Lost::NoMemory(text) = why {
                 // The other end is not to blame, and the message will not come again.
                 return process.fail(Error::new(Kind::NoMemory, text));
@@ -99,6 +109,13 @@ impl Handler for Events {
             if process.lock().routes.lost(|up| up.id() == link.id(), why, Instant::now()) {
                 process.ring_all();
             }
+        });
+    }
+
+    fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
+        self.with(|process| {
+            process.strays.lock().expect("never poisoned").push((conduit, link));
+            process.look_soon();
         });
     }
 
@@ -157,7 +174,8 @@ impl Process {
                 if let Some(inner) = self.instance(&instance) {
                     inner.carriers().iter().for_each(|carrier| carrier.look());
                     let (wait, counts) = inner.counts(&conduits);
-                    self.tell(&ToManager::Counts { instance, probe, wait, counts });
+                    let polls = inner.polls();
+                    self.tell(&ToManager::Counts { instance, probe, wait, counts, polls });
                 }
             }
             ToProgram::RaiseBuffer { instance, conduit, messages, bytes } => {
@@ -197,9 +215,38 @@ impl Process {
         }
     }
 
+    /// Gives the run up if a peer sends by a conduit that no instance here has. Who is about to join may still have it, and so may a
+    /// field, of which another rank may have told the manager first.
+    fn judge_strays(&self) {
+        let mut strays = self.strays.lock().expect("never poisoned");
+        if strays.is_empty() {
+            return;
+        }
+        let state = self.lock();
+        let joins = !state.asked.is_empty() || !state.entering.is_empty();
+        if joins || state.has_fields || state.branch.is_some() {
+            return;
+        }
+        let knows =
+            |inner: &Arc<Inner>, conduit| inner.inlets().any(|(_, inlet)| inlet.end.conduit == conduit);
+        let unknown = |conduit| !state.instances.values().any(|inner| knows(inner, conduit));
+        let found = strays.drain(..).find(|(conduit, _)| unknown(*conduit));
+        let who = found.and_then(|(_, link)| state.routes.at(|up| Some(up.id()) == link));
+        drop(state);
+        if let Some((conduit, _)) = found {
+            let text = format!(
+                "{} has sent a message by conduit {conduit}, which no instance of this process has: its memory, or the way from there, \
+                 is broken, or it uses another release of titin",
+                process_at(who)
+            );
+            self.fail(Error::new(Kind::Connection, text));
+        }
+    }
+
     /// Signs of life, progress, and what has been broken for too long; when to come back.
     fn beat(&self) -> Option<Duration> {
         self.give_up();
+        self.judge_strays();
         let (instances, manager, heartbeat, told) = {
             let mut state = self.lock();
             let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
@@ -242,4 +289,9 @@ impl Process {
         }
         Some(tick.min(heartbeat))
     }
+}
+
+/// The process of these instances, for people.
+fn process_at(instances: Option<String>) -> String {
+    instances.map_or_else(|| "another process".to_owned(), |names| format!("the process of {names}"))
 }

@@ -50,8 +50,11 @@ impl Process {
         let mut state = self.lock();
         let asked = state.asked.get_mut(name).expect("it has asked");
         let (answer, since) = (asked.answer.take(), asked.since);
-        if answer.is_some() {
+        if let Some(answer) = &answer {
             state.asked.remove(name);
+            if answer.is_ok() {
+                state.entering.insert(name.to_owned());
+            }
         }
         drop(state);
         if let Some(answer) = answer {
@@ -84,11 +87,17 @@ impl Process {
         state.branch.take_if(|branch| branch.is_of(name));
     }
 
+    /// A field is about to be declared: conduits between ranks may be used before this process knows their numbers.
+    pub(crate) fn expect_fields(&self) {
+        self.lock().has_fields = true;
+    }
+
     /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
     pub(crate) fn admit(&self, inner: &Arc<Inner>, welcome: &Welcome) {
         let mut state = self.lock();
         state.heartbeat = welcome.heartbeat;
         state.instances.insert(inner.name.clone(), inner.clone());
+        state.entering.remove(&inner.name);
         for wire in &welcome.wires {
             let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
             let way = if pinned { Way::Tcp } else { Way::Best };

@@ -162,6 +162,15 @@ impl<L> Routes<L> {
         route.map(|route| *route = Route::Broken(now, why)).is_some()
     }
 
+    /// Whom the link that it is leads to: the instances at its other end, for people.
+    pub(super) fn at(&self, it: impl Fn(&L) -> bool) -> Option<String> {
+        let up = |route: &Route<L>| matches!(route, Route::Up(link) if it(link));
+        let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;
+        let mut names: Vec<&str> = self.homes.get(endpoint)?.instances.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        Some(titin_model::listing(names))
+    }
+
     /// Nobody has answered what was dialled with this tag.
     pub(super) fn unanswered(&mut self, tag: u128, why: Lost, now: Instant) {
         let Some(to) = self.dialled(tag) else { return };

@@ -226,7 +226,7 @@ impl Process {
                 format!("the run has failed because of {instance}: {text}"),
             ));
         } else {
-            self.tell(&ToManager::Failed { instance, text, echo: false });
+            self.tell(&ToManager::Failed { instance, text, echo: false, after: Vec::new() });
         }
     }
 

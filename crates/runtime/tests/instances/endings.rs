@@ -194,3 +194,56 @@ fn one_thread_at_a_time_begins_a_use() {
     });
     b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
 }
+
+/// The one who has closed a port too early fails a moment after, or before, those whom that has left without.
+#[test]
+fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
+    for caught in [false, true] {
+        for _ in 0..10 {
+            let stage = Stage::open(
+                &[("macro", "o_i: out more; s: back"), ("micro", "f_init: in; o_f: out"), ("watch", "s: in")],
+                &["macro.out micro.in", "micro.out macro.back", "macro.more watch.in"],
+            );
+            let steps = move |instance: &Instance| {
+                assert!(instance.reuse()?);
+                // Once all are there.
+                instance.send(instance.port("more")?, None, &Payload::nil(), 0.0, None, None)?;
+                for step in 0..2 {
+                    instance.send(instance.port("out")?, None, &Payload::nil(), step.into(), None, None)?;
+                    instance.receive(instance.port("back")?, None, Patience::Forever)?;
+                }
+                Ok(())
+            };
+            let calls: Role = Box::new(move |instance| {
+                let outcome = steps(instance);
+                if let Err(error) = outcome.as_ref()
+                    && caught
+                {
+                    // As an exception is told that leaves the program.
+                    instance.fail(&format!("titin.PortClosed: {error}\n  in program.py"));
+                }
+                outcome
+            });
+            let once: Role = Box::new(|instance| {
+                assert!(instance.reuse()?);
+                instance.receive(instance.port("in")?, None, Patience::Forever)?;
+                instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)
+            });
+            let watches: Role = Box::new(|instance| {
+                assert!(instance.reuse()?);
+                instance.receive(instance.port("in")?, None, Patience::Forever)?;
+                instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+            });
+            let results = stage.play(vec![("macro", calls), ("micro", once), ("watch", watches)]);
+            let [closed, cause, echo] = <[_; 3]>::try_from(results).unwrap().map(Result::unwrap_err);
+            assert_eq!(
+                [closed.kind, cause.kind, echo.kind],
+                [Kind::PortClosed, Kind::CallOrder, Kind::PeerLost]
+            );
+            assert!(
+                echo.text.contains("because of micro: reported an error: 1 message from macro.out"),
+                "{echo}"
+            );
+        }
+    }
+}

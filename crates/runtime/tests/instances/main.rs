@@ -2,6 +2,8 @@
 
 mod endings;
 mod exchange;
+mod fields;
 mod light;
 mod refusals;
 mod stage;
+mod wrong;

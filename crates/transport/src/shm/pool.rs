@@ -59,6 +59,8 @@ pub(crate) struct Pool {
     /// Somebody has made a segment, or could not.
     grown: Condvar,
     ceiling: OnceLock<usize>,
+    /// Whether somebody has set the ceiling, which no array goes beyond then.
+    is_set: bool,
     /// Why there was no block for somebody.
     short: Mutex<Option<Shortage>>,
 }
@@ -85,6 +87,8 @@ struct State {
     /// How many segments were ever made.
     serial: u32,
     bytes: usize,
+    /// Segments of a single block beyond the ceiling, which are not among those bytes.
+    singles: usize,
     /// How many searches for a free block there were.
     searches: u64,
     /// How often a block may be missing before segments to be withdrawn are looked for again.
@@ -110,6 +114,7 @@ struct Plan {
     first: usize,
     given: Vec<Vec<Given>>,
     size: usize,
+    single: bool,
 }
 
 /// Memory of several blocks.
@@ -124,6 +129,8 @@ pub(crate) struct Segment {
     /// Bytes of a block.
     pub(crate) size: usize,
     pub(crate) count: usize,
+    /// Whether it has one block that is larger than all others may be together.
+    single: bool,
     /// By these links it was handed over.
     holders: Mutex<Vec<Weak<Link>>>,
 }
@@ -158,10 +165,11 @@ pub(crate) struct Placed {
 impl Pool {
     /// A pool that takes at most so many bytes from the system.
     pub(crate) fn new(ceiling: usize) -> Arc<Self> {
-        Arc::new(Pool { ceiling: ceiling.into(), ..Pool::default() })
+        Arc::new(Pool { ceiling: ceiling.into(), is_set: true, ..Pool::default() })
     }
 
-    /// What it takes at most: unless that was said, a quarter of the memory that this process may use.
+    /// What it takes at most: unless that was said, a quarter of the memory that this process may use, and beside that single arrays
+    /// that are larger, where so much is free.
     fn ceiling(&self) -> usize {
         *self.ceiling.get_or_init(|| usize::try_from(host::memory() / 4).unwrap_or(usize::MAX))
     }
@@ -195,7 +203,11 @@ impl Pool {
     /// A block of this size, or a larger one where there can be none.
     fn find(&self, size: usize) -> Result<Block, Shortage> {
         let ceiling = self.ceiling();
+        let mut withdrawn = Withdrawn::default();
         let mut state = self.lock();
+        if state.singles > 0 {
+            withdrawn.0 = state.withdraw_singles(size);
+        }
         loop {
             state.searches += 1;
             let State { sizes, searches, .. } = &mut *state;
@@ -208,23 +220,25 @@ impl Pool {
             }
             state = self.grown.wait(state).expect(POISONED);
         }
-        let mut withdrawn = Vec::new();
         let plan = match state.plan(size, ceiling) {
             Ok(plan) => plan,
             Err(_) => {
                 if let Some(block) = state.take_larger(size, ROOMY).or_else(|| state.take_returned(size)) {
                     return Ok(block);
                 }
-                withdrawn = state.withdraw(size, ceiling);
+                withdrawn.0.extend(state.withdraw(size, ceiling));
                 match state.plan(size, ceiling) {
                     Ok(plan) => plan,
+                    Err(why) if size > ceiling && !self.is_set => {
+                        state.plan_single(size, host::free_memory()).ok_or(why)?
+                    }
                     Err(why) => return state.take_larger(size, usize::MAX).ok_or(why),
                 }
             }
         };
         // The system takes its time for the pages; whoever needs blocks of another size is not to wait for them.
         drop(state);
-        withdrawn.drain(..).for_each(|segment| segment.tell_withdrawn());
+        withdrawn.tell();
         let made = Segment::make(&plan);
         let mut state = self.lock();
         let block = state.settle(plan, made);
@@ -274,16 +288,30 @@ impl State {
         if places.is_empty() {
             return Err(Shortage::Blocks(BLOCKS));
         }
+        Ok(self.reserve(places, size, false))
+    }
+
+    /// Sets room aside for a single block beyond the ceiling, if so much memory is free. It does not count against that, or small
+    /// payloads would have no memory as long as a peer holds this one.
+    fn plan_single(&mut self, size: usize, free: u64) -> Option<Plan> {
+        let places = self.free_places(1);
+        // Some is left to others: whoever finds none is ended by the system.
+        let there_is_room = size as u64 <= free / 4 * 3 && !places.is_empty();
+        there_is_room.then(|| self.reserve(places, size, true))
+    }
+
+    fn reserve(&mut self, places: Range<usize>, size: usize, single: bool) -> Plan {
         self.places = self.places.max(places.end);
         self.serial = self.serial.wrapping_add(1);
         let first = places.start;
         let given = places.map(|place| self.spare.remove(&place).unwrap_or_default()).collect();
-        let plan = Plan { serial: self.serial, first, given, size };
-        self.bytes += plan.bytes();
+        let plan = Plan { serial: self.serial, first, given, size, single };
+        self.bytes += plan.counted();
+        self.singles += usize::from(single);
         let sizes = self.sizes.entry(size).or_default();
-        sizes.bytes += plan.bytes();
+        sizes.bytes += plan.counted();
         sizes.growing = true;
-        Ok(plan)
+        plan
     }
 
     /// Up to so many places in a row that no segment has.
@@ -308,13 +336,14 @@ impl State {
     fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Result<Block, Shortage> {
         let sizes = self.sizes.get_mut(&plan.size).expect("planned for");
         sizes.growing = false;
-        let bytes = plan.bytes();
+        let (bytes, counted, single) = (plan.bytes(), plan.counted(), plan.single);
         let places = (plan.first..plan.first + plan.given.len()).zip(plan.given);
         let segment = match made {
             Ok(segment) => Arc::new(segment),
             Err(why) => {
-                sizes.bytes -= bytes;
-                self.bytes -= bytes;
+                sizes.bytes -= counted;
+                self.bytes -= counted;
+                self.singles -= usize::from(single);
                 self.spare.extend(places);
                 return Err(Shortage::System(memory::shortage(&why, bytes)));
             }
@@ -333,18 +362,8 @@ impl State {
             self.rest -= 1;
             return Vec::new();
         }
-        let mut free = HashMap::new();
-        let mut looked = 0;
-        for sizes in self.sizes.values() {
-            for block in
-                sizes.free.iter().chain(sizes.out.iter().filter(|block| block.is_free(self.searches)))
-            {
-                *free.entry(block.segment.serial).or_insert(0) += 1;
-            }
-            looked += sizes.free.len() + sizes.out.len();
-        }
-        let whole = |segment: &&Arc<Segment>| free.get(&segment.serial) == Some(&segment.count);
-        let mut whole: Vec<_> = self.segments.iter().filter(whole).cloned().collect();
+        let looked = self.sizes.values().map(|sizes| sizes.free.len() + sizes.out.len()).sum::<usize>();
+        let mut whole = self.whole(|segment| !segment.single);
         whole.sort_by_key(|segment| segment.bytes());
         let mut room = ceiling.saturating_sub(self.bytes);
         let mut places = BLOCKS - self.places + self.spare.len();
@@ -361,9 +380,36 @@ impl State {
             self.rest = looked / SEARCHED;
             return Vec::new();
         }
+        self.take_out(chosen)
+    }
+
+    /// Takes those segments out that have a single block beyond the ceiling, and that free; but for one of this size, which is asked
+    /// for. So much memory is not kept for later.
+    fn withdraw_singles(&mut self, size: usize) -> Vec<Arc<Segment>> {
+        let whole = self.whole(|segment| segment.single && segment.size != size);
+        self.singles -= whole.len();
+        self.take_out(whole.into_iter().map(|segment| (segment.serial, segment)).collect())
+    }
+
+    /// The segments of this kind all of whose blocks are free.
+    fn whole(&self, kind: impl Fn(&Segment) -> bool) -> Vec<Arc<Segment>> {
+        let mut free = HashMap::new();
+        for sizes in self.sizes.values() {
+            for block in
+                sizes.free.iter().chain(sizes.out.iter().filter(|block| block.is_free(self.searches)))
+            {
+                *free.entry(block.segment.serial).or_insert(0) += 1;
+            }
+        }
+        let whole =
+            |segment: &&Arc<Segment>| kind(segment) && free.get(&segment.serial) == Some(&segment.count);
+        self.segments.iter().filter(whole).cloned().collect()
+    }
+
+    fn take_out(&mut self, chosen: HashMap<u32, Arc<Segment>>) -> Vec<Arc<Segment>> {
         for segment in chosen.values() {
-            self.bytes -= segment.bytes();
-            self.sizes.get_mut(&segment.size).expect("it has blocks there").bytes -= segment.bytes();
+            self.bytes -= segment.counted();
+            self.sizes.get_mut(&segment.size).expect("it has blocks there").bytes -= segment.counted();
         }
         for sizes in self.sizes.values_mut() {
             let gone = sizes.take_all(|block| chosen.contains_key(&block.segment.serial));
@@ -411,9 +457,30 @@ impl Block {
     }
 }
 
+/// Segments that were taken out. Those who have them are told, which is not to be done while the pool is locked.
+#[derive(Debug, Default)]
+struct Withdrawn(Vec<Arc<Segment>>);
+
+impl Withdrawn {
+    fn tell(&mut self) {
+        self.0.drain(..).for_each(|segment| segment.tell_withdrawn());
+    }
+}
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
 impl Plan {
     fn bytes(&self) -> usize {
         self.size * self.given.len()
+    }
+
+    /// What of that counts against the ceiling.
+    fn counted(&self) -> usize {
+        if self.single { 0 } else { self.bytes() }
     }
 }
 
@@ -452,13 +519,18 @@ impl Placed {
 impl Segment {
     fn make(plan: &Plan) -> io::Result<Self> {
         let (region, file) = Region::create("titin-segment", plan.bytes(), Writers::Maker)?;
-        let Plan { serial, first, size, .. } = *plan;
+        let Plan { serial, first, size, single, .. } = *plan;
         let (region, file, count) = (Arc::new(region), file.into(), plan.given.len());
-        Ok(Segment { region, file, serial, first, size, count, holders: Mutex::default() })
+        Ok(Segment { region, file, serial, first, size, count, single, holders: Mutex::default() })
     }
 
     fn bytes(&self) -> usize {
         self.size * self.count
+    }
+
+    /// What of that counts against the ceiling.
+    fn counted(&self) -> usize {
+        if self.single { 0 } else { self.bytes() }
     }
 
     /// Number of its first block.
@@ -716,5 +788,34 @@ mod tests {
         assert_eq!(pool.take(1 << 20).unwrap().number(), tenth);
         assert!(pool.take(1 << 20).is_some(), "it has come back, since nobody was given it");
         assert_eq!(pool.ran_out(), None);
+    }
+
+    #[test]
+    fn an_array_beyond_the_ceiling_has_memory_of_its_own_unless_somebody_has_set_that() {
+        let pool = Arc::new(Pool { ceiling: (1 << 20).into(), ..Pool::default() });
+        let singles = |pool: &Pool| {
+            let state = pool.lock();
+            (state.singles, state.segments.iter().filter(|segment| segment.single).count(), state.bytes)
+        };
+        let mut huge = pool.take(8 << 20).expect("so much is free");
+        huge.fill(7);
+        let number = huge.number();
+        assert_eq!(singles(&pool), (1, 1, 0));
+        let small: Vec<Placed> = std::iter::from_fn(|| pool.take(200_000)).collect();
+        assert_eq!(small.len(), 5, "it takes nothing from the others");
+        let again = pool.take(8 << 20).expect("so much is free");
+        drop(huge);
+        assert_eq!(pool.take(8 << 20).unwrap().number(), number);
+        drop(small);
+        assert!(pool.take(5000).is_some());
+        assert_eq!(singles(&pool).0, 1, "the one that is in use");
+        drop(again);
+        assert!(pool.take(5000).is_some());
+        assert_eq!((singles(&pool).0, singles(&pool).1), (0, 0));
+        assert!(pool.lock().plan_single(8 << 20, 10 << 20).is_none(), "some is left to others");
+
+        let pool = Pool::new(1 << 20);
+        assert!(pool.take(8 << 20).is_none());
+        assert_eq!(pool.ran_out(), Some(Shortage::Ceiling(1 << 20)));
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::socket::{read, read_with_files};
 use super::stripes::Stripes;
-use super::{Link, Reader, Received};
+use super::{Link, LinkId, Reader, Received};
 use crate::{Exchange, Handler, Lost};
 
 /// What is read from one link before others get their turn.
@@ -197,20 +197,32 @@ impl Sinks {
                 let file = matches!(received, Received::Segment { .. }).then(|| files.pop_front()).flatten();
                 shared.receive(received, file)
             }
-            None => self.deliver(received),
+            None => self.deliver(received, || Some(link.id())),
         }
     }
 
-    /// Hands on what is not a control message.
+    /// Hands on what is not a control message, and has come by this link.
     ///
     /// # Errors
     /// [`Malformed`](titin_wire::Malformed) if it does not belong here.
-    pub(crate) fn deliver(&self, received: Received) -> Result<(), Lost> {
+    #[inline]
+    pub(crate) fn deliver(
+        &self,
+        received: Received,
+        link: impl FnOnce() -> Option<LinkId>,
+    ) -> Result<(), Lost> {
         let Some(exchange) = &self.exchange else {
             return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
         };
         match received {
-            Received::Message(message) => exchange.inbox(message.head.conduit).deliver(message)?,
+            Received::Message(message) => {
+                let conduit = message.head.conduit;
+                let (inbox, is_new) = exchange.arrival(conduit);
+                inbox.deliver(message)?;
+                if is_new {
+                    self.handler.stray(link(), conduit);
+                }
+            }
             Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
             Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
             Received::Acknowledged(conduit, ack) => {

@@ -7,33 +7,38 @@ use crate::plan::ConduitId;
 
 impl Rig {
     /// Says that an instance waits on conduit ends: the conduit, how many messages it has sent or received there.
-    fn wait(&mut self, name: &str, number: u64, on: &[(u32, u64)]) {
-        let id = self.id(name);
-        let end = |&(conduit, count): &(u32, u64)| {
-            let planned = &self.manager.plan.conduits[conduit as usize];
-            let sends = planned.from.instance == id;
-            let (here, there) =
-                if sends { (&planned.from, &planned.to) } else { (&planned.to, &planned.from) };
-            WaitOn {
-                conduit: ConduitId(conduit),
-                port: here.port.to_string(),
-                peer: self.manager.name(there.instance).to_owned(),
-                peer_port: there.port.to_string(),
-                sends,
-                count,
-                ahead: if sends { 4 } else { 0 },
-                ahead_bytes: if sends { 400 } else { 0 },
-                field: false,
-            }
-        };
-        let on = on.iter().map(end).collect();
+    pub(super) fn wait(&mut self, name: &str, number: u64, on: &[(u32, u64)]) {
+        let on = on.iter().map(|end| self.end(name, end)).collect();
         self.say(self.link(name), ToManager::Waiting { instance: name.into(), wait: number, on });
     }
 
+    /// What an instance waits for at a conduit end.
+    pub(super) fn end(&self, name: &str, &(conduit, count): &(u32, u64)) -> WaitOn {
+        let planned = &self.manager.plan.conduits[conduit as usize];
+        let sends = planned.from.instance == self.id(name);
+        let (here, there) = if sends { (&planned.from, &planned.to) } else { (&planned.to, &planned.from) };
+        WaitOn {
+            conduit: ConduitId(conduit),
+            port: here.port.to_string(),
+            peer: self.manager.name(there.instance).to_owned(),
+            peer_port: there.port.to_string(),
+            sends,
+            count,
+            ahead: if sends { 4 } else { 0 },
+            ahead_bytes: if sends { 400 } else { 0 },
+            field: false,
+        }
+    }
+
     /// Lets the search begin, and returns who is asked for which conduits.
-    fn probes(&mut self) -> Vec<(String, u64, Vec<ConduitId>)> {
+    pub(super) fn probes(&mut self) -> Vec<(String, u64, Vec<ConduitId>)> {
+        self.asked_within(ms(20))
+    }
+
+    /// Lets so much time pass, and returns who is asked meanwhile for which conduits.
+    pub(super) fn asked_within(&mut self, time: Duration) -> Vec<(String, u64, Vec<ConduitId>)> {
         self.told.clear();
-        self.pass(ms(20));
+        self.pass(time);
         let told = self.told.values().flatten();
         told.filter_map(|message| match message {
             ToProgram::Probe { instance, probe, conduits } => {
@@ -49,7 +54,8 @@ impl Rig {
         for (name, probe, conduits) in probes {
             let wait = self.manager.waits.number(self.id(name));
             let counts = conduits.iter().map(|conduit| (*conduit, count(name, conduit.0))).collect();
-            let answer = ToManager::Counts { instance: name.clone(), probe: *probe, wait, counts };
+            let answer =
+                ToManager::Counts { instance: name.clone(), probe: *probe, wait, counts, polls: None };
             self.say(self.link(name), answer);
         }
     }
@@ -68,7 +74,7 @@ impl Rig {
     }
 }
 
-fn joined(conduits: &[&str]) -> Rig {
+pub(super) fn joined(conduits: &[&str]) -> Rig {
     let mut rig = Rig::new(plan(conduits, &[]));
     let names: Vec<String> = rig.manager.plan.instances.iter().map(|i| i.name.clone()).collect();
     names.iter().for_each(|name| rig.join(name));
@@ -123,8 +129,13 @@ fn a_wait_that_has_ended_meanwhile_is_no_deadlock() {
     rig.wait("micro", 1, &[(0, 0)]);
     let probes = rig.probes();
     // Its answer overtakes the news of its next wait.
-    let answer =
-        |wait| ToManager::Counts { instance: "macro".into(), probe: probes[0].1, wait, counts: vec![] };
+    let answer = |wait| ToManager::Counts {
+        instance: "macro".into(),
+        probe: probes[0].1,
+        wait,
+        counts: vec![],
+        polls: None,
+    };
     rig.say(rig.link("macro"), answer(None));
     rig.answer(&probes[1..], |_, _| 0);
     assert_eq!(rig.failure(), None);

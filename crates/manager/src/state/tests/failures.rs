@@ -330,6 +330,72 @@ fn a_host_that_ends_well_without_all_of_its_instances_has_failed() {
 }
 
 #[test]
+fn a_closed_port_waits_for_the_failure_of_who_closed_it() {
+    // The news of the two come in either order.
+    for late in [false, true] {
+        let mut rig = Rig::pair();
+        if late {
+            rig.fail_after("macro", &["micro"]);
+            rig.lose("macro");
+            rig.exit("macro", Exit::Code(1));
+            assert_eq!(rig.failure(), None, "micro may have failed");
+            rig.pass(ms(900));
+        }
+        rig.fail("micro", "1 message was never taken", false);
+        if !late {
+            rig.fail_after("macro", &["micro"]);
+        }
+        assert_eq!(rig.failure().unwrap(), "micro reported an error: 1 message was never taken");
+        let affected = rig.manager.affected(&[rig.id("micro")]);
+        assert_eq!(affected, [(rig.id("macro"), "port is closed".to_owned())]);
+        wind_up(&mut rig);
+    }
+}
+
+#[test]
+fn a_closed_port_stands_first_once_who_closed_it_has_ended_well() {
+    for late in [false, true] {
+        let mut rig = Rig::pair();
+        if late {
+            rig.fail_after("macro", &["micro"]);
+            assert_eq!(rig.failure(), None);
+        }
+        rig.done("micro");
+        if !late {
+            rig.fail_after("macro", &["micro"]);
+        }
+        let failure = rig.failure().unwrap();
+        let text =
+            "macro reported an error: port is closed\n(\"micro\" ended well, and nothing else had failed)";
+        assert_eq!(failure, text);
+        wind_up(&mut rig);
+    }
+}
+
+#[test]
+fn a_closed_port_that_nobody_explains_stands_first_after_a_moment_and_before_who_lost_its_program() {
+    let mut rig = Rig::new(plan(&["a.out o_i -> b.in s", "b.out o_i -> c.in s", "c.out o_i -> a.in s"], &[]));
+    ["a", "b", "c"].iter().for_each(|name| rig.join(name));
+    rig.fail("a", "lost b", true);
+    rig.pass(ms(500));
+    rig.fail_after("b", &["c"]);
+    rig.pass(ms(500));
+    let failure = rig.failure().unwrap();
+    assert!(
+        failure.starts_with("b reported an error: port is closed\n(\"c\" had not ended yet"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn who_names_no_instance_that_there_is_has_failed_by_itself() {
+    let mut rig = Rig::pair();
+    rig.fail_after("macro", &["macro", "nobody"]);
+    assert_eq!(rig.failure().unwrap(), "macro reported an error: port is closed");
+    wind_up(&mut rig);
+}
+
+#[test]
 fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
     let text = "the run's manager has given no sign of life for 10.0 s";
     let mut rig = Rig::pair();

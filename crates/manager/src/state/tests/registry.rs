@@ -67,8 +67,29 @@ fn a_name_that_is_not_in_the_model_is_refused() {
 }
 
 #[test]
-fn joining_twice_is_refused_and_is_told_in_the_report_of_what_follows() {
-    let mut rig = Rig::pair();
+fn a_second_rank_without_a_communicator_ends_the_run_at_once() {
+    for closed in [false, true] {
+        let mut rig = Rig::pair();
+        if closed {
+            rig.done("macro");
+        }
+        let link = LinkId(60);
+        rig.event(Event::Opened(link));
+        let registration = Registration { pid: 4711, ..rig.registration("macro") };
+        rig.say(link, ToManager::Register(registration));
+        let text = rig.refusal(link).unwrap();
+        assert!(text.contains("open the instance with their communicator"), "{text}");
+        assert_eq!(rig.failure().unwrap(), format!("macro was not let in: {text}"));
+        assert!(rig.was_told_of_failure("macro") && rig.was_told_of_failure("micro"));
+    }
+}
+
+#[test]
+fn a_program_of_the_users_may_be_refused_and_is_told_in_the_report_of_what_follows() {
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None))]));
+    rig.join("macro");
+    rig.event(Event::Watching(100));
+    rig.join("micro");
     let link = LinkId(60);
     rig.event(Event::Opened(link));
     let registration = Registration { pid: 4711, ..rig.registration("macro") };
@@ -79,17 +100,13 @@ fn joining_twice_is_refused_and_is_told_in_the_report_of_what_follows() {
         "{text}"
     );
     assert_eq!(rig.failure(), None);
-
-    rig.done("macro");
-    let registration = rig.registration("macro");
-    rig.say(link, ToManager::Register(registration));
-    assert!(rig.refusal(link).unwrap().contains("closed already"));
-
     let recent = rig.manager.recent(rig.id("macro"));
     assert!(recent[0].starts_with("process 4711 was not let in: process 100 on here"), "{recent:?}");
-    rig.exit("macro", Exit::Code(1));
+    rig.event(Event::Gone(100));
+    rig.lose("macro");
     let failure = rig.failure().unwrap();
-    let cause = "macro ended with exit code 1 after it had finished its coupling, after process 4711 was not let in: ";
+    let cause =
+        "macro ended (how is not known) without closing its instance, after process 4711 was not let in: ";
     assert!(failure.starts_with(cause), "{failure}");
 }
 

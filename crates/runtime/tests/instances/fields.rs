@@ -1,0 +1,79 @@
+//! Fields between instances of one process.
+
+use titin_runtime::array::{Decomposition, Local, Order as Storage, Parts, Side, Source, Target};
+use titin_runtime::*;
+
+use crate::stage::Stage;
+
+const SHAPE: [u64; 1] = [4];
+
+fn declare(instance: &Instance, port: &str) -> FieldId {
+    let side = Side::new(Decomposition::serial(&SHAPE).unwrap());
+    instance.field(instance.port(port).unwrap(), side, Parts::Rule, &[Dtype::UInt8]).unwrap()
+}
+
+fn local() -> Local {
+    let decomposition = Decomposition::serial(&SHAPE).unwrap();
+    Local::dense(&decomposition, 0, &Parts::Rule, None, Storage::C).unwrap()
+}
+
+fn send(instance: &Instance, field: FieldId, step: u8) -> Result<()> {
+    let source = Source { memory: &[step; 4], local: &local(), size: 1 };
+    instance.send_field(field, &[source], step.into(), None)
+}
+
+fn receive(instance: &Instance, field: FieldId) -> Result<[u8; 4]> {
+    let mut memory = [0; 4];
+    let target = Target { memory: &mut memory, local: &local(), size: 1 };
+    instance.receive_field(field, &mut [target], None, Patience::Forever)?;
+    Ok(memory)
+}
+
+#[test]
+fn a_receiver_of_a_withdrawn_field_may_leave_before_its_sender() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    let (sends, receives) = (declare(&a, "out"), declare(&b, "in"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    for step in 0..2 {
+        send(&a, sends, step).unwrap();
+        assert_eq!(receive(&b, receives), Ok([step; 4]));
+    }
+    a.withdraw_field(sends).unwrap();
+    assert_eq!(receive(&b, receives).unwrap_err().kind, Kind::PortClosed);
+    let late = a.send(a.port("out").unwrap(), None, &Payload::nil(), 2.0, None, None).unwrap_err();
+    assert_eq!(late.kind, Kind::Usage);
+    assert!(late.text.contains("the field on this port was withdrawn"), "{late}");
+    b.close().unwrap();
+    // What the receiver has forgotten is not told again.
+    a.withdraw_field(sends).unwrap();
+    a.close().unwrap();
+}
+
+/// What says that a field follows stands in the metadata, so that data may be whatever they are.
+#[test]
+fn no_data_are_taken_for_a_field() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in more")], &["a.out b.in", "a.out b.more"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    let said: structure::Value<&[u8]> = structure::Value::Text("a field follows, from rank to rank".into());
+    let encoded = structure::encode(&said).unwrap();
+    a.send(a.port("out").unwrap(), None, &Payload::structure(&encoded), 0.0, None, None).unwrap();
+    let message = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
+    assert_eq!(message.bytes(), encoded.to_bytes());
+    let error = receive(&b, declare(&b, "more")).unwrap_err();
+    assert_eq!(error.kind, Kind::TypeMismatch);
+    assert!(error.text.contains("its sender sends ordinary messages"), "{error}");
+}
+
+#[test]
+fn a_field_is_no_message_for_an_ordinary_call() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    let (sends, receives) = (declare(&a, "out"), declare(&b, "in"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    send(&a, sends, 7).unwrap();
+    let error = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap_err();
+    assert!(error.text.contains("sends a field: receive it by a field"), "{error}");
+    assert_eq!(receive(&b, receives), Ok([7; 4]));
+}

@@ -1,0 +1,120 @@
+//! A peer that belongs to the run, and sends what it should not.
+
+use std::io::Read;
+
+use titin_runtime::*;
+use titin_testkit::{Peer, header, message};
+use titin_wire::connection::Connection;
+use titin_wire::control::{self, Greeting, PortDeclaration, Registration, ToManager, ToProgram};
+use titin_wire::frame::{Frame, Head, Header};
+use titin_wire::handshake::Purpose;
+use titin_wire::{Address, ConduitId, EndpointId};
+
+use crate::stage::Stage;
+
+/// The smallest id: of two processes the one that has it dials.
+const OWN: EndpointId = EndpointId(1);
+
+/// The instance `a`, played by hand.
+struct Hand {
+    manager: Peer,
+    peer: Peer,
+}
+
+impl Hand {
+    /// Joins the run, and greets the process of the instance `b`, which is there.
+    fn join(stage: &Stage) -> Self {
+        let connection = Connection::from_json(&std::fs::read_to_string(&stage.manager).unwrap()).unwrap();
+        let (address, secret) = (&connection.addresses[0], &connection.secret);
+        let out = PortDeclaration { name: "out".into(), operator: "o_i".into(), vector: false };
+        let registration = Registration {
+            instance: "a".into(),
+            endpoint: OWN,
+            addresses: Vec::new(),
+            pid: 1,
+            host: "elsewhere".into(),
+            ports: Some(vec![out]),
+            language: String::new(),
+            release: String::new(),
+            ranks: Vec::new(),
+        };
+        let asks = said(&control::encode(&ToManager::Register(registration)));
+        let mut manager = Peer::enter_with(Purpose::Control, address, secret, &asks);
+        let peer = loop {
+            if let ToProgram::Peers { peers } = hear(&mut manager) {
+                break peers.into_iter().find(|peer| peer.instance == "b").expect("it has joined");
+            }
+        };
+        let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
+        let address = peer.addresses.iter().find(is_tcp).expect("it listens");
+        let greeting =
+            Greeting { endpoint: OWN, to: peer.endpoint, pinned: false, detour: None, mail: false };
+        let greets = said(&control::encode(&greeting));
+        let peer = Peer::enter_with(Purpose::Data, address, secret, &greets);
+        Hand { manager, peer }
+    }
+}
+
+/// A control message, as it goes over a link.
+fn said(body: &[u8]) -> Vec<u8> {
+    [&header(&Frame::Control { body: body.len() as u64 })[..], body].concat()
+}
+
+fn hear(manager: &mut Peer) -> ToProgram {
+    let mut bytes = [0; 64];
+    manager.0.read_exact(&mut bytes).unwrap();
+    let Frame::Control { body } = Header::decode(&bytes).unwrap().frame().unwrap() else {
+        panic!("no control frame")
+    };
+    let mut bytes = vec![0; body as usize];
+    manager.0.read_exact(&mut bytes).unwrap();
+    control::decode(&bytes).unwrap()
+}
+
+/// What a receiver hears of a peer that sends these bytes.
+fn verdict(bytes: &[u8]) -> Error {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let b = stage.join("b");
+    assert!(b.reuse().unwrap());
+    let mut hand = Hand::join(&stage);
+    hand.peer.write(bytes);
+    let error = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap_err();
+    b.note(&error);
+    assert_eq!(b.close(), Err(error.clone()));
+    // The run ends by it, not by whom it is an echo of.
+    loop {
+        if let ToProgram::RunFailed { culprit, text, .. } = hear(&mut hand.manager) {
+            assert!(culprit == "b" && text.contains(&error.text), "{culprit}: {text}");
+            return error;
+        }
+    }
+}
+
+#[test]
+fn settings_that_were_never_sent_are_missed() {
+    let meta = Meta { overlay: 3, ..Meta::default() }.encode();
+    let head = Head::new(ConduitId(0), 0, 0.0, None);
+    let data = Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 };
+    let error = verdict(&[&header(&data)[..], &meta].concat());
+    assert_eq!(error.kind, Kind::TypeMismatch);
+    let text = "b: port 'in': message 1 of a.out is to go with settings overlay 3, which was never sent";
+    assert!(error.text.starts_with(text), "{error}");
+}
+
+#[test]
+fn a_link_that_brings_garbage_is_given_up_at_once_and_named() {
+    let error = verdict(&[0xee; 64]);
+    assert_eq!(error.kind, Kind::Connection);
+    assert!(
+        error.text.starts_with("the connection to the process of \"a\" brings what cannot be understood"),
+        "{error}"
+    );
+}
+
+#[test]
+fn data_for_a_conduit_that_nobody_has_are_missed() {
+    let error = verdict(&message(77, 0, b"x", 1));
+    assert_eq!(error.kind, Kind::Connection);
+    let text = "the process of \"a\" has sent a message by conduit 77, which no instance of this process has";
+    assert!(error.text.starts_with(text), "{error}");
+}
