@@ -117,13 +117,7 @@ impl Value {
         match self {
             Value::Int(number) => Ok(*number as f64),
             Value::Float(number) => Ok(*number),
-            Value::Str(text) => {
-                let quantity = quantity::parse(text)?;
-                if quantity.dimension == quantity::Dimension::NONE {
-                    return Ok(quantity.value_si);
-                }
-                quantity.in_unit(unit)
-            }
+            Value::Str(text) => quantity::parse_in(text, unit),
             other => Err(UnitError::not_a_number(&other.to_string())),
         }
     }

@@ -65,9 +65,10 @@ fn by_path<T>(
 
 /// A number with a unit, or a plain number, which is taken to be in SI units.
 fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problems) -> Option<Quantity> {
-    let value = match node.kind() {
+    let si = if dimension == Dimension::LENGTH { "m" } else { "s" };
+    let value_si = match node.kind() {
         Kind::Scalar(Scalar { of: Type::Text, text }) => match quantity::parse(text) {
-            Ok(quantity) => quantity,
+            Ok(_) => quantity::parse_in(text, si).ok(),
             Err(error) => {
                 let hint = error.hint().map(str::to_string);
                 problems.error_hint(
@@ -80,17 +81,16 @@ fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problem
                 return None;
             }
         },
-        _ => Quantity { value_si: number(node, what, problems)?, dimension: Dimension::NONE },
+        _ => Some(number(node, what, problems)?),
     };
-    let fits = value.dimension == dimension || value.dimension == Dimension::NONE;
-    if !fits || !value.value_si.is_finite() || value.value_si < 0.0 {
+    let Some(value_si) = value_si.filter(|value| value.is_finite() && *value >= 0.0) else {
         let like = if dimension == Dimension::LENGTH { "2.5 km" } else { "10 ms" };
         let why =
             format!("{dimension} of 0 or more is expected, such as \"{like}\"; found {}", node.describe());
         problems.error(node.at, Code::Unit, format!("{what} does not fit"), why);
         return None;
-    }
-    Some(Quantity { dimension, ..value })
+    };
+    Some(Quantity { value_si, dimension })
 }
 
 fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
