@@ -236,7 +236,7 @@ impl Instance {
         Ok(())
     }
 
-    /// A setting: from the overlay in force, else from the description; the most specific one.
+    /// A setting: the most specific one of the overlay in force and the description; of two under one name, that of the overlay.
     ///
     /// # Errors
     /// [`Kind::Setting`] if there is none of this name; the text names a similar one.
@@ -261,9 +261,7 @@ impl Instance {
     pub fn find_setting(&self, name: &str) -> Option<Setting> {
         let inner = &self.inner;
         let overlay = inner.overlay.lock().expect("never poisoned").1.clone();
-        let mut over = Settings::default();
-        overlay.iter().for_each(|(path, value)| over.set(path.as_str(), value.clone()));
-        over.find(&inner.path, name).or_else(|| inner.settings.find(&inner.path, name)).cloned()
+        inner.settings.find_overlaid(&overlay, &inner.path, name).cloned()
     }
 
     /// All settings that are known for this instance: full names and values, with those of the overlay in force.
