@@ -62,11 +62,6 @@ impl Description {
         top.map("programs", programs(self.programs.values().map(|p| &**p)));
         top.map("resources", resources(self.resources.iter().map(|(path, r)| (path.to_string(), r.need))));
         top.map("checkpoints", checkpoints(&self.checkpoints));
-        let mut resume = Map::default();
-        for (path, entry) in &self.resume {
-            resume.put(path.as_str(), Yaml::Text(entry.snapshot.display().to_string()));
-        }
-        top.map("resume", resume);
         top.map("titin", extras(&self.extras));
         top.document()
     }

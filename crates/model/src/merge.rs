@@ -94,6 +94,9 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
 }
 
 fn merge_checkpoints(merged: &mut Checkpoints, more: Checkpoints) {
+    if merged.is_empty() {
+        merged.at = more.at;
+    }
     merged.at_end |= more.at_end;
     merged.wallclock_time.extend(more.wallclock_time);
     merged.simulation_time.extend(more.simulation_time);

@@ -90,7 +90,6 @@ resources:
 checkpoints:
   at_end: true
   simulation_time: [{every: 10.0, start: 0.0, stop: 100.0}, {at: [5.0, 7.5]}]
-resume: {outer.macro: snapshots/macro_1.pack}
 titin:
   scales: {macro: {dt: 1 h, total: 3 days, dx: 2.5 km, extent: [10 km, 20 km]}}
   stage: {macro: {in: [a.nc], out: ["*.npy", b]}}

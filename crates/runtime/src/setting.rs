@@ -138,7 +138,8 @@ impl SettingValue {
 pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
     let Value::Map(entries) = value else { return Err("this is no map".to_owned()) };
     let setting = |(name, value): &(String, Value<B>)| {
-        let path = name.parse::<Reference>().map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
+        let path =
+            name.parse::<Reference>().map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
         let setting =
             setting_of(value).ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
         // As paths of the description are written: one that has `[01]` there would never be found.

@@ -31,14 +31,14 @@ impl<'n> Fields<'n> {
         Some(&self.entries[i])
     }
 
-    /// Keys that begin with `prefix`, which goes before a name of the user's: `timeline fast`.
-    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<&'n Entry> {
+    /// Keys that begin with `prefix`, which goes before a name of the user's, and that name: `timeline fast`, `fast`.
+    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n Entry, &'n str)> {
         let entries = self.entries;
         let mut found = Vec::new();
         for (entry, taken) in entries.iter().zip(&mut self.taken) {
-            if entry.key.starts_with(prefix) {
+            if let Some(name) = entry.key.strip_prefix(prefix) {
                 *taken = true;
-                found.push(entry);
+                found.push((entry, name));
             }
         }
         found
