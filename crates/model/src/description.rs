@@ -77,6 +77,8 @@ pub struct Model {
     pub conduits: Vec<Conduit>,
     /// Timelines that have the same points.
     pub matching_timelines: Vec<MatchingTimelines>,
+    /// Whether a part of it could not be read, which has been reported.
+    pub(crate) faulty: bool,
     pub(crate) at: Place,
 }
 

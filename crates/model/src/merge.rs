@@ -82,6 +82,7 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
             continue;
         };
         model.name = name.clone();
+        model.faulty |= overlay.faulty;
         model.components.extend(overlay.components);
         let replaced: HashSet<&End> = overlay.conduits.iter().map(|conduit| &conduit.receiver).collect();
         model.conduits.retain(|conduit| !replaced.contains(&conduit.receiver));

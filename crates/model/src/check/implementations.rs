@@ -10,6 +10,7 @@ use crate::flatten::DEEPEST;
 use crate::load::Start;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
+use crate::operator::Operator;
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 
 /// Each component of the network: its program, ports and resources.
@@ -28,6 +29,7 @@ pub(super) fn check(description: &Description, network: &Network, start: &Start,
             same_ports(&component.path, &component.ports, &program.ports, &owner, problems);
         }
         check_need(description, network, component, problems);
+        check_received(description, network, component, problems);
     }
     if let Start::Except { hosted, by_hand } = start {
         let why = "code was handed over for it, to be run inside this program";
@@ -235,6 +237,35 @@ fn check_need(
         let why = format!("program \"{}\" is started directly, as one process", program.name);
         let hint = format!("write {{threads: ...}}, or \"execution_model: openmpi\" in \"{}\"", program.name);
         problems.error_hint(at, Code::Resources, what, why, hint);
+    }
+}
+
+/// What is received in each step has to come from somewhere. That F_INIT ports are left out is common, and nobody hears what is
+/// sent where nothing is connected.
+fn check_received(
+    description: &Description,
+    network: &Network,
+    component: &NetworkComponent,
+    problems: &mut Problems,
+) {
+    // A conduit that is in error may be meant for it.
+    if problems.errors() > 0 {
+        return;
+    }
+    let required = component.implementation.as_ref().and_then(|name| description.extras.required.get(name));
+    let told = |name: &Name| required.is_some_and(|required| required.ports.contains(name));
+    for port in network.unconnected(component) {
+        if port.operator != Operator::S || port.guessed || told(&port.name) {
+            continue;
+        }
+        let what = format!("nothing is ever received on \"{}.{}\"", component.path, port.name);
+        let why = "the port is listed under \"s\", and no conduit leads to it: receiving there is an error, unless the program has a \
+                   value of its own for it";
+        let hint = format!(
+            "write a conduit \"COMPONENT.PORT: {}.{}\", or take the port out",
+            component.path, port.name
+        );
+        problems.warn(port.at, Code::Unconnected, what, why, hint);
     }
 }
 

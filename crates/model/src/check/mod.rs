@@ -42,8 +42,12 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
                 why,
             );
         }
+        let before = problems.errors();
         model::check(model, problems);
-        timelines::check(model, &description.extras, options.strict_timelines, problems);
+        // Where a conduit leads nowhere the rates are those of another model, and what they say would mislead.
+        if problems.errors() == before && !model.faulty {
+            timelines::check(model, &description.extras, options.strict_timelines, problems);
+        }
     }
     model::filters_exist(description, problems);
     let description = &*description;
