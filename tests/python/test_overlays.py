@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from types import MappingProxyType
 
 import pytest
@@ -90,7 +91,7 @@ def test_muscle_settings_in_is_no_port_of_the_program(stage):
 def test_muscle_settings_in_beside_a_port(stage):
     def driver(instance, step):
         instance.send("a", {"k": step + 0.5}, timestamp=float(step))
-        instance.send("b", timestamp=float(step), settings={"label": f"step {step}", "k": step + 0.5})
+        instance.send("b", timestamp=float(step), settings={"micro.label": f"step {step}", "k": step + 0.5})
 
     answers = play(stage, called(a="muscle_settings_in", b="in"), driver)
     assert [data[:2] for data, _ in answers] == [[0.5, "step 0"], [1.5, "step 1"], [2.5, "step 2"]]
@@ -142,3 +143,63 @@ def test_what_is_no_mapping_is_refused(stage):
     play(stage, called(a="in"), driver)
     with pytest.raises(TypeError, match="mapping"):
         titin.Message(settings=[1])
+
+
+def test_settings_are_found_as_by_muscle3(stage):
+    """Name by name, from the most specific to the least, each in the overlay first."""
+    manager = pytest.importorskip("libmuscle.settings_manager", reason="the oracle, a package for tests only")
+    from ymmsl.v0_2 import Reference, Settings
+
+    chance = random.Random(18)
+    micros = ["outer.micro[0]", "outer.micro[1]"]
+    owners = ["", "outer.", "outer.micro.", "outer.micro[0].", "outer.micro[1].", "driver."]
+    names = [f"k{number}" for number in range(12)]
+
+    def some(first: int) -> dict[str, int]:
+        paths = [f"{owner}{name}" for owner in owners for name in names if chance.random() < 0.4]
+        return {path: first + number for number, path in enumerate(paths)}
+
+    inner = Model("inner")
+    inner.port("f_init", "in")
+    inner.port("o_f", "out")
+    inner.component("micro", "micro", f_init="in", o_f="out", multiplicity=2)
+    inner.conduit("in", "micro.in")
+    inner.conduit("micro.out", "out")
+    model = Model("model")
+    model.component("driver", "driver", o_i="a", s="back")
+    model.component("outer", inner)
+    model.conduit("driver.a", "outer.in")
+    model.conduit("outer.out", "driver.back")
+    model.settings = some(0)
+    overlays = [some(1000 * use) for use in range(1, 40)]
+    found: dict[str, list[list[int | None]]] = {micro: [] for micro in micros}
+
+    def driver(instance):
+        while instance.reuse():
+            for step, overlay in enumerate(overlays):
+                for slot in range(2):
+                    instance.send("a", timestamp=float(step), settings=overlay, slot=slot)
+                for slot in range(2):
+                    instance.receive("back", slot=slot)
+
+    def micro(instance):
+        while instance.reuse():
+            instance.receive("in")
+            found[instance.name].append([instance.setting(name, int, None) for name in names])
+            instance.send("out", timestamp=0.0)
+
+    titin.run(model, {"driver": driver, "outer.micro": micro}, run_dir=stage.folder / "run")
+
+    oracle = manager.SettingsManager()
+    oracle.base = Settings(model.settings)
+
+    def wanted(instance: str, name: str) -> int | None:
+        try:
+            return oracle.get_setting(Reference(instance), Reference(name))
+        except KeyError:
+            return None
+
+    for use, overlay in enumerate(overlays):
+        oracle.overlay = Settings(overlay)
+        for instance in micros:
+            assert found[instance][use] == [wanted(instance, name) for name in names], (use, instance)

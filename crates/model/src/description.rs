@@ -77,6 +77,8 @@ pub struct Model {
     pub conduits: Vec<Conduit>,
     /// Timelines that have the same points.
     pub matching_timelines: Vec<MatchingTimelines>,
+    /// Whether a part of it could not be read, which has been reported.
+    pub(crate) faulty: bool,
     pub(crate) at: Place,
 }
 
@@ -353,12 +355,13 @@ pub struct Checkpoints {
     pub wallclock_time: Vec<CheckpointRule>,
     /// By simulated time.
     pub simulation_time: Vec<CheckpointRule>,
+    pub(crate) at: Place,
 }
 
 impl Checkpoints {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        *self == Checkpoints::default()
+        !self.at_end && self.wallclock_time.is_empty() && self.simulation_time.is_empty()
     }
 }
 

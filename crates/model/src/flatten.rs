@@ -187,15 +187,9 @@ pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Pr
         components,
         bundles: Vec::new(),
         settings: description.settings.clone(),
-        checkpoints: description.checkpoints.clone(),
-        resume: Vec::new(),
         extras: description.extras.clone(),
         matching_timelines: Vec::new(),
     };
-    let prefix = format!("{}.", root.name);
-    for (path, resume) in &description.resume {
-        network.resume.extend(path.strip_prefix(&prefix).map(|path| (path.into(), resume.snapshot.clone())));
-    }
     join(&nodes, &mut network, problems)?;
     network.bundles.shrink_to_fit();
     check_dead_ends(&nodes, problems);

@@ -82,6 +82,7 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
             continue;
         };
         model.name = name.clone();
+        model.faulty |= overlay.faulty;
         model.components.extend(overlay.components);
         let replaced: HashSet<&End> = overlay.conduits.iter().map(|conduit| &conduit.receiver).collect();
         model.conduits.retain(|conduit| !replaced.contains(&conduit.receiver));
@@ -94,6 +95,9 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
 }
 
 fn merge_checkpoints(merged: &mut Checkpoints, more: Checkpoints) {
+    if merged.is_empty() {
+        merged.at = more.at;
+    }
     merged.at_end |= more.at_end;
     merged.wallclock_time.extend(more.wallclock_time);
     merged.simulation_time.extend(more.simulation_time);
@@ -102,6 +106,7 @@ fn merge_checkpoints(merged: &mut Checkpoints, more: Checkpoints) {
 fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.scales.extend(more.scales);
     merged.stage.extend(more.stage);
+    merged.time_unit = more.time_unit.or(merged.time_unit.take());
     merged.progress.extend(more.progress);
     merged.filters.extend(more.filters);
     merged.buffer.default = more.buffer.default.or(merged.buffer.default);

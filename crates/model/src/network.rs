@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::description::{Checkpoints, Need, Port, Ports, Program};
+use crate::description::{Need, Port, Ports, Program};
 use crate::extras::{Buffer, Extras, Link, Medium};
 use crate::filter::{Filter, FilterKind};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
@@ -27,10 +27,6 @@ pub struct Network {
     pub bundles: Vec<Bundle>,
     /// The settings.
     pub settings: Settings,
-    /// When the state is to be saved.
-    pub checkpoints: Checkpoints,
-    /// Snapshots to resume from, by instance or component (without the model's name).
-    pub resume: Vec<(Name, std::path::PathBuf)>,
     /// What stands under `titin:`.
     pub extras: Extras,
     /// Timelines that have the same points, as declared or inferred.

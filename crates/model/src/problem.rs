@@ -89,6 +89,8 @@ pub enum Code {
     NotHere,
     /// Nothing wrong, but the file leaves out what other tools need.
     Incomplete,
+    /// Something that titin does not do yet.
+    NotYet,
 }
 
 /// One thing that is wrong, told to someone who has only this text and the file.

@@ -68,7 +68,11 @@ impl Quantity {
             let text = format!("it is {}, and \"{unit}\" measures {}", self.dimension, unit_of.dimension);
             return Err(UnitError { text, hint: None });
         }
-        Ok(unit_of.of_si(self.value_si))
+        let value = unit_of.of_si(self.value_si);
+        if !value.is_finite() {
+            return fault(format!("it is too large to be told in \"{unit}\""));
+        }
+        Ok(value)
     }
 }
 
@@ -105,17 +109,35 @@ fn fault<T>(text: String) -> Result<T, UnitError> {
 
 /// Reads a number and, after it, a unit: `10 ms`. A number alone has no dimension.
 pub fn parse(text: &str) -> Result<Quantity, UnitError> {
-    let text = text.trim();
-    let end = number_end(text);
-    let Ok(number) = text[..end].parse::<f64>() else {
-        return fault(format!("\"{}\" does not begin with a number", crate::yaml::shorten(text)));
-    };
-    let unit = parse_unit(text[end..].trim_start())?;
+    let (number, unit) = split(text)?;
+    let unit = parse_unit(unit)?;
     let value_si = unit.in_si(number);
     if !value_si.is_finite() {
         return fault(format!("\"{}\" is too large", crate::yaml::shorten(text)));
     }
     Ok(Quantity { value_si, dimension: unit.dimension })
+}
+
+/// Reads a number and, after it, a unit, and gives the number in `unit`. A number alone is in that unit already.
+///
+/// A unit without a dimension, as in `90 deg` or `5 %`, is a unit like others: it is converted, and fits no duration.
+pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
+    let (quantity, (number, own)) = (parse(text)?, split(text)?);
+    // In its own unit a number stays as it is written: to SI and back it could change in the last digit.
+    if own.is_empty() || own == unit {
+        return Ok(number);
+    }
+    quantity.in_unit(unit)
+}
+
+/// The number at the beginning, and the text of the unit after it, which may be empty.
+fn split(text: &str) -> Result<(f64, &str), UnitError> {
+    let text = text.trim();
+    let end = number_end(text);
+    let Ok(number) = text[..end].parse::<f64>() else {
+        return fault(format!("\"{}\" does not begin with a number", crate::yaml::shorten(text)));
+    };
+    Ok((number, text[end..].trim_start()))
 }
 
 /// Where the number at the beginning ends. `1e` is followed by a digit or a sign, else the `e` belongs to the unit.
@@ -436,6 +458,19 @@ mod tests {
         assert_eq!(also.copied().collect::<Vec<_>>(), ["ft"]);
     }
 
+    /// What is converted is compared with Pint by `tests/python/test_units.py`, which has the units from that file.
+    #[test]
+    fn all_units_stand_in_the_table_that_is_compared_with_pint() {
+        let rows = include_str!("../../../tests/python/units.csv").lines().skip(1);
+        let compared: Vec<_> =
+            rows.map(|row| row.splitn(3, ',').take(2).collect::<Vec<_>>().join(",")).collect();
+        let kind = |prefix| if prefix == Yes { "with prefixes" } else { "alone" };
+        let units = UNITS.iter().map(|row| format!("{},{}", row.0.join(" "), kind(row.4)));
+        let prefixes = PREFIXES.iter().map(|row| format!("{},prefix", row.0.join(" ")));
+        let known: Vec<_> = units.chain(prefixes).collect();
+        assert_eq!(compared, known);
+    }
+
     #[test]
     fn reading_in_a_unit() {
         let hour = parse("90 min").unwrap();
@@ -444,6 +479,32 @@ mod tests {
         assert_eq!(parse("0.25 s").unwrap().in_unit("ms"), Ok(250.0));
         assert!(hour.in_unit("km").unwrap_err().to_string().contains("a duration"));
         assert!(hour.in_unit("").unwrap_err().to_string().contains("a plain number"));
+    }
+
+    #[test]
+    fn units_without_a_dimension_are_units() {
+        for (text, unit, value) in [
+            ("90 deg", "deg", 90.0),
+            ("90 deg", "rad", std::f64::consts::FRAC_PI_2),
+            ("180 °", "deg", 180.0),
+            ("5 %", "%", 5.0),
+            ("5%", "percent", 5.0),
+            ("5 %", "", 0.05),
+            ("5 %", "1", 0.05),
+            ("0.5 rad", "mrad", 500.0),
+            ("1 km/m", "", 1000.0),
+            // A number alone is in any unit.
+            ("0.07", "%", 0.07),
+            ("0.07", "km", 0.07),
+        ] {
+            assert_eq!(parse_in(text, unit), Ok(value), "{text} in {unit}");
+        }
+        for (text, unit) in [("90 deg", "s"), ("5 %", "km"), ("1 km/m", "m"), ("10 s", "%"), ("1 1", "s")] {
+            let error = parse_in(text, unit).unwrap_err().to_string();
+            assert!(error.contains("a plain number"), "{text} in {unit}: {error}");
+        }
+        assert!(parse_in("20 degC", "degC").unwrap_err().to_string().contains("offset"));
+        assert!(parse_in("1e300 m", "fm").unwrap_err().to_string().contains("too large"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Settings: values by name, and the look-up in which the most specific one wins.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use indexmap::IndexMap;
@@ -117,13 +118,7 @@ impl Value {
         match self {
             Value::Int(number) => Ok(*number as f64),
             Value::Float(number) => Ok(*number),
-            Value::Str(text) => {
-                let quantity = quantity::parse(text)?;
-                if quantity.dimension == quantity::Dimension::NONE {
-                    return Ok(quantity.value_si);
-                }
-                quantity.in_unit(unit)
-            }
+            Value::Str(text) => quantity::parse_in(text, unit),
             other => Err(UnitError::not_a_number(&other.to_string())),
         }
     }
@@ -163,19 +158,19 @@ impl Settings {
         if self.values.is_empty() {
             return None;
         }
-        let whole = instance.to_string();
-        let mut end = whole.len();
-        loop {
-            let path = &whole[..end];
-            let key = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-            if let Some((key, (value, _))) = self.values.get_key_value(key.as_str()) {
-                return Some((key, value));
-            }
-            if end == 0 {
-                return None;
-            }
-            end = path.rfind(['.', '[']).unwrap_or(0);
-        }
+        let found = paths(instance, name).find_map(|path| self.values.get_key_value(path.as_str()));
+        found.map(|(path, (value, _))| (path, value))
+    }
+
+    /// The value that `instance` gets for `name` where `overlay` gives values too. As in MUSCLE3, each path is looked up in the
+    /// overlay and then here, before the next less specific one: `macro.x` here goes before `x` in the overlay.
+    pub fn find_overlaid<'a>(
+        &'a self,
+        overlay: &'a BTreeMap<String, Value>,
+        instance: &InstanceName,
+        name: &str,
+    ) -> Option<&'a Value> {
+        paths(instance, name).find_map(|path| overlay.get(&path).or_else(|| self.value(&path)))
     }
 
     /// All that [`find`](Settings::find) can find for `instance`, under a name of its own or of one of its ports.
@@ -227,6 +222,15 @@ impl Settings {
     }
 }
 
+/// The paths under which `instance` may be given a value for `name`, the most specific one first.
+fn paths(instance: &InstanceName, name: &str) -> impl Iterator<Item = String> {
+    let whole = instance.to_string();
+    let shorter = |end: &usize| (*end > 0).then(|| whole[..*end].rfind(['.', '[']).unwrap_or(0));
+    let ends: Vec<usize> = std::iter::successors(Some(whole.len()), shorter).collect();
+    let path = move |end| if end == 0 { name.to_string() } else { format!("{}.{name}", &whole[..end]) };
+    ends.into_iter().map(path)
+}
+
 impl FromIterator<(Name, Value)> for Settings {
     fn from_iter<T: IntoIterator<Item = (Name, Value)>>(items: T) -> Self {
         let mut settings = Settings::default();
@@ -262,6 +266,27 @@ mod tests {
         assert_eq!(find("a", "b.x"), 2);
         assert_eq!(find("b", "z"), -1);
         assert_eq!(find("a", "y"), 5);
+    }
+
+    #[test]
+    fn an_overlay_goes_before_the_description_path_by_path() {
+        let all = settings(&[("a.b.x", 2), ("x", 0), ("y", 5)]);
+        let find = |overlay: &[(&str, i64)], name| {
+            let overlay =
+                overlay.iter().map(|(path, value)| (path.to_string(), Value::Int(*value))).collect();
+            match all.find_overlaid(&overlay, &"a.b[3]".parse().unwrap(), name) {
+                Some(Value::Int(i)) => *i,
+                _ => -1,
+            }
+        };
+        assert_eq!(find(&[], "x"), 2);
+        assert_eq!(find(&[("x", 9), ("a.x", 8)], "x"), 2);
+        assert_eq!(find(&[("a.b.x", 7), ("x", 9)], "x"), 7);
+        assert_eq!(find(&[("a.b[3].x", 6)], "x"), 6);
+        assert_eq!(find(&[("y", 9)], "y"), 9);
+        assert_eq!(find(&[("a.y", 9), ("b.y", 1)], "y"), 9);
+        assert_eq!(find(&[("z", 9)], "z"), 9);
+        assert_eq!(find(&[("b.z", 9)], "z"), -1);
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     numbered: Mutex<(u32, Arc<Overlay>)>,
     scale: Option<Scale>,
     end: Option<f64>,
+    /// The unit of timestamps.
+    time_unit: String,
     /// What settings that MUSCLE3 has for it ask it to do.
     pub(crate) habits: Habits,
     pub(crate) trace: Trace,
@@ -248,7 +250,7 @@ impl Instance {
         Ok(())
     }
 
-    /// A setting: from the overlay in force, else from the description; the most specific one.
+    /// A setting: the most specific one of the overlay in force and the description; of two under one name, that of the overlay.
     ///
     /// # Errors
     /// [`Kind::Setting`] if there is none of this name; the text names a similar one.
@@ -273,9 +275,7 @@ impl Instance {
     pub fn find_setting(&self, name: &str) -> Option<Setting> {
         let inner = &self.inner;
         let overlay = inner.overlay.lock().expect("never poisoned").1.clone();
-        let mut over = Settings::default();
-        overlay.iter().for_each(|(path, value)| over.set(path.as_str(), value.clone()));
-        over.find(&inner.path, name).or_else(|| inner.settings.find(&inner.path, name)).cloned()
+        inner.settings.find_overlaid(&overlay, &inner.path, name).cloned()
     }
 
     /// All settings that are known for this instance: full names and values, with those of the overlay in force.
@@ -296,6 +296,11 @@ impl Instance {
     /// The scales that the description gives for this component.
     pub fn scale(&self) -> Option<&Scale> {
         self.inner.scale.as_ref()
+    }
+
+    /// The unit of timestamps, as the description has it: `s` where it says none.
+    pub fn time_unit(&self) -> &str {
+        &self.inner.time_unit
     }
 
     /// Switches the check of the order of calls off from here on. The reason is kept in the run's log.

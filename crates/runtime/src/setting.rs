@@ -138,10 +138,12 @@ impl SettingValue {
 pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
     let Value::Map(entries) = value else { return Err("this is no map".to_owned()) };
     let setting = |(name, value): &(String, Value<B>)| {
-        name.parse::<Reference>().map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
+        let path =
+            name.parse::<Reference>().map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
         let setting =
             setting_of(value).ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
-        Ok((name.clone(), setting))
+        // As paths of the description are written: one that has `[01]` there would never be found.
+        Ok((path.to_string(), setting))
     };
     entries.iter().map(setting).collect()
 }
@@ -200,6 +202,7 @@ mod tests {
     fn an_overlay_has_names_that_settings_can_have() {
         let named = |name: &str| overlay_of(&Value::<()>::Map(vec![(name.into(), Value::Int(1))]));
         assert_eq!(named("member[1].k").unwrap()["member[1].k"], Setting::Int(1));
+        assert_eq!(named("member[01].k").unwrap()["member[1].k"], Setting::Int(1));
         for wrong in ["", "a b", "a..b", "1a"] {
             let why = named(wrong).unwrap_err();
             assert!(why.starts_with(&format!("'{wrong}' cannot name a setting: ")), "{why}");

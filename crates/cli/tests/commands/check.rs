@@ -151,3 +151,23 @@ fn flags_are_explained() {
     }
     assert_eq!(titin(folder.path(), &["check"]).code, Some(2));
 }
+
+#[test]
+fn a_run_that_cannot_be_resumed_is_not_begun_anew() {
+    let folder = folder(
+        "ymmsl_version: v0.2
+models: {m: {components: {a: {description: a, ports: {}, implementation: p}}}}
+programs: {p: {script: 'touch ran'}}
+checkpoints: {at_end: true}
+resume: {a: no-such-file.pack}
+",
+    );
+    for words in [&["check", "model.ymmsl"][..], &["run", "model.ymmsl", "--run-dir", "run"]] {
+        let done = titin(folder.path(), words);
+        assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+        let told = done.out + &done.err;
+        assert!(told.contains("cannot be resumed") && told.contains("begin anew"), "{told}");
+        assert!(told.contains("\"checkpoints\" has no effect") && told.contains("\"m.a\""), "{told}");
+    }
+    assert!(!folder.path().join("run").exists());
+}

@@ -2,16 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Found, deeper, walk};
+use super::{deeper, paths};
 use crate::built_in::BuiltIn;
-use crate::description::{
-    Component, Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind,
-};
+use crate::description::{Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind};
 use crate::extras::Call;
 use crate::flatten::DEEPEST;
 use crate::load::Start;
-use crate::names::{InstanceName, Name, Reference};
+use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
+use crate::operator::Operator;
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 
 /// Each component of the network: its program, ports and resources.
@@ -30,6 +29,7 @@ pub(super) fn check(description: &Description, network: &Network, start: &Start,
             same_ports(&component.path, &component.ports, &program.ports, &owner, problems);
         }
         check_need(description, network, component, problems);
+        check_received(description, network, component, problems);
     }
     if let Start::Except { hosted, by_hand } = start {
         let why = "code was handed over for it, to be run inside this program";
@@ -240,6 +240,35 @@ fn check_need(
     }
 }
 
+/// What is received in each step has to come from somewhere. That F_INIT ports are left out is common, and nobody hears what is
+/// sent where nothing is connected.
+fn check_received(
+    description: &Description,
+    network: &Network,
+    component: &NetworkComponent,
+    problems: &mut Problems,
+) {
+    // A conduit that is in error may be meant for it.
+    if problems.errors() > 0 {
+        return;
+    }
+    let required = component.implementation.as_ref().and_then(|name| description.extras.required.get(name));
+    let told = |name: &Name| required.is_some_and(|required| required.ports.contains(name));
+    for port in network.unconnected(component) {
+        if port.operator != Operator::S || port.guessed || told(&port.name) {
+            continue;
+        }
+        let what = format!("nothing is ever received on \"{}.{}\"", component.path, port.name);
+        let why = "the port is listed under \"s\", and no conduit leads to it: receiving there is an error, unless the program has a \
+                   value of its own for it";
+        let hint = format!(
+            "write a conduit \"COMPONENT.PORT: {}.{}\", or take the port out",
+            component.path, port.name
+        );
+        problems.warn(port.at, Code::Unconnected, what, why, hint);
+    }
+}
+
 fn check_required(
     description: &Description,
     network: &Network,
@@ -329,7 +358,7 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
 /// `custom_implementations`: paths and implementations that exist.
 pub(super) fn custom(description: &Description, problems: &mut Problems) {
     for (path, custom) in &description.custom_implementations {
-        if find(description, path, custom.at, "custom_implementations", problems).is_none() {
+        if paths::find(description, path, custom.at, "custom_implementations", problems).is_none() {
             continue;
         }
         let Some(name) = &custom.implementation else { continue };
@@ -339,82 +368,6 @@ pub(super) fn custom(description: &Description, problems: &mut Problems) {
             let hint = did_you_mean(name, names());
             let what = format!("there is no program or model \"{name}\"");
             problems.error_hint(custom.at, Code::UnknownImplementation, what, why, hint);
-        }
-    }
-}
-
-/// The component at a path that begins with a model's name; if there is none, that is reported.
-fn find<'d>(
-    description: &'d Description,
-    path: &str,
-    at: Place,
-    section: &str,
-    problems: &mut Problems,
-) -> Option<&'d Component> {
-    let prefixed = description.models.values().filter_map(|model| {
-        let rest = path.strip_prefix(model.name.as_str())?.strip_prefix('.')?;
-        Some((model, rest))
-    });
-    let what = format!("\"{path}\" leads to no component");
-    // A model's own name may have dots, so the longest that fits is meant.
-    let Some((model, rest)) = prefixed.max_by_key(|(model, _)| model.name.len()) else {
-        let why = format!("paths under \"{section}\" begin with the name of a model");
-        let mut models = description.models.values();
-        let within = models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
-        let hint = match within {
-            Some(model) => Some(format!("did you mean \"{}.{path}\"?", model.name)),
-            None => {
-                let first = path.split('.').next().unwrap_or_default();
-                let names = || description.models.keys().map(Name::as_str);
-                did_you_mean(first, names()).or_else(|| Some(format!("the models are {}", listing(names()))))
-            }
-        };
-        problems.error_hint(at, Code::UnknownPath, what, why, hint);
-        return None;
-    };
-    match walk(description, model, rest) {
-        Found::Component(component, _) => Some(component),
-        Found::Lost(model, rest) => {
-            let names = || model.components.keys().map(Name::as_str);
-            let hint = did_you_mean(&rest, names())
-                .or_else(|| did_you_mean(rest.split('.').next()?, names()))
-                .or_else(|| Some(format!("there are {}", listing(names()))));
-            let why = format!("model \"{}\" has no component \"{rest}\"", model.name);
-            problems.error_hint(at, Code::UnknownPath, what, why, hint);
-            None
-        }
-    }
-}
-
-/// Paths under `resources` and `resume`.
-pub(super) fn paths(description: &Description, network: &Network, problems: &mut Problems) {
-    for (path, resources) in &description.resources {
-        if problems.is_full() {
-            return;
-        }
-        if find(description, path, resources.at, "resources", problems).is_none() {
-            continue;
-        }
-        let inner = path.strip_prefix(network.model.as_str()).and_then(|rest| rest.strip_prefix('.'));
-        let Some(inner) = inner.filter(|inner| !network.by_path.contains_key(*inner)) else { continue };
-        let below = format!("{inner}.");
-        if let Some(part) = network.components.iter().find(|c| c.path.starts_with(&below)) {
-            let why =
-                format!("\"{path}\" is implemented by a model; its components have resources of their own");
-            let hint = format!("write \"{}.{}\"", network.model, part.path);
-            let what = format!("resources for \"{path}\" have no effect");
-            problems.error_hint(resources.at, Code::UnknownPath, what, why, hint);
-        }
-    }
-    for (path, resume) in &description.resume {
-        // An instance may be named, with indices at the end.
-        let component = path.split('[').next().unwrap_or_default();
-        let Some(found) = find(description, component, resume.at, "resume", problems) else { continue };
-        let indices = path.parse::<Reference>().map(|r| r.parts().len()).unwrap_or(0);
-        let depth = component.split('.').count();
-        if indices > depth && found.multiplicity.is_empty() {
-            let why = format!("component \"{component}\" has one instance");
-            problems.error(resume.at, Code::UnknownPath, format!("there is no instance \"{path}\""), why);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod extras;
 mod implementations;
 mod model;
+mod paths;
 mod settings;
 mod wire;
 
@@ -18,6 +19,7 @@ use crate::timelines;
 
 /// Checks the whole description. Components that list no ports get those of their implementation first.
 pub(crate) fn description(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
+    paths::complete(description, options, problems);
     inherit_ports(description);
     let models = description.models.keys().cloned().collect::<HashSet<Name>>();
     for model in description.models.values_mut() {
@@ -40,8 +42,12 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
                 why,
             );
         }
+        let before = problems.errors();
         model::check(model, problems);
-        timelines::check(model, &description.extras, options.strict_timelines, problems);
+        // Where a conduit leads nowhere the rates are those of another model, and what they say would mislead.
+        if problems.errors() == before && !model.faulty {
+            timelines::check(model, &description.extras, options.strict_timelines, problems);
+        }
     }
     model::filters_exist(description, problems);
     let description = &*description;
@@ -52,10 +58,27 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
     let Some(network) = flatten(description, root, problems) else { return };
     implementations::check(description, &network, &options.start, problems);
     implementations::hosts(description, &network, problems);
-    implementations::paths(description, &network, problems);
+    paths::resources(description, &network, problems);
+    paths::resume(description, problems);
+    checkpoints(description, problems);
     settings::check(description, root, &network, problems);
     extras::check(description, &network, problems);
     wire::check(&network, &options.start, problems);
+}
+
+/// What a run cannot do yet, of which it would otherwise be found out too late.
+fn checkpoints(description: &Description, problems: &mut Problems) {
+    const WHY: &str = "titin takes no snapshots yet";
+    if let Some(resume) = description.resume.values().min_by_key(|resume| resume.at) {
+        let why = format!("{WHY}, so there is none that it could go on from: this run would begin anew");
+        let hint = "to begin anew, leave \"resume\" out".to_string();
+        problems.error_hint(resume.at, Code::NotYet, "a run cannot be resumed", why, hint);
+    }
+    if !description.checkpoints.is_empty() {
+        let why = format!("{WHY}: nothing is kept that a later run could go on from");
+        let hint = "without \"checkpoints\" the run is the same".to_string();
+        problems.warn(description.checkpoints.at, Code::NotYet, "\"checkpoints\" has no effect", why, hint);
+    }
 }
 
 /// A component without ports has those of its implementation, and what was guessed of its ports gives way to what that says.
@@ -101,37 +124,4 @@ fn deeper<'d>(
         (*name, format!("{path}{dot}{}", component.name))
     });
     extended.chain([(&inner.name, String::new())]).collect()
-}
-
-/// What a path of components leads to.
-pub(crate) enum Found<'d> {
-    /// A component, and the model that implements it, if one does.
-    Component(&'d Component, Option<&'d Model>),
-    /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
-    Lost(&'d Model, String),
-}
-
-/// Follows a dotted path from component to component, through the models that implement them.
-pub(crate) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str) -> Found<'d> {
-    let mut model = root;
-    let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
-    let mut rest = path;
-    loop {
-        // A component's own name may have dots, so the longest that fits is meant.
-        let mut ends = rest.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i).chain([rest.len()]);
-        let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
-        let Some(end) = fits else { return Found::Lost(model, rest.to_string()) };
-        let component = &model.components[&rest[..end]];
-        let implementation = description.implementation(&chain, component);
-        let inner = implementation.and_then(|name| description.models.get(name));
-        if end == rest.len() {
-            return Found::Component(component, inner);
-        }
-        let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
-            return Found::Lost(model, rest.to_string());
-        };
-        chain = deeper(&chain, component, inner);
-        model = inner;
-        rest = &rest[end + 1..];
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Found, walk};
+use super::paths::{Found, walk};
 use crate::built_in::{BuiltIn, Takes};
 use crate::description::{Description, Model, SupportedSetting};
 use crate::muscle;

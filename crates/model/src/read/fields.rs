@@ -31,17 +31,33 @@ impl<'n> Fields<'n> {
         Some(&self.entries[i])
     }
 
-    /// Keys that begin with `prefix`, which goes before a name of the user's: `timeline fast`.
-    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<&'n Entry> {
+    /// Keys that begin with `prefix`, which goes before a name of the user's, and that name: `timeline fast`, `fast`.
+    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n Entry, &'n str)> {
         let entries = self.entries;
         let mut found = Vec::new();
         for (entry, taken) in entries.iter().zip(&mut self.taken) {
-            if entry.key.starts_with(prefix) {
+            if let Some(name) = entry.key.strip_prefix(prefix) {
                 *taken = true;
-                found.push(entry);
+                found.push((entry, name));
             }
         }
         found
+    }
+
+    /// Reports keys that belong to something else, and leaves them out: `hint` says where each should stand.
+    pub fn misplaced(
+        &mut self,
+        keys: &[&str],
+        why: &str,
+        hint: impl Fn(&str) -> String,
+        problems: &mut Problems,
+    ) {
+        for (entry, taken) in self.entries.iter().zip(&mut self.taken) {
+            if !*taken && keys.contains(&entry.key.as_str()) {
+                *taken = true;
+                misplaced(entry, &self.what, why, hint(&entry.key), problems);
+            }
+        }
     }
 
     pub fn what(&self) -> &str {
@@ -61,6 +77,17 @@ impl<'n> Fields<'n> {
             }
         }
     }
+}
+
+/// Reports a key that is indented as if it belonged to `inside`.
+pub(crate) fn misplaced(entry: &Entry, inside: &str, why: &str, hint: String, problems: &mut Problems) {
+    let what = format!("\"{}\" stands in the wrong place, inside {inside}", entry.key);
+    problems.error_hint(entry.at, Code::UnknownKey, what, why, hint);
+}
+
+/// Whether a mapping has one of these keys.
+pub(crate) fn has_any(node: &Node, keys: &[&str]) -> bool {
+    matches!(node.kind(), Kind::Map(entries) if entries.iter().any(|entry| keys.contains(&entry.key.as_str())))
 }
 
 /// The entries of a mapping; none if there is nothing.

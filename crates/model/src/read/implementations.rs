@@ -26,9 +26,10 @@ pub(super) fn ports(node: &Node, version: Version, what: &str, problems: &mut Pr
         }
     }
     if version == Version::V02 {
-        for entry in fields.take_prefixed("timeline ") {
-            let words = entry.key["timeline ".len()..].trim();
+        // `+fast` is how ymmsl 0.15 to 0.17 wrote `timeline fast`.
+        for (entry, words) in ["timeline ", "+"].into_iter().flat_map(|prefix| fields.take_prefixed(prefix)) {
             let parts: Vec<_> = words
+                .trim()
                 .split(':')
                 .filter_map(|part| identifier(part, "a timeline", entry.at, problems))
                 .collect();

@@ -134,7 +134,7 @@ fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<N
 
 /// What stands under `checkpoints:`.
 pub(super) fn checkpoints(node: &Node, problems: &mut Problems) -> Checkpoints {
-    let mut checkpoints = Checkpoints::default();
+    let mut checkpoints = Checkpoints { at: node.at, ..Checkpoints::default() };
     let Some(mut fields) = Fields::new(node, "\"checkpoints\"", problems) else { return checkpoints };
     if let Some(node) = fields.take("at_end") {
         checkpoints.at_end = truth(node, "\"at_end\"", problems).unwrap_or(false);

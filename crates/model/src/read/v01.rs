@@ -22,6 +22,13 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
         implementations_of(node, &mut document.programs, problems);
     }
     v02::shared(&mut document, &mut fields, problems);
+    let why = "it is indented as the sections of a file are, and belongs to the model";
+    let hint = |key: &str| format!("indent \"{key}\" as what stands under \"model\" is");
+    let before = problems.errors();
+    fields.misplaced(&v02::OF_MODELS, why, hint, problems);
+    if problems.errors() > before {
+        document.models.values_mut().for_each(|model| model.faulty = true);
+    }
     fields.finish(problems);
     document
 }
@@ -40,6 +47,7 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
     if let Some(node) = fields.take("description") {
         model.description = text(node, "the description", problems).unwrap_or_default();
     }
+    let before = problems.errors();
     if let Some(node) = fields.take("components") {
         model.components = components(node, problems);
     }
@@ -47,6 +55,7 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
         model.conduits = conduits::conduits(node, Version::V01, problems);
     }
     fields.finish(problems);
+    model.faulty = problems.errors() > before;
     name.map(|_| model)
 }
 
@@ -59,6 +68,9 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         return components;
     }
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
+        if v02::too_deep(entry, problems) {
+            continue;
+        }
         let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
         let component = match entry.value.kind() {
             // A text alone is the implementation.

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::fields::{dotted, entries};
+use super::fields::{dotted, entries, has_any, misplaced};
 use super::{
     Document, Fields, Import, Version, conduits, count, extras, implementations, sections, text, truth,
 };
@@ -10,7 +10,12 @@ use crate::description::{Component, Model};
 use crate::flatten::MOST_INSTANCES;
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Kind, Node, shorten};
+use crate::yaml::{Entry, Kind, Node, shorten};
+
+/// The keys of a model that have mappings. Where one of them is indented too far or not far enough, it seems to be something else.
+pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
+const OF_MODELS_TOO: [&str; 3] = ["description", "ports", "supported_settings"];
+const OF_COMPONENTS: [&str; 5] = ["description", "ports", "implementation", "multiplicity", "optional"];
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document { version: Version::V02, ..Document::default() };
@@ -22,6 +27,14 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     }
     if let Some(node) = fields.take("models") {
         for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
+            let as_model = has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
+            if OF_MODELS.contains(&entry.key.as_str()) && !as_model {
+                let why = "it is indented as the names of models are, and belongs to one of them";
+                let hint = format!("indent \"{}\" one step more, under the name of its model", entry.key);
+                misplaced(entry, "\"models\"", why, hint, problems);
+                document.models.values_mut().for_each(|model| model.faulty = true);
+                continue;
+            }
             let Some(name) = dotted(&entry.key, "the name of a model", entry.at, problems) else {
                 continue;
             };
@@ -44,6 +57,13 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
         document.custom_implementations = sections::custom_implementations(node, problems);
     }
     shared(&mut document, &mut fields, problems);
+    let why = "it is indented as the sections of a file are, and belongs to a model";
+    let hint = |key: &str| format!("indent \"{key}\" two steps more: models: {{NAME: {{{key}: ...}}}}");
+    let before = problems.errors();
+    fields.misplaced(&OF_MODELS, why, hint, problems);
+    if problems.errors() > before {
+        document.models.values_mut().for_each(|model| model.faulty = true);
+    }
     fields.finish(problems);
     document
 }
@@ -112,6 +132,7 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
     if let Some(node) = fields.take("supported_settings") {
         model.supported_settings = implementations::supported_settings(node, &what, problems);
     }
+    let before = problems.errors();
     if let Some(node) = fields.take("components") {
         model.components = components(node, problems);
     }
@@ -122,6 +143,7 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
         model.matching_timelines = conduits::matching_timelines(node, problems);
     }
     fields.finish(problems);
+    model.faulty = problems.errors() > before;
     Some(model)
 }
 
@@ -134,6 +156,9 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         return components;
     }
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
+        if too_deep(entry, problems) {
+            continue;
+        }
         let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
         let Some(mut fields) = Fields::new(&entry.value, format!("component \"{name}\""), problems) else {
             continue;
@@ -143,6 +168,20 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         components.insert(name, component);
     }
     components
+}
+
+/// Whether this is no component but a key of the model that is indented too far, which is then reported.
+pub(super) fn too_deep(entry: &Entry, problems: &mut Problems) -> bool {
+    let key = entry.key.as_str();
+    if !OF_MODELS.contains(&key)
+        || !matches!(entry.value.kind(), Kind::Map(_))
+        || has_any(&entry.value, &OF_COMPONENTS)
+    {
+        return false;
+    }
+    let why = "it is indented as the names of components are, and belongs to the model";
+    misplaced(entry, "\"components\"", why, format!("indent \"{key}\" as \"components\" is"), problems);
+    true
 }
 
 /// A component of either version; the caller finishes the fields.

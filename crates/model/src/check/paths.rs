@@ -1,0 +1,221 @@
+//! Paths that begin with a model's name, as under `resources`, `resume` and `custom_implementations`.
+
+use std::collections::HashSet;
+
+use indexmap::IndexMap;
+
+use super::deeper;
+use crate::description::{Component, Description, Model};
+use crate::load::LoadOptions;
+use crate::names::{Name, Reference};
+use crate::network::Network;
+use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+
+/// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older
+/// files have the former, and MUSCLE3 writes the latter.
+pub(super) fn complete(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
+    let resources = std::mem::take(&mut description.resources);
+    let resume = std::mem::take(&mut description.resume);
+    // Models inside others are not run by themselves, unless one of them is asked for.
+    let mut roots = description.roots();
+    let asked = options.model.as_ref().and_then(|name| description.models.get(name.as_str()));
+    roots.extend(asked.filter(|asked| roots.iter().all(|root| root.name != asked.name)));
+    let resources = completed(description, &roots, resources, |r| r.at, "resources", problems);
+    let resume = completed(description, &roots, resume, |r| r.at, "resume", problems);
+    (description.resources, description.resume) = (resources, resume);
+}
+
+fn completed<T>(
+    description: &Description,
+    roots: &[&Model],
+    given: IndexMap<Name, T>,
+    at: impl Fn(&T) -> Place,
+    section: &str,
+    problems: &mut Problems,
+) -> IndexMap<Name, T> {
+    let mut all: IndexMap<Name, T> = IndexMap::with_capacity(given.len());
+    for (path, item) in given {
+        let Some(full) = full_path(description, roots, &path, at(&item), section, problems) else { continue };
+        let Some(other) = all.get(&full) else {
+            all.insert(full, item);
+            continue;
+        };
+        // Of two files the later one counts, however each has written the path.
+        if at(other).file == at(&item).file {
+            let why = format!("it is there with the model's name too, in line {}", at(other).line);
+            let what = format!("\"{full}\" is twice under \"{section}\"");
+            problems.error(at(&item), Code::Duplicate, what, why);
+        } else if at(other).file < at(&item).file {
+            all.insert(full, item);
+        }
+    }
+    all
+}
+
+/// The path with the model's name, also where it lacks that and leads to one component. `None` if it leads to several.
+fn full_path(
+    description: &Description,
+    roots: &[&Model],
+    path: &Name,
+    at: Place,
+    section: &str,
+    problems: &mut Problems,
+) -> Option<Name> {
+    let (component, _) = path.split_at(path.find('[').unwrap_or(path.len()));
+    let leads = |model: &Model, path: &str| matches!(walk(description, model, path), Found::Component(..));
+    if prefixed(description, component).is_some_and(|(model, rest)| leads(model, rest)) {
+        return Some(path.clone());
+    }
+    let within = roots.iter().filter(|model| leads(model, component));
+    let full: Vec<Name> = within.map(|model| format!("{}.{path}", model.name).into()).collect();
+    match full.as_slice() {
+        [] => Some(path.clone()),
+        [full] => {
+            let why = format!("paths under \"{section}\" begin with the name of a model");
+            let hint = format!("write \"{full}\"");
+            problems.warn(at, Code::Incomplete, format!("\"{path}\" is taken for \"{full}\""), why, hint);
+            Some(full.clone())
+        }
+        several => {
+            let why = format!("it could be each of {}", listing(several.iter().map(Name::as_str)));
+            let hint = "write one of them, with the name of the model".to_string();
+            let what = format!("\"{path}\" leads to several components");
+            problems.error_hint(at, Code::UnknownPath, what, why, hint);
+            None
+        }
+    }
+}
+
+/// The model with whose name a path begins, and the rest. A model's own name may have dots, so the longest that fits is meant.
+fn prefixed<'d, 'p>(description: &'d Description, path: &'p str) -> Option<(&'d Model, &'p str)> {
+    let fits = description.models.values().filter_map(|model| {
+        let rest = path.strip_prefix(model.name.as_str())?.strip_prefix('.')?;
+        Some((model, rest))
+    });
+    fits.max_by_key(|(model, _)| model.name.len())
+}
+
+/// The component at a path that begins with a model's name; if there is none, that is reported.
+pub(super) fn find<'d>(
+    description: &'d Description,
+    path: &str,
+    at: Place,
+    section: &str,
+    problems: &mut Problems,
+) -> Option<&'d Component> {
+    let what = format!("\"{path}\" leads to no component");
+    let Some((model, rest)) = prefixed(description, path) else {
+        let why = format!("paths under \"{section}\" begin with the name of a model");
+        let mut models = description.models.values();
+        let within = models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
+        let hint = match within {
+            Some(model) => Some(format!("did you mean \"{}.{path}\"?", model.name)),
+            None => {
+                let first = path.split('.').next().unwrap_or_default();
+                let names = || description.models.keys().map(Name::as_str);
+                did_you_mean(first, names()).or_else(|| Some(format!("the models are {}", listing(names()))))
+            }
+        };
+        problems.error_hint(at, Code::UnknownPath, what, why, hint);
+        return None;
+    };
+    match walk(description, model, rest) {
+        Found::Component(component, _) => Some(component),
+        Found::Lost(model, rest) => {
+            let names = || model.components.keys().map(Name::as_str);
+            let hint = did_you_mean(&rest, names())
+                .or_else(|| did_you_mean(rest.split('.').next()?, names()))
+                .or_else(|| Some(format!("there are {}", listing(names()))));
+            let why = format!("model \"{}\" has no component \"{rest}\"", model.name);
+            problems.error_hint(at, Code::UnknownPath, what, why, hint);
+            None
+        }
+    }
+}
+
+/// Paths under `resources`.
+pub(super) fn resources(description: &Description, network: &Network, problems: &mut Problems) {
+    let roots: HashSet<&Name> = description.roots().into_iter().map(|model| &model.name).collect();
+    for (path, resources) in &description.resources {
+        if problems.is_full() {
+            return;
+        }
+        if find(description, path, resources.at, "resources", problems).is_none() {
+            continue;
+        }
+        let Some((model, inner)) = prefixed(description, path) else { continue };
+        if model.name != network.model {
+            // Another model that could be run has resources of its own.
+            if !roots.contains(&model.name) {
+                let what = format!("resources for \"{path}\" have no effect");
+                let why =
+                    format!("model \"{}\" is run inside \"{}\", not by itself", model.name, network.model);
+                let hint = format!(
+                    "write the path from \"{}\" on, as in {}.COMPONENT.{inner}",
+                    network.model, network.model
+                );
+                problems.warn(resources.at, Code::UnknownPath, what, why, hint);
+            }
+            continue;
+        }
+        if network.by_path.contains_key(inner) {
+            continue;
+        }
+        let below = format!("{inner}.");
+        if let Some(part) = network.components.iter().find(|c| c.path.starts_with(&below)) {
+            let why =
+                format!("\"{path}\" is implemented by a model; its components have resources of their own");
+            let hint = format!("write \"{}.{}\"", network.model, part.path);
+            let what = format!("resources for \"{path}\" have no effect");
+            problems.error_hint(resources.at, Code::UnknownPath, what, why, hint);
+        }
+    }
+}
+
+/// Paths under `resume`.
+pub(super) fn resume(description: &Description, problems: &mut Problems) {
+    for (path, resume) in &description.resume {
+        // An instance may be named, with indices at the end.
+        let component = path.split('[').next().unwrap_or_default();
+        let Some(found) = find(description, component, resume.at, "resume", problems) else { continue };
+        let indices = path.parse::<Reference>().map(|r| r.parts().len()).unwrap_or(0);
+        let depth = component.split('.').count();
+        if indices > depth && found.multiplicity.is_empty() {
+            let why = format!("component \"{component}\" has one instance");
+            problems.error(resume.at, Code::UnknownPath, format!("there is no instance \"{path}\""), why);
+        }
+    }
+}
+
+/// What a path of components leads to.
+pub(super) enum Found<'d> {
+    /// A component, and the model that implements it, if one does.
+    Component(&'d Component, Option<&'d Model>),
+    /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
+    Lost(&'d Model, String),
+}
+
+/// Follows a dotted path from component to component, through the models that implement them.
+pub(super) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str) -> Found<'d> {
+    let mut model = root;
+    let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
+    let mut rest = path;
+    loop {
+        // A component's own name may have dots, so the longest that fits is meant.
+        let mut ends = rest.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i).chain([rest.len()]);
+        let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
+        let Some(end) = fits else { return Found::Lost(model, rest.to_string()) };
+        let component = &model.components[&rest[..end]];
+        let implementation = description.implementation(&chain, component);
+        let inner = implementation.and_then(|name| description.models.get(name));
+        if end == rest.len() {
+            return Found::Component(component, inner);
+        }
+        let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
+            return Found::Lost(model, rest.to_string());
+        };
+        chain = deeper(&chain, component, inner);
+        model = inner;
+        rest = &rest[end + 1..];
+    }
+}
