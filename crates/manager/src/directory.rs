@@ -271,7 +271,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::create(Some(folder.path()), "m", "t").unwrap();
         let secret = Secret::random();
-        let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false };
+        let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false, patience: 300.0 };
         let kept = directory.write_connection(&connection).unwrap();
         let mode = fs::metadata(directory.connection()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

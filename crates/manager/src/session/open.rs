@@ -84,8 +84,9 @@ impl Session {
             .map_err(system("start the thread for sockets"))?;
         let addresses = listen(&reactor, reach.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
             .map_err(system("listen for programs"))?;
+        let (spans_hosts, patience) = (reach.is_some(), plan.terms.patience.as_secs_f64());
         let connection =
-            directory.write_connection(&Connection { addresses, secret, spans_hosts: reach.is_some() })?;
+            directory.write_connection(&Connection { addresses, secret, spans_hosts, patience })?;
 
         // Should the guard be killed, its programs become children of this process.
         set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
