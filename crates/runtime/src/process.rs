@@ -17,6 +17,7 @@ mod tree;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -59,8 +60,8 @@ pub(crate) struct Process {
     inproc: Arc<Inproc>,
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
-    /// Its part in the folder where processes of this host meet, in a run of several hosts.
-    claim: Mutex<Option<File>>,
+    /// Its part in folders where processes of this host meet, where the manager has not made them.
+    claims: Mutex<Vec<(PathBuf, File)>>,
     failed: AtomicBool,
     /// Names of instances and ports, each once.
     names: Mutex<HashSet<Arc<str>>>,
@@ -156,7 +157,7 @@ impl Process {
             exchange: exchange.clone(),
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
-            claim: Mutex::default(),
+            claims: Mutex::default(),
             failed: AtomicBool::new(false),
             names: Mutex::default(),
             crowd: AtomicUsize::new(0),
