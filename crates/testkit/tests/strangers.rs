@@ -107,7 +107,8 @@ fn a_dial_that_comes_to_nothing_in_time_says_what_is_known() {
     let dialler = Host::start(&Secret::random());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
-    dialler.dial_within(&[address.clone()], 1, LinkSettings::default(), Duration::from_millis(40));
+    let patience = Duration::from_millis(40);
+    dialler.dial_within(std::slice::from_ref(&address), 1, LinkSettings::default(), patience);
     let why = dialler.events.unreachable(1);
     let Address::Tcp(_, port) = address else { unreachable!() };
     let expected = format!("127.0.0.1:{port}: it takes connections, but has not answered; tried for 40ms");

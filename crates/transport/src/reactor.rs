@@ -87,7 +87,7 @@ pub struct Reactor {
 enum Command {
     /// Take up a listener, of processes of this host if it shares memory.
     Listen(u64, Held, bool),
-    Dial(Dialled),
+    Dial(Box<Dialled>),
     Tick,
     Stop,
 }
@@ -218,7 +218,8 @@ impl Reactor {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             return Err(Lost::Unreachable(format!("any of the addresses [{}]", list.join(", "))));
         }
-        self.command(Command::Dial(Dialled::new(found, purpose, tag, settings, patience)));
+        let dialled = Dialled::new(found, purpose, tag, settings, patience);
+        self.command(Command::Dial(dialled.into()));
         Ok(())
     }
 
@@ -318,7 +319,7 @@ impl Worker {
                     self.register(token, &socket, epoll::EventFlags::IN);
                     self.listeners.insert(token, Listener { socket, shares, admits: true });
                 }
-                Command::Dial(dialled) => self.dial(dialled),
+                Command::Dial(dialled) => self.dial(*dialled),
                 Command::Tick => self.next_tick = Some(Instant::now()),
                 Command::Stop => return true,
             }
