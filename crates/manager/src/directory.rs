@@ -16,6 +16,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use titin_transport::claim;
+use titin_wire::Secret;
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
 
 use crate::plan::Hosting;
@@ -166,23 +167,12 @@ impl RunDirectory {
         at(&path, fs::write(&path, text))
     }
 
-    /// Writes the connection file, which nobody but its owner may read at any time. It is there with all that is in it,
-    /// or not at all, so that scripts can wait for it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn write_connection(&self, connection: &Connection) -> Result<ConnectionFile, DirectoryError> {
-        let path = self.connection();
-        let place = path.with_extension("json.new");
-        let mut file = at(&place, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place))?;
-        let draft = ConnectionFile { file: place, meeting_place: None, _claim: None };
-        at(&draft.file, file.write_all(connection.to_json().as_bytes()))?;
-        at(&path, fs::rename(&draft.file, &path))?;
-        let meeting_place = meeting_place(&connection.secret);
+    /// Makes the folder where processes of this host meet that have this secret, and says where the connection file is to be.
+    pub fn prepare_connection(&self, secret: &Secret) -> ConnectionFile {
+        let meeting_place = meeting_place(secret);
         // With it go those of runs whose manager and guard were both killed. Where it cannot be made, programs take the network.
-        // Whoever knows the secret may come, as whatever user.
         let claim = claim::enter(&meeting_place, MEETING_PLACES).ok();
-        Ok(ConnectionFile { file: path, meeting_place: Some(meeting_place), _claim: claim })
+        ConnectionFile { file: self.connection(), meeting_place, _claim: claim }
     }
 
     /// Writes a program's script.
@@ -217,22 +207,45 @@ impl RunDirectory {
 #[derive(Debug)]
 pub struct ConnectionFile {
     file: PathBuf,
-    meeting_place: Option<PathBuf>,
+    meeting_place: PathBuf,
     /// Locked as long as it is open.
     _claim: Option<File>,
 }
 
 impl ConnectionFile {
-    /// The folder where processes of this host meet, if it could be made.
-    pub fn meeting_place(&self) -> Option<&Path> {
-        self.meeting_place.as_deref().filter(|place| place.is_dir())
+    /// Writes it. Nobody but its owner may read it at any time. It is there with all that is in it, or not at all, so that scripts
+    /// can wait for it. Whoever removes it should this process be killed must be there already: see [`remove_connection`].
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
+        let draft = draft(&self.file);
+        let mut file = at(&draft, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft))?;
+        at(&draft, file.write_all(connection.to_json().as_bytes()))?;
+        at(&self.file, fs::rename(&draft, &self.file))
+    }
+
+    /// The folder where processes of this host meet, whether it could be made or not.
+    pub fn meeting_place(&self) -> &Path {
+        &self.meeting_place
     }
 
     /// Removes them, if they are still there.
     pub fn forget(&self) {
-        let _ = fs::remove_file(&self.file);
-        self.meeting_place.as_ref().map(fs::remove_dir_all);
+        remove_connection(&self.file, &self.meeting_place);
     }
+}
+
+/// Removes a connection file, also one that was being written, and the folder where processes of this host meet.
+pub fn remove_connection(file: &Path, meeting_place: &Path) {
+    let _ = fs::remove_file(draft(file));
+    let _ = fs::remove_file(file);
+    let _ = fs::remove_dir_all(meeting_place);
+}
+
+/// What a connection file is called until it is complete.
+fn draft(file: &Path) -> PathBuf {
+    file.with_extension("json.new")
 }
 
 impl Drop for ConnectionFile {
@@ -254,7 +267,6 @@ fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
-    use titin_wire::Secret;
 
     #[test]
     fn a_directory_is_used_once() {
@@ -271,8 +283,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::create(Some(folder.path()), "m", "t").unwrap();
         let secret = Secret::random();
-        let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false };
-        let kept = directory.write_connection(&connection).unwrap();
+        let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false, patience: 300.0 };
+        let kept = directory.prepare_connection(&connection.secret);
+        assert!(kept.meeting_place().is_dir() && !directory.connection().exists());
+        kept.write(&connection).unwrap();
         let mode = fs::metadata(directory.connection()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!folder.path().join("connection.json.new").exists());

@@ -96,7 +96,9 @@ impl fmt::Display for Exit {
                     signal_name(code - 128).unwrap_or("")
                 )
             }
-            Exit::Code(127) => write!(f, "ended with exit code 127 (a shell's \"command not found\")"),
+            Exit::Code(127) => {
+                write!(f, "ended with exit code 127 (a command, or a shared library, was not found)")
+            }
             Exit::Code(code) => write!(f, "ended with exit code {code}"),
             Exit::Signal(number, core) => {
                 match signal_name(*number) {

@@ -27,6 +27,8 @@ pub struct Surroundings<'a> {
     pub directory: &'a Path,
     /// The cores that it may count on.
     pub cores: &'a [u32],
+    /// Whether it has to share them with another program that computes at the same time.
+    pub crowded: bool,
     /// A folder of this host that goes with the run.
     pub passing: Option<&'a Path>,
 }
@@ -141,7 +143,8 @@ fn identity(instance: &str, program: &Program, around: &Surroundings<'_>) -> Vec
 
 /// The variables that let several launchers work side by side. The cores are titin's to share out, and instances of which one
 /// waits for the other are there at once: a launcher that took the cores for its program alone would wait for ever, and one
-/// that bound its ranks would bind those of all programs to the first cores.
+/// that bound its ranks would bind those of all programs to the first cores. Where cores are shared by what computes at the same
+/// time, ranks that wait have to let others run: each MPI takes the cores to be its own unless it is told.
 fn launcher_settings(
     start: MpiStart,
     instance: &str,
@@ -155,6 +158,25 @@ fn launcher_settings(
     }
     if start == MpiStart::IntelMpi {
         set.push(("I_MPI_PIN", "off".into()));
+    }
+    if around.crowded {
+        let all = [
+            (MpiStart::OpenMpi, "OMPI_MCA_mpi_yield_when_idle", "1"),
+            (MpiStart::Mpich, "MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
+            (MpiStart::IntelMpi, "I_MPI_THREAD_YIELD", "2"),
+        ];
+        // What `srun` starts may be linked with any.
+        let fits = all.iter().filter(|(mpi, ..)| [*mpi, MpiStart::Srun].contains(&start));
+        let free = fits.filter(|(_, name, _)| given(name, program, around).is_none());
+        set.extend(free.map(|(_, name, value)| (*name, (*value).to_owned())));
+    }
+    if let Some(run) = around.passing
+        && start != MpiStart::Srun
+        && !is_in_slurm(around)
+        && given("UCX_POSIX_DIR", program, around).is_none()
+    {
+        // The memory that ranks share by way of UCX stays where one is killed while it begins.
+        set.push(("UCX_POSIX_DIR", run.to_string_lossy().into_owned()));
     }
     if let (MpiStart::OpenMpi, Some(run)) = (start, around.passing) {
         // All `mpirun` of a user, or of a Slurm job, share a session folder otherwise, which one may remove as another one begins. The
@@ -524,6 +546,7 @@ mod tests {
             titin: OsStr::new("/bin/titin"),
             directory,
             cores: &[0, 3],
+            crowded: false,
             passing: None,
         }
     }
@@ -716,6 +739,52 @@ mod tests {
         ] {
             assert_eq!(place(given, passing).as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn ranks_that_share_cores_let_others_run_when_they_wait() {
+        let yields = |start: MpiStart, given: &[(&str, &str)], crowded: bool| {
+            let program = Program { mpi: ranks(start), ..executable("sh", &[]) };
+            let env = env(given);
+            let around = Surroundings { crowded, ..around(&env, Path::new("/run")) };
+            let set = identity("micro", &program, &around);
+            let names =
+                ["OMPI_MCA_mpi_yield_when_idle", "MPIR_CVAR_POLLS_BEFORE_YIELD", "I_MPI_THREAD_YIELD"];
+            let found = set.into_iter().filter(|(name, _)| names.contains(&&**name));
+            found.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        for (start, expected) in [
+            (MpiStart::OpenMpi, "OMPI_MCA_mpi_yield_when_idle=1"),
+            (MpiStart::Mpich, "MPIR_CVAR_POLLS_BEFORE_YIELD=1"),
+            (MpiStart::IntelMpi, "I_MPI_THREAD_YIELD=2"),
+            (
+                MpiStart::Srun,
+                "OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1 I_MPI_THREAD_YIELD=2",
+            ),
+        ] {
+            assert_eq!(yields(start, &[], true), expected);
+            assert_eq!(yields(start, &[], false), "", "whoever has cores waits for nobody");
+        }
+        assert_eq!(
+            yields(MpiStart::OpenMpi, &[("OMPI_MCA_mpi_yield_when_idle", "0")], true),
+            "",
+            "the user's stays"
+        );
+    }
+
+    #[test]
+    fn memory_that_ranks_share_by_ucx_goes_with_the_run() {
+        let place = |start: MpiStart, given: &[(&str, &str)]| {
+            let program = Program { mpi: ranks(start), ..executable("sh", &[]) };
+            let env = env(given);
+            let passing = Some(Path::new("/dev/shm/titin-0"));
+            let set = identity("a", &program, &Surroundings { passing, ..around(&env, Path::new("/run")) });
+            set.into_iter().find(|(name, _)| name == "UCX_POSIX_DIR").map(|(_, value)| value)
+        };
+        assert_eq!(place(MpiStart::Mpich, &[]).as_deref(), Some("/dev/shm/titin-0"));
+        assert_eq!(place(MpiStart::Srun, &[]), None, "it may be on other hosts");
+        assert_eq!(place(MpiStart::Mpich, &[("SLURM_JOB_ID", "7")]), None, "so may these");
+        assert_eq!(place(MpiStart::Mpich, &[("UCX_POSIX_DIR", "/x")]), None, "the user's stays");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde::Serialize;
 pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
+use titin_wire::connection::PATIENCE;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::{Overlay, Setting};
 
@@ -287,7 +288,7 @@ pub struct Terms {
 impl Default for Terms {
     fn default() -> Self {
         Terms {
-            patience: Duration::from_secs(300),
+            patience: PATIENCE,
             grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(10),
             ceiling: 4 << 30,

@@ -12,8 +12,9 @@ use crate::log::is_command;
 use crate::plan::{InstanceId, Planned, Start, What};
 use crate::state::{Cause, DECLARE, Failure, Fault, Manager};
 
-/// Lines that are shown of an output.
+/// Lines that are shown of an output, and of standard output where there is something on standard error too.
 const TAIL: usize = 12;
+const BESIDE: usize = 6;
 
 /// Letters of a line; what is longer goes on in the next.
 const WIDTH: usize = 160;
@@ -23,6 +24,15 @@ const ROWS: usize = 4;
 
 /// How Python ends that does not find the package.
 const NO_TITIN: &str = "No module named 'titin'";
+
+/// How Python's debugger ends that has no terminal.
+const QUIT: &str = "bdb.BdbQuit";
+
+/// What the system's loader says before the name of a library.
+const NO_LIBRARY: &str = "error while loading shared libraries: ";
+
+/// How programs say that there is no such file.
+const MISSING: [&str; 5] = ["o such file", "annot open", "not found", "does not exist", "ould not open"];
 
 /// Instances that are listed.
 const MOST: usize = 12;
@@ -46,12 +56,14 @@ pub struct Story {
     pub program: Option<String>,
     /// Its last log records.
     pub records: Vec<String>,
-    /// The last lines of its standard error, or of its standard output if that is empty; with the file.
-    pub output: Option<(PathBuf, Vec<String>)>,
+    /// The last lines of its standard error and its standard output, with the files, without what says nothing of this failure.
+    pub output: Vec<(PathBuf, Vec<String>)>,
     /// Who was affected, and how.
     pub affected: Vec<(String, String)>,
     /// Who waited for what when it happened.
     pub waits: Vec<String>,
+    /// Who was in its own code then, if the user ended it.
+    pub computing: Vec<String>,
     /// The run directory.
     pub directory: PathBuf,
     /// What to do next.
@@ -73,10 +85,7 @@ impl Story {
         let culprit = culprits.first().copied();
         let name = |id: InstanceId| plan.instances[id].name.clone();
         let place = |id: InstanceId| folder(plan.instances[id].folder());
-        let output = culprit.map(place).and_then(|folder| {
-            let files = ["stderr.txt", "stdout.txt"].map(|file| folder.join(file));
-            files.into_iter().map(|file| (tail(&file), file)).find(|(lines, _)| !lines.is_empty())
-        });
+        let output = culprit.map(|id| outputs(&place(id))).unwrap_or_default();
         let program = culprit.map(|id| match &plan.instances[id].start {
             Start::Program(program) => format!("program {}", program.name),
             Start::ByHand(_) => "started by hand".to_owned(),
@@ -88,16 +97,16 @@ impl Story {
             (Some(_), all) => Some(format!("it ran {}", some(all.iter().map(|id| name(*id))))),
             (None, _) => program,
         };
-        let advice = match &output {
-            Some((lines, _)) if lines.iter().any(|line| line.ends_with(NO_TITIN)) => another_python(titin),
-            _ => match &failure.cause {
+        let printed: Vec<&str> = output.iter().flat_map(|(_, lines)| lines).map(String::as_str).collect();
+        let advice = told_by_output(&printed, culprit.map(name).as_deref(), titin).unwrap_or_else(|| {
+            let lost = match &failure.cause {
                 Cause::Instance(id, fault) if fault.may_miss_a_file() => {
-                    let lost = lost_file(&plan.instances[*id], &place(*id).join("workdir"));
-                    lost.into_iter().flatten().chain(advice(manager, failure)).collect()
+                    lost_file(&plan.instances[*id], &place(*id).join("workdir"), &printed)
                 }
-                _ => advice(manager, failure),
-            },
-        };
+                _ => None,
+            };
+            lost.into_iter().flatten().chain(advice(manager, failure)).collect()
+        });
         Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
@@ -110,9 +119,14 @@ impl Story {
                 [one] => manager.recent(one),
                 _ => last_of_each(manager, &culprits),
             },
-            output: output.map(|(lines, file)| (file, lines)),
+            output,
             affected: manager.affected(&culprits).into_iter().map(|(id, how)| (name(id), how)).collect(),
             waits: failure.waits.iter().map(|(id, wait)| format!("{} {wait}", name(*id))).collect(),
+            computing: if failure.is_wished() {
+                failure.computing.iter().map(|id| name(*id)).collect()
+            } else {
+                Vec::new()
+            },
             directory: directory.to_owned(),
             advice,
         }
@@ -129,9 +143,10 @@ impl Story {
             culprit: None,
             program: None,
             records: Vec::new(),
-            output: None,
+            output: Vec::new(),
             affected: Vec::new(),
             waits: Vec::new(),
+            computing: Vec::new(),
             directory: directory.to_owned(),
             advice: Vec::new(),
         }
@@ -169,6 +184,9 @@ impl Story {
         if !self.deadlock {
             section("Waiting:", listed(self.waits.clone()));
         }
+        if !self.computing.is_empty() {
+            section("At work:", vec![some(self.computing.iter().cloned())]);
+        }
         let mut files = vec![self.directory.display().to_string()];
         files.push("titin_manager.log, instances/*/stderr.txt and stdout.txt".into());
         section("Files:", files);
@@ -178,10 +196,10 @@ impl Story {
 
     /// What the culprit logged and printed last; each line once, though many programs print what they log.
     fn last_words(&self) -> Vec<String> {
-        let printed = self.output.as_ref().map_or(&[][..], |(_, lines)| lines);
         let told = |line: &&String| {
             let line = line.trim();
-            self.cause.contains(line) || printed.iter().any(|printed| printed.contains(line))
+            let mut printed = self.output.iter().flat_map(|(_, lines)| lines);
+            self.cause.contains(line) || printed.any(|printed| printed.contains(line))
         };
         let logged: Vec<&String> = self.records.iter().filter(|line| !told(line)).collect();
         let mut words = Vec::new();
@@ -189,7 +207,7 @@ impl Story {
             words.push("of its log:".to_owned());
             words.extend(logged.iter().map(|line| format!("| {line}")));
         }
-        if let Some((file, lines)) = &self.output {
+        for (file, lines) in &self.output {
             words.push(format!("of {}:", self.short(file)));
             words.extend(lines.iter().map(|line| format!("| {line}")));
         }
@@ -259,7 +277,27 @@ fn clean(line: &str) -> String {
     line.chars().filter(|c| !is_command(*c) || *c == '\t').collect()
 }
 
-/// The last lines of a file.
+/// The last lines of what an instance has printed that are its own: its errors may be on either. What a launcher says, or a backtrace
+/// without names, is shown where there is nothing else.
+fn outputs(folder: &Path) -> Vec<(PathBuf, Vec<String>)> {
+    let files = ["stderr.txt", "stdout.txt"].map(|file| folder.join(file));
+    let all = files.map(|file| (tail(&file), file));
+    let mut shown: Vec<_> = all
+        .iter()
+        .map(|(lines, file)| (file.clone(), without_noise(lines)))
+        .filter(|(_, own)| !own.is_empty())
+        .collect();
+    if shown.is_empty() {
+        shown.extend(all.into_iter().map(|(lines, file)| (file, lines)).find(|(_, lines)| !lines.is_empty()));
+    }
+    for (number, (_, lines)) in shown.iter_mut().enumerate() {
+        let most = if number == 0 { TAIL } else { BESIDE };
+        lines.drain(..lines.len().saturating_sub(most));
+    }
+    shown
+}
+
+/// The lines at the end of a file.
 fn tail(file: &Path) -> Vec<String> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     const BYTES: u64 = 16 << 10;
@@ -272,10 +310,28 @@ fn tail(file: &Path) -> Vec<String> {
         Ok(bytes)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    let lines: Vec<String> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
-    let own = without_launcher(&lines);
-    let shown = if own.is_empty() { lines.iter().collect() } else { own };
-    shown[shown.len().saturating_sub(TAIL)..].iter().map(|line| (*line).clone()).collect()
+    text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect()
+}
+
+fn without_noise(lines: &[String]) -> Vec<String> {
+    without_launcher(lines).into_iter().filter(|line| !is_frame(line)).cloned().collect()
+}
+
+/// Whether a line is that of a backtrace which names no place in a program's source: as gfortran writes them
+/// (`#3  0x7f2b in ???`) and Open MPI (`[node:12] [ 3] /lib/libc.so.6(+0x3c050)[0x7f2b]`).
+fn is_frame(line: &str) -> bool {
+    let line = line.trim();
+    let gfortran = line.strip_prefix('#').is_some_and(|rest| {
+        rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains(" 0x") && rest.ends_with("in ???")
+    });
+    let open_mpi = || {
+        let number = line.split_once("] [").and_then(|(_, rest)| rest.split_once(']'));
+        let is_number = |(number, _): (&str, &str)| number.trim().parse::<u32>().is_ok();
+        line.starts_with('[') && number.is_some_and(is_number) && line.ends_with(']') && line.contains("[0x")
+    };
+    const AROUND: [&str; 3] =
+        ["Error termination. Backtrace:", "*** Process received signal ***", "*** End of error message ***"];
+    gfortran || open_mpi() || AROUND.iter().any(|around| line.ends_with(around))
 }
 
 /// Without what launchers of Open MPI and MPICH say of every program that fails, in a frame that a line of dashes or the like
@@ -322,6 +378,30 @@ fn without_launcher(lines: &[String]) -> Vec<&String> {
     own
 }
 
+/// What somebody should do whose program says itself what is wrong with how it was started.
+fn told_by_output(printed: &[&str], instance: Option<&str>, titin: &Path) -> Option<Vec<String>> {
+    if printed.iter().any(|line| line.ends_with(NO_TITIN)) {
+        return Some(another_python(titin));
+    }
+    if let Some(name) = instance.filter(|_| printed.iter().any(|line| line.starts_with(QUIT))) {
+        return Some(vec![
+            format!(
+                "breakpoint() needs a terminal: `titin run --by-hand {} ...` starts the rest, and prints",
+                quote(name)
+            ),
+            "how to start this one in yours.".into(),
+        ]);
+    }
+    let library = printed.iter().find_map(|line| line.split_once(NO_LIBRARY)?.1.split_once(": cannot open"));
+    library.map(|(library, _)| {
+        vec![
+            format!("The shared library {library} is not found: name its folder in the program's entry,"),
+            "`env: {+LD_LIBRARY_PATH: ':/its/folder'}`, or load the module that brings it (`modules`)."
+                .into(),
+        ]
+    })
+}
+
 /// What somebody should do whose program was run by a Python without titin. The environment of this command is most
 /// likely meant, but who has another one active may want that, so programs are not given it unasked.
 fn another_python(titin: &Path) -> Vec<String> {
@@ -340,8 +420,9 @@ fn another_python(titin: &Path) -> Vec<String> {
     }
 }
 
-/// What to do where a program was given a file that is not in its work directory, but stands beside the description.
-fn lost_file(planned: &Planned, workdir: &Path) -> Option<Vec<String>> {
+/// What to do where a program was given a file that is not in its work directory, but stands beside the description; or has
+/// named such a file in what it has printed.
+fn lost_file(planned: &Planned, workdir: &Path, printed: &[&str]) -> Option<Vec<String>> {
     let Start::Program(program) = &planned.start else { return None };
     let words: Vec<&str> = match &program.what {
         What::Executable { args, .. } => args.iter().map(String::as_str).collect(),
@@ -353,7 +434,11 @@ fn lost_file(planned: &Planned, workdir: &Path) -> Option<Vec<String>> {
         let named = Path::new(word).is_relative() && !word.starts_with('-');
         named && program.folder.join(word).is_file() && !workdir.join(word).exists()
     };
-    let lost = words.into_iter().find(is_lost)?;
+    let lines = printed.iter().filter(|line| MISSING.iter().any(|words| line.contains(words)));
+    let named = lines.flat_map(|line| {
+        line.split(|c: char| c.is_whitespace() || "'\"`:;,()[]<>".contains(c)).filter(|word| !word.is_empty())
+    });
+    let lost = words.into_iter().chain(named).find(is_lost)?;
     let file = Path::new(lost).file_name()?.display();
     let full: PathBuf = program.folder.join(lost).components().collect();
     Some(vec![
@@ -452,9 +537,10 @@ mod tests {
             culprit: Some("macro".into()),
             program: Some("program solver".into()),
             records: vec!["logged".into()],
-            output: Some(("/runs/r/instances/macro/stderr.txt".into(), vec!["negative depth".into()])),
+            output: vec![("/runs/r/instances/macro/stderr.txt".into(), vec!["negative depth".into()])],
             affected: (0..40).map(|i| (format!("micro[{i}]"), "lost macro".into())).collect(),
             waits: vec!["micro[0] waits to receive message 4 on in, for macro.out".into()],
+            computing: Vec::new(),
             directory: "/runs/r".into(),
             advice: vec!["Run it in a debugger.".into()],
         }
@@ -542,6 +628,7 @@ mod tests {
             lost_file(
                 &Planned { name: "m[1]".into(), component: "m".into(), start, ..Planned::default() },
                 &workdir,
+                &[],
             )
         };
         let run = |args: &[&str]| {
@@ -556,6 +643,96 @@ mod tests {
         );
         assert!(told.ends_with("`titin: {stage: {m: {in: [code/a.py]}}}`, and write a.py."), "{told}");
         assert!(advice(What::Script("exec python3 ./code/a.py".into())).is_some());
+    }
+
+    #[test]
+    fn a_file_that_a_program_says_it_misses_may_be_beside_the_description() {
+        let folder = tempfile::tempdir().unwrap();
+        let workdir = folder.path().join("workdir");
+        std::fs::create_dir_all(&workdir).unwrap();
+        std::fs::write(folder.path().join("data.csv"), "").unwrap();
+        let told = |line: &str| {
+            let program = Program { folder: folder.path().into(), ..Program::default() };
+            let start = Start::Program(program);
+            let planned = Planned { name: "m".into(), component: "m".into(), start, ..Planned::default() };
+            lost_file(&planned, &workdir, &[line])
+        };
+        for line in [
+            "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
+            "Fortran runtime error: Cannot open file 'data.csv': No such file or directory",
+            "ERROR: cannot open data.csv",
+        ] {
+            let advice = told(line).unwrap().join(" ");
+            assert!(
+                advice.contains("there is no data.csv: write /") && advice.contains("{in: [data.csv]}"),
+                "{advice}"
+            );
+        }
+        assert_eq!(told("reading data.csv"), None);
+        assert_eq!(told("No such file or directory: 'other.csv'"), None);
+    }
+
+    #[test]
+    fn a_program_that_says_what_is_wrong_with_its_start_is_listened_to() {
+        let told =
+            |line| told_by_output(&[line], Some("m[1]"), Path::new("/bin/titin")).map(|told| told.join(" "));
+        assert!(told("bdb.BdbQuit").unwrap().contains("`titin run --by-hand 'm[1]' ...`"));
+        let line = "./m: error while loading shared libraries: libx.so.1: cannot open shared object file: No such file";
+        assert!(told(line).unwrap().starts_with("The shared library libx.so.1 is not found"));
+        assert_eq!(told("ValueError"), None);
+    }
+
+    #[test]
+    fn an_error_is_shown_whichever_output_it_is_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let shown = |err: &str, out: &str| {
+            std::fs::write(folder.path().join("stderr.txt"), err).unwrap();
+            std::fs::write(folder.path().join("stdout.txt"), out).unwrap();
+            let shown = outputs(folder.path()).into_iter();
+            shown
+                .map(|(file, lines)| (file.file_name().unwrap().to_str().unwrap().to_owned(), lines))
+                .collect::<Vec<_>>()
+        };
+        let edge = "-".repeat(74);
+        let filler = format!(
+            "{edge}\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n{edge}\n"
+        );
+        // LAMMPS.
+        let found = shown(&filler, "step 1\nERROR: Unknown command: fxi (src/input.cpp:314)\n");
+        let error = "ERROR: Unknown command: fxi (src/input.cpp:314)".to_owned();
+        assert_eq!(found, [("stdout.txt".to_owned(), vec!["step 1".to_owned(), error])]);
+        // gfortran, and Open MPI's own handler of signals.
+        let trace = "At line 3 of file m.f90\nFortran runtime error: End of file\n\nError termination. Backtrace:\n#0  0x7f2b8d45e51f \
+                     in ???\n#3  0x55 in ???\n#4  0x56 in solve_\n[vm:12] *** Process received signal ***\n[vm:12] Signal: \
+                     Segmentation fault (11)\n[vm:12] [ 0] /lib/libc.so.6(+0x3c050)[0x7f2b8d45e050]\n[vm:12] *** End of \
+                     error message ***\n";
+        let found = shown(trace, "done 1\n");
+        let own = [
+            "At line 3 of file m.f90",
+            "Fortran runtime error: End of file",
+            "#4  0x56 in solve_",
+            "[vm:12] Signal: Segmentation fault (11)",
+        ];
+        assert_eq!(found[0], ("stderr.txt".to_owned(), own.map(str::to_owned).to_vec()));
+        assert_eq!(found[1], ("stdout.txt".to_owned(), vec!["done 1".to_owned()]));
+        // Of what a program prints in each step some is enough beside an error.
+        let steps: String = (0..90).map(|step| format!("step {step}\n")).collect();
+        let found = shown("ValueError\n", &steps);
+        assert_eq!((found[1].1.len(), found[1].1.last().unwrap().as_str()), (BESIDE, "step 89"));
+        assert_eq!(shown("", &steps)[0].1.len(), TAIL);
+        // Better filler than nothing.
+        assert!(
+            shown(&filler, "").iter().flat_map(|(_, lines)| lines).any(|line| line.contains("Primary job"))
+        );
+        assert!(shown("", "").is_empty());
+    }
+
+    #[test]
+    fn who_was_at_work_is_told_to_a_user_who_ends_a_run() {
+        let page = Story { interrupted: true, computing: vec!["meso".into(), "micro[1]".into()], ..story() }
+            .page(false);
+        assert!(page.contains("\nAt work:  meso, micro[1]\n"), "{page}");
+        assert!(!story().page(false).contains("At work"));
     }
 
     #[test]
@@ -595,7 +772,7 @@ mod tests {
         let story = Story {
             cause: bad(),
             records: vec![bad()],
-            output: Some(("/r/stderr.txt".into(), vec![bad()])),
+            output: vec![("/r/stderr.txt".into(), vec![bad()])],
             affected: vec![("micro".into(), bad())],
             waits: vec![bad()],
             program: Some(bad()),
@@ -614,7 +791,7 @@ mod tests {
         let mut text: String = (0..9000).map(|i| format!("line {i}\n")).collect();
         text.push_str("\x1b[31mred\x07\n\n\n");
         std::fs::write(&file, [text.as_bytes(), &[0xff, 0xfe]].concat()).unwrap();
-        let lines = tail(&file);
+        let lines = &outputs(folder.path())[0].1;
         assert_eq!(lines.len(), TAIL);
         assert!(
             lines.contains(&"line 8999".to_owned()) && lines.contains(&"[31mred".to_owned()),

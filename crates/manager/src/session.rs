@@ -22,7 +22,7 @@ use crate::guard::Guard;
 use crate::hand::{ByHand, instructions};
 use crate::log::Log;
 use crate::placement::Placement;
-use crate::plan::{Plan, Start};
+use crate::plan::{InstanceId, Plan, Start};
 use crate::profile::Recorder;
 use crate::sentry::{self, Sentry};
 use crate::starter::Starter;
@@ -94,13 +94,13 @@ pub struct Session {
     hosting: Option<u32>,
     placement: Arc<Placement>,
     host: String,
+    /// When the command began: reading the description takes its time, too.
+    asked: Instant,
     begun: Instant,
     log: Log,
     /// Why it cannot be written any more.
     log_trouble: Option<String>,
     connection: ConnectionFile,
-    /// Whether programs on other hosts take part.
-    spans_hosts: bool,
     guard_lives: bool,
     guard: Arc<Guard>,
     starter: Starter,
@@ -274,13 +274,16 @@ impl Session {
             .filter(|&id| self.placement.crowded[id])
             .map(|id| self.plan.instances[id].name.as_str())
             .collect();
-        // What there is on other hosts nobody knows here.
-        if !crowded.is_empty() && !self.spans_hosts {
+        if !crowded.is_empty() {
             let cores = cores::cores().len();
             let few = titin_model::listing(crowded);
             let text = format!(
                 "too few cores for all that computes at the same time, with {cores} here; slower for it: {few}"
             );
+            self.say(Level::Info, text, view);
+        }
+        let nodes = std::env::var("SLURM_JOB_NUM_NODES").ok().and_then(|nodes| nodes.parse().ok());
+        if let Some(text) = nodes.and_then(|nodes| on_first_node(&self.plan, nodes, &self.host)) {
             self.say(Level::Info, text, view);
         }
     }
@@ -299,5 +302,44 @@ impl Session {
             let text = format!("process {pid}, which had begun the run, has ended");
             let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
         }
+    }
+}
+
+/// What to say where a job of Slurm has several nodes: programs without MPI use the first one alone.
+fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
+    let is_serial = |id: &InstanceId| match &plan.instances[*id].start {
+        Start::Program(program) => program.mpi.is_none() && !plan.instances[*id].is_built_in(),
+        _ => false,
+    };
+    let serial: Vec<&str> =
+        plan.instances.ids().filter(is_serial).map(|id| plan.instances[id].name.as_str()).collect();
+    (nodes > 1 && !serial.is_empty()).then(|| {
+        format!(
+            "all programs without MPI run on {host}, the first of the job's {nodes} nodes: {}; `execution_model: srunmpi` \
+             with one process has Slurm choose the node of a program",
+            titin_model::listing(serial)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use titin_model::{LoadOptions, load_texts};
+
+    #[test]
+    fn serial_programs_of_a_job_of_several_nodes_are_named() {
+        let text = "ymmsl_version: v0.2\nmodels: {m: {components: {a: {description: x, implementation: s}, b: {description: x, \
+                    implementation: p}, c: {description: x, implementation: titin.sink, ports: {s: in}}}}}\nprograms: {s: \
+                    {executable: s}, p: {executable: p, execution_model: srunmpi}}\nresources: {m.b: {mpi_processes: 1}}";
+        let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
+        let network = description.network(None).unwrap();
+        let plan = crate::compile::compile(&network, &[], &Default::default()).unwrap();
+        assert_eq!(on_first_node(&plan, 1, "n1"), None);
+        let said = on_first_node(&plan, 4, "n1").unwrap();
+        assert!(
+            said.contains("run on n1, the first of the job's 4 nodes: \"a\"; `execution_model: srunmpi`"),
+            "{said}"
+        );
     }
 }

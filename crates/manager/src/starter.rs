@@ -203,6 +203,7 @@ impl Workshop {
             titin: self.titin.as_os_str(),
             directory: folder,
             cores: &self.placement.cores[id],
+            crowded: self.placement.crowded[id],
             passing,
         };
         let prepared = prepare(&self.plan, id, program, &around).map_err(Obstacle::Program)?;

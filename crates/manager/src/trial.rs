@@ -31,6 +31,7 @@ pub fn not_here(
         titin: titin.as_os_str(),
         directory: nowhere,
         cores: &[],
+        crowded: false,
         passing: None,
     };
     let mut known = HashSet::new();

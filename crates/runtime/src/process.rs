@@ -17,6 +17,7 @@ mod tree;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ use titin_transport::{Doorbell, Exchange, Inproc, Link, LinkId, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
-use titin_wire::{Address, ConduitId, EndpointId, Secret};
+use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
@@ -41,7 +42,6 @@ use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
 pub(crate) use mail::{Found, Meeting, Own};
-pub(crate) use members::ANSWER;
 pub(crate) use once::forked;
 pub use once::{fork_child, not_forked};
 pub(crate) use peers::Away;
@@ -60,8 +60,8 @@ pub(crate) struct Process {
     inproc: Arc<Inproc>,
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
-    /// Its part in the folder where processes of this host meet, in a run of several hosts.
-    claim: Mutex<Option<File>>,
+    /// Its part in folders where processes of this host meet, where the manager has not made them.
+    claims: Mutex<Vec<(PathBuf, File)>>,
     failed: AtomicBool,
     /// Names of instances and ports, each once.
     names: Mutex<HashSet<Arc<str>>>,
@@ -69,6 +69,8 @@ pub(crate) struct Process {
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicU64,
+    /// How long joining the run may take, and so anybody to answer who is dialled.
+    pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
     /// It was said that shared memory has run out.
@@ -161,11 +163,12 @@ impl Process {
             exchange: exchange.clone(),
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
-            claim: Mutex::default(),
+            claims: Mutex::default(),
             failed: AtomicBool::new(false),
             names: Mutex::default(),
             crowd: AtomicUsize::new(0),
             given_up: AtomicU64::new(0),
+            patience: connection.patience(),
             explanation: explanation(),
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),
@@ -188,8 +191,10 @@ impl Process {
     }
 
     fn reach_manager(&self, connection: &Connection) -> Result<()> {
-        let dialled = self.reactor().dial(&connection.addresses, Purpose::Control, MANAGER);
-        dialled.map(drop).map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))
+        let settings = LinkSettings::default();
+        let dialled =
+            self.reactor().dial(&connection.addresses, Purpose::Control, MANAGER, settings, self.patience);
+        dialled.map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))
     }
 
     /// The one copy of a name that the process has: a thousand instances may have the same ports, and the same neighbours.

@@ -3,8 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use titin_transport::{Exchange, Reactor};
+use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::Purpose;
 use titin_wire::{Address, LinkSettings, Secret};
 
@@ -60,7 +62,12 @@ impl Host {
 
     /// Begins to dial, for a link with these settings.
     pub fn dial_with(&self, addresses: &[Address], tag: u128, settings: LinkSettings) {
-        let begun = self.reactor.dial_with(addresses, Purpose::Data, tag, settings);
+        self.dial_within(addresses, tag, settings, PATIENCE);
+    }
+
+    /// Begins to dial, and gives up after so long.
+    pub fn dial_within(&self, addresses: &[Address], tag: u128, settings: LinkSettings, patience: Duration) {
+        let begun = self.reactor.dial(addresses, Purpose::Data, tag, settings, patience);
         begun.expect("addresses that can be dialled");
     }
 }

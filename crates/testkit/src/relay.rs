@@ -17,6 +17,11 @@ pub struct Relay {
 impl Relay {
     /// Passes on to this address.
     pub fn start(to: Address) -> Self {
+        Self::start_reluctant(to, 0, 0)
+    }
+
+    /// Passes on to this address; but first hangs up on so many connections, and takes so many without a word.
+    pub fn start_reluctant(to: Address, hung_up: usize, ignored: usize) -> Self {
         let Address::Tcp(host, port) = to else { panic!("{to} is not of tcp") };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let here = listener.local_addr().expect("bound");
@@ -25,10 +30,13 @@ impl Relay {
         let (known, limit) = (connections.clone(), admitted.clone());
         // Ends with the process; nothing comes any more once the test is over.
         std::thread::spawn(move || {
+            let accept = |_| listener.accept().expect("it listens").0;
+            (0..hung_up).map(accept).for_each(drop);
+            let _ignored: Vec<TcpStream> = (0..ignored).map(accept).collect();
             for near in listener.incoming().map_while(Result::ok) {
                 let mut known = known.lock().expect("never poisoned");
                 if known.len() >= limit.load(Ordering::SeqCst) {
-                    continue;
+                    break;
                 }
                 let far = TcpStream::connect((host.as_str(), port)).expect("somebody listens");
                 for (from, to) in [(&near, &far), (&far, &near)] {
@@ -47,7 +55,7 @@ impl Relay {
         self.address.clone()
     }
 
-    /// Lets only so many connections through.
+    /// Lets only so many connections through, hangs up on the next one, and listens no more.
     pub fn admit(&self, count: usize) {
         self.admitted.store(count, Ordering::SeqCst);
     }

@@ -2,15 +2,20 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
-use titin_testkit::{Host, Peer, header, message, pattern};
-use titin_transport::{InboxOptions, Lost};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use titin_testkit::{Host, Peer, Relay, header, message, pattern};
+use titin_transport::{InboxOptions, Lost, Medium};
+use titin_wire::connection::PATIENCE;
 use titin_wire::frame::Frame;
-use titin_wire::handshake::Refusal;
-use titin_wire::{Address, ConduitId, Secret};
+use titin_wire::handshake::{Handshake, Purpose, Refusal};
+use titin_wire::{Address, ConduitId, LinkSettings, Secret};
 
-/// More than a listener has places for.
-const CROWD: usize = 300;
+/// Many more than a listener has places for.
+const CROWD: usize = 2500;
 
 #[test]
 fn another_secret_is_refused_and_said_so() {
@@ -52,20 +57,90 @@ fn garbage_is_shown_out_and_who_belongs_here_gets_in() {
 }
 
 #[test]
-fn silent_strangers_do_not_keep_a_friend_out() {
+fn thousands_of_strangers_do_not_keep_a_friend_out() {
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).unwrap();
     let secret = Secret::random();
     let host = Host::start(&secret);
-    let address = host.listen();
-    // One that has begun to speak is let finish, those that say nothing give way.
-    let mut slow = Peer::connect(&address);
-    slow.write(b"TITIN");
-    let mut crowd: Vec<_> = (0..CROWD).map(|_| Peer::connect(&address)).collect();
+    let (address, shared) = (host.listen(), host.listen_shm());
+    // Some say nothing, some begin to speak, some greet as a titin does; all stay.
+    let greeting = Handshake::dial(Secret::random(), Purpose::Data).1;
+    let words = |number: usize| [&b""[..], b"TITIN", &greeting[..]][number % 3];
+    let mut crowd: Vec<Peer> = (0..CROWD).map(|_| Peer::connect(&address)).collect();
+    crowd.iter_mut().enumerate().for_each(|(number, peer)| peer.write(words(number)));
+    let path = shared.to_string();
+    let _neighbours: Vec<UnixStream> = (0..CROWD)
+        .map(|number| {
+            let mut neighbour = UnixStream::connect(path.strip_prefix("shm:").unwrap()).unwrap();
+            let _ = neighbour.write_all(words(number));
+            neighbour
+        })
+        .collect();
+    for (address, medium) in [(address, Medium::Tcp), (shared, Medium::Shm)] {
+        let friend = Host::start(&secret);
+        friend.dial(&[address], 1);
+        assert_eq!(friend.events.opened().carrier().medium(), medium);
+        host.events.opened();
+    }
+    assert!(crowd[0].drain().is_empty(), "it gave way");
+}
+
+#[test]
+fn who_answers_late_or_hangs_up_is_dialled_again() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    // The longer the whole time is, the longer one try may take.
+    let patience = Duration::from_secs(15);
+    for (hung_up, ignored, streams) in [(5, 0, 1), (0, 1, 1), (2, 1, 4)] {
+        let relay = Relay::start_reluctant(host.listen(), hung_up, ignored);
+        let dialler = Host::start(&secret);
+        let settings = LinkSettings { streams: Some(streams), ..LinkSettings::default() };
+        dialler.dial_within(&[relay.address()], 7, settings, patience);
+        assert_eq!(dialler.events.opened().tag(), Some(7), "{hung_up} {ignored} {streams}");
+        host.events.opened();
+    }
+}
+
+#[test]
+fn a_dial_that_comes_to_nothing_in_time_says_what_is_known() {
+    let dialler = Host::start(&Secret::random());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
+    let patience = Duration::from_millis(40);
+    dialler.dial_within(std::slice::from_ref(&address), 1, LinkSettings::default(), patience);
+    let why = dialler.events.unreachable(1);
+    let Address::Tcp(_, port) = address else { unreachable!() };
+    let expected = format!("127.0.0.1:{port}: it takes connections, but has not answered; tried for 40ms");
+    assert_eq!(why, Lost::Late(expected));
+}
+
+#[test]
+fn memory_is_shared_though_the_queue_of_the_listener_was_full() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let Address::Shm(path) = host.listen_shm() else { unreachable!() };
+    let real = format!("{path}.real");
+    std::fs::rename(&path, &real).unwrap();
+    let socket =
+        |flags| rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+    let busy = socket(SocketFlags::CLOEXEC);
+    let place = SocketAddrUnix::new(&path).unwrap();
+    rustix::net::bind(&busy, &place).unwrap();
+    rustix::net::listen(&busy, 0).unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(()) = {
+        waiting.push(socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK));
+        rustix::net::connect(waiting.last().unwrap(), &place)
+    } {}
     let friend = Host::start(&secret);
-    friend.dial(&[address], 1);
-    friend.events.opened();
-    host.events.opened();
-    assert_eq!(crowd[0].drain(), b"", "it gave way");
-    assert_eq!(slow.drain(), b"", "its time is over");
+    friend.dial(&[Address::Shm(path.clone()), host.listen()], 1);
+    // What is dialled later is told later: the full one has been tried by then.
+    friend.dial(&[closed()], 2);
+    friend.events.unreachable(2);
+    std::fs::rename(&real, &path).unwrap();
+    let link = friend.events.opened();
+    assert_eq!((link.carrier().medium(), link.detour()), (Medium::Shm, None));
 }
 
 #[test]
@@ -97,8 +172,13 @@ fn the_verdict_names_every_address() {
         assert!(why.contains(&format!("{host}:{port}")) && why.contains(reason), "{why}");
     }
     thread.join().unwrap();
-    let none =
-        dialler.reactor.dial(&[Address::Other("ucx:1".into())], titin_wire::handshake::Purpose::Data, 4);
+    let none = dialler.reactor.dial(
+        &[Address::Other("ucx:1".into())],
+        Purpose::Data,
+        4,
+        LinkSettings::default(),
+        PATIENCE,
+    );
     assert!(none.unwrap_err().to_string().contains("ucx:1"));
 }
 

@@ -39,18 +39,24 @@ pub enum Lost {
     /// The other end closed it, or its process ended.
     #[error("the connection was closed by the other end")]
     Closed,
-    /// The other end could not be reached.
+    /// The other end could not be reached: nobody is there, or somebody else.
     #[error("cannot reach {0}")]
     Unreachable(String),
+    /// The other end could not be reached in time. It may be there.
+    #[error("cannot reach {0}")]
+    Late(String),
     /// The other end is not to be talked to.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It sent what cannot be understood.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// It did not prove itself in time.
-    #[error("the other end did not complete the handshake in time")]
+    /// No connection came about in time.
+    #[error("nothing has answered there")]
     Silent,
+    /// It did not prove itself in time.
+    #[error("it takes connections, but has not answered")]
+    Unanswered,
     /// One of its streams broke, which ends it as a whole.
     #[error(
         "stream {number} of {count} of the connection broke: {why}; the other streams were closed with it"

@@ -42,8 +42,8 @@ pub fn join(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder that any user may put files into, or joins those who have made it. It goes with the last of them that
-/// [leaves](leave). Who makes one removes those beside it that nobody uses any more, whose names begin so.
+/// Makes a folder in which any user may open files, or joins those who have made it. Only its owner puts files into it: what
+/// another user puts there could not be removed with it. It goes with the last of them that [leaves](leave). Who makes one removes those beside it that nobody uses any more, whose names begin so.
 ///
 /// # Errors
 /// If it can neither be made nor joined.
@@ -56,7 +56,7 @@ pub fn enter(folder: &Path, names: &str) -> io::Result<File> {
     let made = folder.with_extension(format!("{:032x}", EndpointId::random().0));
     DirBuilder::new().mode(0o700).create(&made)?;
     let entered = claim(&made).and_then(|file| {
-        fs::set_permissions(&made, Permissions::from_mode(0o1733))?;
+        fs::set_permissions(&made, Permissions::from_mode(0o711))?;
         fs::rename(&made, folder)?;
         Ok(file)
     });
@@ -96,18 +96,33 @@ fn left_over(folder: &Path) -> io::Result<Option<File>> {
     if !found.is_dir() || !own(&found) {
         return Ok(None);
     }
+    let is_old = |of: &fs::Metadata| {
+        of.modified().ok().and_then(|then| then.elapsed().ok()).is_some_and(|age| age >= LEFT)
+    };
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let open = |name| OpenOptions::new().read(true).custom_flags(flags as i32).open(folder.join(name));
     let (file, is_draft) = match open(LOCK) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (open(DRAFT)?, true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match open(DRAFT) {
+            // Whoever made or removed it was killed in between.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_random(folder) && is_old(&found) => {
+                return File::open(folder).map(Some);
+            }
+            file => (file?, true),
+        },
         file => (file?, false),
     };
     let found = file.metadata()?;
-    let is_new = || found.modified().ok().and_then(|then| then.elapsed().ok()).is_none_or(|age| age < LEFT);
-    if !found.is_file() || !own(&found) || is_draft && is_new() {
+    if !found.is_file() || !own(&found) || is_draft && !is_old(&found) {
         return Ok(None);
     }
     Ok(file.try_lock().is_ok().then_some(file))
+}
+
+/// Whether the name of a folder ends as those do that are made here, in many random digits, so that no person has chosen it.
+fn is_random(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let digits = name.rsplit(['-', '.']).next().unwrap_or_default();
+    digits.len() >= 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -125,7 +140,7 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "drafts are removed");
-        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, 0o1733);
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, 0o711);
         fs::write(folder.join("socket"), "").unwrap();
         for (left, claim) in (0..8).rev().zip(claims) {
             assert!(folder.join("socket").exists());
@@ -180,5 +195,23 @@ mod tests {
         draft.set_modified(SystemTime::now() - 2 * LEFT).unwrap();
         sweep(place.path(), "t-");
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_folder_whose_maker_or_remover_was_killed_goes_once_it_is_old() {
+        let place = tempfile::tempdir().unwrap();
+        let [made, draft, person] = ["t-0123456789abcdef", "t-01.0123456789abcdef", "t-data"].map(|name| {
+            let folder = place.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("socket"), "").unwrap();
+            folder
+        });
+        sweep(place.path(), "t-");
+        assert!(made.exists() && draft.exists(), "somebody may be at work");
+        for folder in [&made, &draft, &person] {
+            File::open(folder).unwrap().set_modified(SystemTime::now() - 2 * LEFT).unwrap();
+        }
+        sweep(place.path(), "t-");
+        assert!(!made.exists() && !draft.exists() && person.exists());
     }
 }

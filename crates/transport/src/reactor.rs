@@ -3,6 +3,7 @@
 //! The thread blocks every signal, sleeps when nothing comes in, and never calls a user's code. A listener gives
 //! strangers a bounded number of places and of seconds: nothing of what they send is parsed but the handshake.
 
+mod dial;
 mod gathering;
 mod pending;
 
@@ -17,24 +18,28 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Resource, getrlimit};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, ConduitId, LinkSettings, Secret};
 
 use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Sinks};
 use crate::{Exchange, Lost};
+use dial::{Dialled, Next, Target};
 use gathering::{Gathering, Gatherings};
-use pending::{Dialled, Pending, Step, Target, Wish};
+use pending::{Pending, Standing, Step, Wish};
 
-/// How long a stranger has to prove itself, and how many may be about it at once.
-const STRANGER_TIME: Duration = Duration::from_secs(5);
-const STRANGER_PLACES: usize = 64;
+/// How long a stranger has to prove itself where there are places enough: it may be starved of its core.
+const STRANGER_TIME: Duration = Duration::from_secs(30);
 
-/// Where all places are taken: how long a stranger may keep silent, how long it may take for what it has to say, and how
-/// often to look.
-const STRANGER_SILENCE: Duration = Duration::from_millis(200);
-const STRANGER_SPEECH: Duration = Duration::from_secs(1);
-const STRANGER_LOOK: Duration = Duration::from_millis(20);
+/// How many strangers may be about it at once, at most: as many as come together to a large run, or as the streams of a link.
+const STRANGER_PLACES: usize = 1024;
+
+/// How many are let in before others have their turn.
+const AT_ONCE: usize = 64;
+
+/// How many connections the system may keep for a listener until it lets them in.
+const BACKLOG: i32 = 4096;
 
 /// How long no more strangers are let in when the system has no descriptors for them.
 const STARVED_TIME: Duration = Duration::from_millis(100);
@@ -88,7 +93,7 @@ pub struct Reactor {
 enum Command {
     /// Take up a listener, of processes of this host if it shares memory.
     Listen(u64, Held, bool),
-    Dial(Dialled),
+    Dial(Box<Dialled>),
     Tick,
     Stop,
 }
@@ -132,9 +137,12 @@ impl Reactor {
             reactor: reactor.clone(),
             sinks: Arc::new(Sinks { handler: handler.clone(), exchange }),
             pending: HashMap::new(),
+            // The program needs descriptors, too.
+            places: STRANGER_PLACES.min(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as usize / 2),
             gatherings: Gatherings::default(),
             links: HashMap::new(),
             listeners: HashMap::new(),
+            pauses: Vec::new(),
             doubts: HashMap::new(),
             rests: None,
             next_tick: Some(Instant::now()),
@@ -162,7 +170,7 @@ impl Reactor {
         let socket =
             net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
         net::bind(&socket, &SocketAddr::new(ip, 0))?;
-        net::listen(&socket, 1024)?;
+        net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
         self.take_up(socket.into(), false);
         Ok(Address::Tcp(bound.ip().to_string(), bound.port()))
@@ -177,7 +185,7 @@ impl Reactor {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-        net::listen(&socket, 1024)?;
+        net::listen(&socket, BACKLOG)?;
         self.take_up(socket.into(), true);
         Ok(Address::Shm(path.to_owned()))
     }
@@ -186,26 +194,20 @@ impl Reactor {
         self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket, shares));
     }
 
-    /// Connects to the first of these addresses that answers as a titin of this run, trying one after the other. Waits
-    /// for no answer: [`Handler::opened`] is called with a link that bears the tag, or [`Handler::unreachable`]. Only
-    /// host names are looked up here, on the caller's thread.
+    /// Connects to the first of these addresses that answers as a titin of this run, trying one after the other. Those
+    /// that answer late or hang up are tried again until the time is over. If the link comes to be by tcp it has these
+    /// settings. Waits for no answer: [`Handler::opened`] is called with a link that bears the tag, or
+    /// [`Handler::unreachable`]. Only host names are looked up here, on the caller's thread.
     ///
     /// # Errors
     /// [`Lost::Unreachable`] if none of the addresses is one that this release can dial.
-    pub fn dial(&self, addresses: &[Address], purpose: Purpose, tag: u128) -> Result<(), Lost> {
-        self.dial_with(addresses, purpose, tag, LinkSettings::default())
-    }
-
-    /// As [`Reactor::dial`], for a link with these settings if it comes to be by tcp.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn dial_with(
+    pub fn dial(
         &self,
         addresses: &[Address],
         purpose: Purpose,
         tag: u128,
         settings: LinkSettings,
+        patience: Duration,
     ) -> Result<(), Lost> {
         let mut found = Vec::new();
         for address in addresses {
@@ -222,7 +224,8 @@ impl Reactor {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             return Err(Lost::Unreachable(format!("any of the addresses [{}]", list.join(", "))));
         }
-        self.command(Command::Dial(Dialled::new(found, purpose, tag, settings)));
+        let dialled = Dialled::new(found, purpose, tag, settings, patience);
+        self.command(Command::Dial(dialled.into()));
         Ok(())
     }
 
@@ -251,12 +254,16 @@ struct Worker {
     reactor: Arc<Reactor>,
     sinks: Arc<Sinks>,
     pending: HashMap<u64, Pending>,
+    /// How many strangers may be among them.
+    places: usize,
     gatherings: Gatherings,
     links: HashMap<u64, Arc<Link>>,
     listeners: HashMap<u64, Listener>,
+    /// What is to be dialled again, and when.
+    pauses: Vec<(Instant, Dialled)>,
     /// Links to read again at these times, though nothing may come.
     doubts: HashMap<u64, Instant>,
-    /// When to let strangers in again, after there were no descriptors or places for them.
+    /// When to let strangers in again, after there were no descriptors for them.
     rests: Option<Instant>,
     next_tick: Option<Instant>,
 }
@@ -297,7 +304,7 @@ impl Worker {
                     self.accept(token);
                 } else if self.gatherings.contains(token) {
                     // Nothing else is waited for there.
-                    self.scatter(token, Lost::Closed);
+                    self.scatter(token, None, Lost::Closed);
                 } else if token == WAKE && self.obey() {
                     self.links.values().for_each(|link| link.close());
                     return;
@@ -318,7 +325,7 @@ impl Worker {
                     self.register(token, &socket, epoll::EventFlags::IN);
                     self.listeners.insert(token, Listener { socket, shares, admits: true });
                 }
-                Command::Dial(dialled) => self.dial(dialled),
+                Command::Dial(dialled) => self.dial(*dialled),
                 Command::Tick => self.next_tick = Some(Instant::now()),
                 Command::Stop => return true,
             }
@@ -344,58 +351,58 @@ impl Worker {
     }
 
     fn dial(&mut self, dialled: Dialled) {
-        match dialled.next() {
-            Ok(pending) => {
+        match dialled.next(Instant::now()) {
+            Next::Connect(socket, attempt) => {
                 let token = self.token();
-                self.register(token, &pending.socket, epoll::EventFlags::OUT);
-                self.pending.insert(token, pending);
+                self.register(token, &socket, epoll::EventFlags::OUT);
+                self.pending.insert(token, Pending::dialled(socket, attempt));
             }
-            Err((tag, why)) => self.sinks.handler.unreachable(tag, why),
+            Next::Pause(until, dialled) => self.pauses.push((until, dialled)),
+            Next::Fail(tag, why) => self.sinks.handler.unreachable(tag, why),
         }
     }
 
+    /// Lets in who waits for it, and others have their turn after so many. Nobody is kept waiting for a place: the queue of a
+    /// listener is short, and who belongs here may be the last in it.
     fn accept(&mut self, listener: u64) {
-        for _ in 0..STRANGER_PLACES {
-            if !self.make_place() {
-                return self.rest(STRANGER_LOOK);
-            }
+        for _ in 0..AT_ONCE {
             let Listener { socket, shares, .. } = &self.listeners[&listener];
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match net::accept_with(socket, flags) {
                 Ok(socket) => {
-                    let deadline = Instant::now() + STRANGER_TIME;
-                    let pending = Pending::accepted(socket.into(), *shares, &self.reactor.secret, deadline);
+                    let pending =
+                        Pending::accepted(socket.into(), *shares, &self.reactor.secret, STRANGER_TIME);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
                     self.pending.insert(token, pending);
+                    // Who belongs here has mostly greeted by now.
+                    self.advance(token);
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     // Whoever waits to be let in would wake us again and again.
-                    return self.rest(STARVED_TIME);
+                    if !self.thin_out(self.pending.len() / 2) {
+                        return self.rest(STARVED_TIME);
+                    }
                 }
-                Err(_) => return,
+                Err(_) => break,
             }
         }
+        self.thin_out(self.places);
     }
 
-    /// Sees to it that there is a place for one more stranger; false if there is none for now. If all are taken one goes
-    /// that keeps silent, or has been speaking for too long: whoever belongs here says all that it has to say at once.
-    fn make_place(&mut self) -> bool {
-        let strangers = || self.pending.iter().filter(|(_, pending)| pending.stranger());
-        if strangers().count() < STRANGER_PLACES {
-            return true;
-        }
-        let now = Instant::now();
-        let rude = |pending: &Pending| {
-            let patience = if pending.heard { STRANGER_SPEECH } else { STRANGER_SILENCE };
-            now + STRANGER_TIME >= pending.deadline + patience
-        };
-        let Some(token) = strangers().find(|(_, pending)| rude(pending)).map(|(token, _)| *token) else {
+    /// Has strangers go until so many are left, first those for which the least speaks; whether some went.
+    fn thin_out(&mut self, most: usize) -> bool {
+        if self.pending.len() <= most {
             return false;
-        };
-        self.give_up(token, Lost::Silent);
-        true
+        }
+        let strangers =
+            self.pending.iter().filter_map(|(token, pending)| Some((pending.standing()?, *token)));
+        let mut strangers: Vec<(Standing, u64)> = strangers.collect();
+        strangers.sort_unstable();
+        let surplus = strangers.len().saturating_sub(most);
+        strangers[..surplus].iter().for_each(|(_, token)| self.give_up(*token, Lost::Closed));
+        surplus > 0
     }
 
     /// Lets nobody in for so long.
@@ -404,7 +411,7 @@ impl Worker {
         self.admit(false);
     }
 
-    /// Has the listeners taken up again, or left alone while there are no descriptors or no places.
+    /// Has the listeners taken up again, or left alone while there are no descriptors.
     fn admit(&mut self, wanted: bool) {
         let flags = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
         for (token, listener) in &mut self.listeners {
@@ -448,7 +455,6 @@ impl Worker {
         link.bundle().inspect(|bundle| self.register(token, bundle, epoll::EventFlags::IN));
         self.sinks.handler.opened(&link, Agreement { purpose: agreement.purpose.of_link(), ..agreement });
         self.links.insert(token, link);
-        self.admit(true);
         // Frames may have come in behind the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
     }
@@ -459,7 +465,6 @@ impl Worker {
         if first.stranger() && self.gatherings.named(wish.key).is_some() {
             return self.unregister(&first.socket);
         }
-        self.admit(true);
         self.await_events(token, &first.socket, epoll::EventFlags::empty());
         let gathering = Gathering::new(first, wish);
         if gathering.is_whole() {
@@ -467,7 +472,7 @@ impl Worker {
         }
         let dialled = !gathering.first.stranger();
         for joining in gathering.joining(token).filter(|_| dialled) {
-            match gathering.first.further(joining, &wish.settings) {
+            match gathering.first.further(joining) {
                 Ok(pending) => {
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::OUT);
@@ -475,7 +480,7 @@ impl Worker {
                 }
                 Err(why) => {
                     self.gatherings.insert(token, gathering);
-                    return self.scatter(token, why);
+                    return self.scatter(token, Some(joining.number), why);
                 }
             }
         }
@@ -488,9 +493,9 @@ impl Worker {
         // From here on the link's bundle watches it.
         self.unregister(&stream.socket);
         match self.gatherings.join(link, number, stream) {
-            Ok(None) => self.admit(true),
+            Ok(None) => {}
             Ok(Some(gathering)) => self.assemble(link, gathering),
-            Err(why) => self.scatter(link, why),
+            Err(why) => self.scatter(link, Some(number), why),
         }
     }
 
@@ -500,8 +505,8 @@ impl Worker {
         self.open(token, first, further, agreement);
     }
 
-    /// Gives a link up whose streams do not all come.
-    fn scatter(&mut self, token: u64, why: Lost) {
+    /// Gives a link up whose streams do not all come; because of the one with this number, or of the first.
+    fn scatter(&mut self, token: u64, stream: Option<u64>, why: Lost) {
         let Some(gathering) = self.gatherings.take(token) else { return };
         let joins = |pending: &Pending| pending.joins.is_some_and(|joining| joining.token == token);
         let tokens: Vec<u64> =
@@ -511,7 +516,7 @@ impl Worker {
         }
         let (first, _) = gathering.finish();
         self.unregister(&first.socket);
-        if let Some(dialled) = first.give_up(why) {
+        if let Some(dialled) = first.give_up(stream, why) {
             self.dial(dialled);
         }
     }
@@ -520,9 +525,9 @@ impl Worker {
         let Some(pending) = self.pending.remove(&token) else { return };
         self.unregister(&pending.socket);
         if let Some(joining) = pending.joins {
-            return self.scatter(joining.token, joining.lost(why));
+            return self.scatter(joining.token, Some(joining.number), why);
         }
-        if let Some(dialled) = pending.give_up(why) {
+        if let Some(dialled) = pending.give_up(None, why) {
             self.dial(dialled);
         }
     }
@@ -563,15 +568,18 @@ impl Worker {
             let due: Vec<u64> = self.doubts.extract_if(|_, at| *at <= now).map(|(token, _)| token).collect();
             due.into_iter().for_each(|token| self.serve(token, epoll::EventFlags::IN));
         }
-        if self.pending.is_empty() && self.gatherings.is_empty() && self.rests.is_none() {
+        let idle = self.pending.is_empty() && self.gatherings.is_empty() && self.pauses.is_empty();
+        if idle && self.rests.is_none() {
             return;
         }
         let now = Instant::now();
-        let late = |pending: &Pending| pending.deadline <= now;
-        let tokens: Vec<u64> =
-            self.pending.iter().filter(|(_, pending)| late(pending)).map(|(token, _)| *token).collect();
-        tokens.into_iter().for_each(|token| self.give_up(token, Lost::Silent));
-        self.gatherings.late(now).into_iter().for_each(|token| self.scatter(token, Lost::Silent));
+        let late =
+            |(token, pending): (&u64, &Pending)| (pending.deadline <= now).then(|| (*token, pending.late()));
+        let late: Vec<(u64, Lost)> = self.pending.iter().filter_map(late).collect();
+        late.into_iter().for_each(|(token, why)| self.give_up(token, why));
+        self.gatherings.late(now).into_iter().for_each(|token| self.scatter(token, None, Lost::Unanswered));
+        let due: Vec<_> = self.pauses.extract_if(.., |(until, _)| *until <= now).collect();
+        due.into_iter().for_each(|(_, dialled)| self.dial(dialled));
         if self.rests.is_some_and(|until| until <= now) {
             self.rests = None;
             self.admit(true);
@@ -587,6 +595,7 @@ impl Worker {
     fn timeout(&self) -> Option<Duration> {
         let deadlines = self.pending.values().map(|pending| pending.deadline);
         let deadlines = deadlines.chain(self.gatherings.deadlines()).chain(self.doubts.values().copied());
+        let deadlines = deadlines.chain(self.pauses.iter().map(|(until, _)| *until));
         let next = deadlines.chain(self.next_tick).chain(self.rests).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }

@@ -6,6 +6,7 @@
 //! `MUSCLE_*` names are honoured when the `TITIN_*` ones are not set.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,8 +22,11 @@ pub const INSTANCE: [&str; 2] = ["TITIN_INSTANCE", "MUSCLE_INSTANCE"];
 /// Holds the secret where there is no connection file.
 pub const SECRET: &str = "TITIN_SECRET";
 
+/// How long instances may take to join the run where nothing else is said.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// What a program must know to join a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
     /// Where the manager listens; tried in order.
     pub addresses: Vec<Address>,
@@ -31,6 +35,13 @@ pub struct Connection {
     /// Whether programs must be reachable from other hosts, so that they listen on more than loopback.
     #[serde(default)]
     pub spans_hosts: bool,
+    /// How many seconds instances may take to join the run.
+    #[serde(default = "usual_patience")]
+    pub patience: f64,
+}
+
+fn usual_patience() -> f64 {
+    PATIENCE.as_secs_f64()
 }
 
 /// Where processes of one host meet that take part in the run with this secret: a folder in memory, in which each makes
@@ -45,6 +56,11 @@ pub fn meeting_place(secret: &Secret) -> PathBuf {
 pub const MEETING_PLACES: &str = "titin-";
 
 impl Connection {
+    /// How long instances may take to join the run.
+    pub fn patience(&self) -> Duration {
+        Duration::try_from_secs_f64(self.patience).unwrap_or(PATIENCE)
+    }
+
     /// The text of a connection file.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data")
@@ -66,7 +82,7 @@ impl Connection {
             .map(|address| Address::from(format!("tcp:{address}")))
             .collect();
         let spans_hosts = !addresses.iter().all(is_loopback);
-        Some(Connection { addresses, secret, spans_hosts })
+        Some(Connection { addresses, secret, spans_hosts, patience: usual_patience() })
     }
 }
 
@@ -85,12 +101,15 @@ mod tests {
             addresses: vec![Address::Tcp("127.0.0.1".into(), 4000)],
             secret: Secret::random(),
             spans_hosts: false,
+            patience: 17.5,
         };
         let text = connection.to_json();
         assert_eq!(Connection::from_json(&text).unwrap(), connection);
         let later = text.replacen('{', "{\"later\": 1,", 1);
         assert_eq!(Connection::from_json(&later).unwrap(), connection);
         assert!(Connection::from_json("{}").unwrap_err().to_string().contains("addresses"));
+        let earlier = text.replace(",\n  \"patience\": 17.5", "");
+        assert_eq!(Connection::from_json(&earlier).unwrap().patience(), PATIENCE);
     }
 
     #[test]

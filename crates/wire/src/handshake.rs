@@ -9,7 +9,8 @@
 //! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
 //! 4. listener → dialler, 32 bytes: HMAC-SHA256(secret, "titin listener" ‖ 1 ‖ 2).
 //!
-//! The dialler proves first, so a stranger learns nothing from a listener but its versions. Both use the highest
+//! The dialler proves first, so a stranger learns nothing from a listener but its versions. A listener answers a wrong proof
+//! with zeros: that it hangs up can have other reasons. Both use the highest
 //! version that both ranges hold. [`Handshake`] is a state machine over bytes; who reads and writes them is the
 //! transport's business, as are the time and the number of places that strangers get.
 
@@ -95,7 +96,7 @@ enum State {
         answer: Vec<u8>,
         agreement: Agreement,
     },
-    /// A listener has shown its versions to a dialler with none in common, so that the dialler can tell as well.
+    /// A listener has told a dialler why it is refused: by its versions, with none in common, or by a wrong proof.
     Refused(Refusal),
     Done,
 }
@@ -168,10 +169,14 @@ impl Handshake {
         }
     }
 
-    /// What it means that the other end hung up now, if that says anything: one that has shown its versions and then
-    /// hangs up on our proof does not share our secret.
-    pub fn cut(&self) -> Option<Refusal> {
-        (self.dialler && matches!(self.state, State::Proof { .. })).then_some(Refusal::Secret)
+    /// Whether the other end has greeted, and has still to prove itself.
+    pub fn is_greeted(&self) -> bool {
+        matches!(self.state, State::Proof { .. })
+    }
+
+    /// Whether the other end has proved itself.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
     }
 
     fn step(&mut self, message: &[u8], progress: &mut Progress) -> Result<(), Refusal> {
@@ -201,7 +206,12 @@ impl Handshake {
             }
             State::Proof { expected, answer, agreement } => {
                 if !same(&expected, message) {
-                    return Err(Refusal::Secret);
+                    if self.dialler {
+                        return Err(Refusal::Secret);
+                    }
+                    progress.reply.extend_from_slice(&[0; PROOF]);
+                    self.state = State::Refused(Refusal::Secret);
+                    return Ok(());
                 }
                 progress.reply.extend_from_slice(&answer);
                 progress.agreed = Some(agreement);
@@ -325,13 +335,15 @@ mod tests {
     }
 
     #[test]
-    fn a_dialler_that_is_hung_up_on_after_its_proof_has_the_wrong_secret() {
+    fn both_ends_learn_that_the_secret_is_wrong() {
         let (mut dialler, hello) = Handshake::dial(Secret::random(), Purpose::Data);
         let mut listener = Handshake::listen(Secret::random());
-        assert_eq!(dialler.cut(), None);
-        let proof = dialler.advance(&listener.advance(&hello).unwrap().reply).unwrap().reply;
-        assert_eq!(listener.advance(&proof), Err(Refusal::Secret));
-        assert_eq!((dialler.cut(), listener.cut()), (Some(Refusal::Secret), None));
+        let greeting = listener.advance(&hello).unwrap().reply;
+        assert!(listener.is_greeted());
+        let progress = listener.advance(&dialler.advance(&greeting).unwrap().reply).unwrap();
+        assert_eq!((progress.agreed, listener.is_greeted(), listener.is_done()), (None, false, false));
+        assert_eq!(dialler.advance(&progress.reply), Err(Refusal::Secret));
+        assert_eq!(listener.advance(b"?"), Err(Refusal::Secret));
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(crate) struct Guard {
     /// Become the program that follows, which the guard with this process id has started
     #[arg(long, value_name = "PID")]
     run: Option<u32>,
-    /// The connection file to remove at the end, and a folder that goes with the manager; or the program with its arguments
+    /// The connection file and the meeting place to remove at the end, and a folder that goes with the manager; or the program
+    /// with its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
@@ -25,7 +26,11 @@ impl Guard {
         if let Some(guard) = self.run {
             return guard::shim(guard, self.words.into_iter());
         }
-        match guard::serve(Path::new(&self.words[0]), self.words.get(1).map(Path::new)) {
+        let words: Vec<&Path> = self.words.iter().map(Path::new).collect();
+        let [connection, meeting_place, scratch @ ..] = &words[..] else {
+            return complain("the guard is started by the manager, not by hand");
+        };
+        match guard::serve(connection, meeting_place, scratch.first().copied()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => complain(&format!("the guard cannot work: {error}")),
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
@@ -86,6 +87,7 @@ impl Manager {
 
 impl Common {
     fn run(self, start: Start, choices: &Choices) -> ExitCode {
+        let asked = Instant::now();
         let network = self.sources.load(start, false).and_then(|description| {
             let network = description.network(self.sources.model.as_deref())?;
             Ok((description, network))
@@ -125,6 +127,7 @@ impl Common {
             .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
             .flatten();
         let setup = Setup {
+            asked,
             plan,
             configuration,
             folders,

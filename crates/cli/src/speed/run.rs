@@ -142,6 +142,7 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         Peer::Elsewhere(address) => Some(*address),
     };
     let setup = Setup {
+        asked: std::time::Instant::now(),
         plan,
         configuration: description.to_ymmsl(),
         folders,

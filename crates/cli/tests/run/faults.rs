@@ -290,3 +290,22 @@ fn ctrl_c_at_the_very_beginning_leaves_nothing() {
         stage.assert_nothing_left();
     }
 }
+
+#[test]
+fn a_manager_killed_in_the_moment_in_which_there_is_a_secret_leaves_none() {
+    // Not every time is the moment hit.
+    for _ in 0..8 {
+        let stage = Stage::pair("macro", "micro", "");
+        let running = stage.start(&["run"]);
+        let files = ["connection.json.new", "connection.json"].map(|file| stage.run_dir().join(file));
+        let is_there = || files.iter().any(|file| file.exists());
+        // Without a pause: what is to remove the file must be there before it.
+        let begun = std::time::Instant::now();
+        while !is_there() {
+            assert!(begun.elapsed() < WATCHDOG, "the run does not begin");
+        }
+        running.kill();
+        wait_until("the secret is gone", || (!is_there()).then_some(()));
+        stage.assert_nothing_left_soon();
+    }
+}

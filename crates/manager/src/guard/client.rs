@@ -44,8 +44,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts a guard. `program` is this same binary; `log` gets what the guard has to say when the manager is gone, and
-    /// `scratch` is removed then.
+    /// Starts a guard. `program` is this same binary; `log` gets what the guard has to say when the manager is gone. The
+    /// connection file and the meeting place are removed at the end, and `scratch` if the manager is gone.
     /// A thread hands its news to `heard` until it has ended.
     ///
     /// # Errors
@@ -53,6 +53,7 @@ impl Guard {
     pub fn start(
         program: &OsStr,
         connection: &Path,
+        meeting_place: &Path,
         scratch: Option<&Path>,
         log: File,
         heard: impl FnMut(News) + Send + 'static,
@@ -66,7 +67,7 @@ impl Guard {
         }
         let child = guard
             .arg("guard")
-            .arg(connection)
+            .args([connection, meeting_place])
             .args(scratch)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())

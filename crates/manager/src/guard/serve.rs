@@ -1,7 +1,7 @@
 //! The guard's own process.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -20,9 +20,9 @@ use rustix::process::{
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_transport::claim;
-use titin_wire::connection::{Connection, meeting_place};
 
 use super::{Launch, Order, Report};
+use crate::directory::remove_connection;
 use crate::event::Signal;
 use crate::tree::{self, Look};
 
@@ -32,12 +32,12 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long a manager that is gone may take to end.
 const ENDED: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Runs the guard until the manager says that it is enough, or is gone. `connection` is removed at the end; so is
-/// `scratch`, a folder that the manager has claimed, if that has left it behind.
+/// Runs the guard until the manager says that it is enough, or is gone. The connection file, which may not be there yet, and
+/// the meeting place are removed at the end; so is `scratch`, a folder that the manager has claimed, if that has left it behind.
 ///
 /// # Errors
 /// If standard input is no socket, or the system refuses what a guard needs.
-pub fn serve(connection: &Path, scratch: Option<&Path>) -> io::Result<()> {
+pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) -> io::Result<()> {
     let socket = inherited_socket()?;
     // Handled, not ignored: programs would inherit that they are ignored.
     let ignored = Arc::new(AtomicBool::new(false));
@@ -65,14 +65,10 @@ pub fn serve(connection: &Path, scratch: Option<&Path>) -> io::Result<()> {
         manager_lives: true,
         paused: None,
     };
-    // Read now: the manager may remove the file before it is killed.
-    let text = fs::read_to_string(connection).unwrap_or_default();
-    let meeting_place = Connection::from_json(&text).ok().map(|known| meeting_place(&known.secret));
-    let _claim = meeting_place.as_deref().map(claim::join);
+    let _claim = claim::join(meeting_place);
     let process = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
     let lives = guard.run();
-    let _ = fs::remove_file(connection);
-    meeting_place.map(fs::remove_dir_all);
+    remove_connection(connection, meeting_place);
     if let Some(scratch) = scratch {
         // Who is killed lets go of the socket first, and of what it has claimed a moment later.
         if let Some(process) = process.filter(|_| !lives) {

@@ -30,7 +30,7 @@ pub struct Ending {
     pub story: Option<Story>,
     /// The model.
     pub model: String,
-    /// How long it took.
+    /// How long it took, from the beginning of the command.
     pub seconds: f64,
     /// Where its files are.
     pub directory: PathBuf,
@@ -112,6 +112,7 @@ impl Session {
             story =
                 Some(Story { interrupted: ended, ..Story::of_manager(&model, seconds, text, &directory) });
         }
+        let seconds = self.asked.elapsed().as_secs_f64();
         Ending { outcome, story, model, seconds, directory, instances }
     }
 

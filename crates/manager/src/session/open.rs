@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::event::Event;
 use crate::guard::{Guard, News};
 use crate::log::{Log, stamp};
 use crate::placement::place;
-use crate::plan::Plan;
+use crate::plan::{PerInstance, Plan};
 use crate::profile::Recorder;
 use crate::sentry::Sentry;
 use crate::starter::{self, Starter, Workshop};
@@ -29,6 +29,8 @@ use crate::starter::{self, Starter, Workshop};
 /// What a run is begun with.
 #[derive(Debug)]
 pub struct Setup {
+    /// When the command began that runs it.
+    pub asked: Instant,
     /// What to run.
     pub plan: Plan,
     /// The description, merged, to be kept.
@@ -70,8 +72,17 @@ impl Session {
     /// [`SetupError`] if the run cannot begin.
     pub fn open(setup: Setup) -> Result<Self, SetupError> {
         let begun = Instant::now();
-        let Setup { plan, configuration, folders, run_directory, titin, host: hosting, reach, scratch } =
-            setup;
+        let Setup {
+            asked,
+            plan,
+            configuration,
+            folders,
+            run_directory,
+            titin,
+            host: hosting,
+            reach,
+            scratch,
+        } = setup;
         let plan = Arc::new(plan);
         let directory = RunDirectory::create(run_directory.as_deref(), &plan.model, &stamp())?;
         directory.write_configuration(&configuration)?;
@@ -84,8 +95,7 @@ impl Session {
             .map_err(system("start the thread for sockets"))?;
         let addresses = listen(&reactor, reach.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
             .map_err(system("listen for programs"))?;
-        let connection =
-            directory.write_connection(&Connection { addresses, secret, spans_hosts: reach.is_some() })?;
+        let connection = directory.prepare_connection(&secret);
 
         // Should the guard be killed, its programs become children of this process.
         set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
@@ -97,25 +107,33 @@ impl Session {
                 News::Left => Incoming::GuardLeft,
             });
         };
+        // The file with the secret is written once somebody is there who removes it, should this process be killed.
         let guard = Guard::start(
             titin.as_os_str(),
             &directory.connection(),
+            connection.meeting_place(),
             scratch.as_deref(),
             directory.open_log()?,
             heard,
         )
         .map_err(system("start the guard"))?;
+        let (spans_hosts, patience) = (reach.is_some(), plan.terms.patience.as_secs_f64());
+        connection.write(&Connection { addresses, secret, spans_hosts, patience })?;
         allow_many_files();
 
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let placement = place(&plan, &cores::cores());
+        let mut placement = place(&plan, &cores::cores());
+        if reach.is_some() {
+            // What there is on other hosts nobody knows here.
+            placement.crowded = PerInstance::make(plan.instances.len(), |_| false);
+        }
         let recorder = Recorder::start(directory.profile(), plan.clone(), host.clone(), placement.clone())
             .map_err(system("start the thread for the profile"))?;
         let (guard, placement) = (Arc::new(guard), Arc::new(placement));
         let workshop = Workshop {
             plan: plan.clone(),
             directory: directory.clone(),
-            passing: connection.meeting_place().map(Path::to_owned),
+            passing: Some(connection.meeting_place().to_owned()).filter(|place| place.is_dir()),
             folders,
             titin: titin.clone(),
             placement: placement.clone(),
@@ -149,11 +167,11 @@ impl Session {
             hosting,
             placement,
             host,
+            asked,
             begun,
             log,
             log_trouble: None,
             connection,
-            spans_hosts: reach.is_some(),
             guard_lives: true,
             guard,
             starter,

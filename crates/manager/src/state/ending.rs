@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use titin_wire::control::ToProgram;
 
-use super::{Fault, Manager, Process, Seat};
+use super::{Fault, Manager, Phase, Process, Seat};
 use crate::event::{Action, Level, Signal};
 use crate::plan::{InstanceId, Start};
 
@@ -46,6 +46,8 @@ pub struct Failure {
     pub cause: Cause,
     /// Who waited for what at that time.
     pub waits: Vec<(InstanceId, String)>,
+    /// Who was in its own code.
+    pub computing: Vec<InstanceId>,
 }
 
 impl Failure {
@@ -112,7 +114,8 @@ impl Manager {
         if self.course.failure().is_some() {
             return;
         }
-        let failure = Failure { at: self.now, cause, waits: self.waits_now() };
+        let computing = self.ids().filter(|id| self.standing(*id).phase == Phase::Running).collect();
+        let failure = Failure { at: self.now, cause, waits: self.waits_now(), computing };
         let line = self.line(&failure);
         self.log(Level::Error, None, line);
         let message = self.run_failed(&failure);

@@ -14,7 +14,7 @@ use crate::filter::Chain;
 use crate::light::Light;
 use crate::neighbours::{Neighbours, Place};
 use crate::port::{End, Inlet, Port};
-use crate::process::{ANSWER, Process, forked, host};
+use crate::process::{Process, forked, host};
 use crate::profile::Trace;
 use crate::ranks::{Met, Ranks, is_between_ranks, meet};
 use crate::sel::Loop;
@@ -120,7 +120,7 @@ impl Opening {
             if let Some(instance) = self.poll()? {
                 return Ok(instance);
             }
-            let slice = self.options.interrupt.as_ref().map_or(ANSWER, |_| SLICE);
+            let slice = self.options.interrupt.as_ref().map_or(self.process.patience, |_| SLICE);
             let wake = self.bell.wait(rings, Some(slice), &[]);
             let interrupted = self.options.interrupt.as_ref();
             if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use titin_transport::claim;
 use titin_transport::host::addresses;
@@ -12,27 +13,40 @@ use super::Process;
 
 impl Process {
     /// Listens where processes of this host meet, if there is such a place. Whoever manages the run makes it on that host; on others
-    /// the first one does that comes.
+    /// the first one does that comes. Only the user who made it can write there: another one makes a folder beside it.
     pub(super) fn meet(&self, spans_hosts: bool) -> Option<Address> {
         let place = meeting_place(&self.secret);
         if spans_hosts {
-            *self.claim.lock().expect("never poisoned") = claim::enter(&place, MEETING_PLACES).ok();
+            self.claim(place.clone());
         }
         if !place.is_dir() {
             return None;
         }
-        let path = place.join(format!("{:032x}", self.id.0));
+        self.listen_in(&place).or_else(|| {
+            let own = format!("{}-{}", place.display(), rustix::process::geteuid().as_raw());
+            self.listen_in(self.claim(own.into())?)
+        })
+    }
+
+    fn listen_in(&self, place: impl AsRef<Path>) -> Option<Address> {
+        let path = place.as_ref().join(format!("{:032x}", self.id.0));
         let address = self.reactor().listen_shm(path.to_str()?).ok()?;
         // Whoever knows the secret may come, as whatever user.
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
         Some(address)
     }
 
-    /// Lets go of the place where processes of this host meet: nobody comes any more.
+    /// Makes a folder that goes with the processes that use it, or joins those.
+    fn claim(&self, place: PathBuf) -> Option<PathBuf> {
+        let file = claim::enter(&place, MEETING_PLACES).ok()?;
+        self.claims.lock().expect("never poisoned").push((place.clone(), file));
+        Some(place)
+    }
+
+    /// Lets go of the places where processes of this host meet: nobody comes any more.
     pub(super) fn leave(&self) {
-        if let Some(claim) = self.claim.lock().expect("never poisoned").take() {
-            claim::leave(&meeting_place(&self.secret), claim);
-        }
+        let claims = std::mem::take(&mut *self.claims.lock().expect("never poisoned"));
+        claims.into_iter().for_each(|(place, file)| claim::leave(&place, file));
     }
 }
 

@@ -9,7 +9,7 @@ use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
 use super::mail::MailLinks;
-use super::members::ANSWER;
+use super::members::Asked;
 use super::{Away, MANAGER, Process, Way};
 use crate::field::Pull;
 use crate::instance::Inner;
@@ -122,9 +122,15 @@ impl Handler for Events {
     fn unreachable(&self, tag: u128, why: Lost) {
         self.with(|process| match tag {
             MANAGER => {
-                let text = format!(
-                    "the run's manager cannot be reached: {why}; the run may be over, or TITIN_MANAGER is stale"
-                );
+                let todo = match why {
+                    Lost::Late(_) => {
+                        "; its host may be overloaded or down, or it is stopped (the time is register_timeout of the \
+                         description)"
+                    }
+                    Lost::Refused(_) => "",
+                    _ => "; the run may be over, or TITIN_MANAGER is stale",
+                };
+                let text = format!("the run's manager cannot be reached: {why}{todo}");
                 process.fail(Error::new(Kind::Connection, text));
             }
             tag if MailLinks::is(tag) => process.undelivered(tag, &why),
@@ -257,11 +263,8 @@ impl Process {
                 state.heard = state.heard.map(|_| Instant::now());
             }
             // Whoever must not wait is told when the manager has taken too long.
-            state
-                .asked
-                .values()
-                .filter(|asked| asked.since.elapsed() >= ANSWER)
-                .for_each(|asked| asked.bell.ring());
+            let late = |asked: &&Asked| asked.is_late(self.patience);
+            state.asked.values().filter(late).for_each(|asked| asked.bell.ring());
             if instances.is_empty() && !state.asked.is_empty() {
                 return Some(TICK);
             }

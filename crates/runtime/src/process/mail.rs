@@ -346,7 +346,9 @@ impl Process {
         state.mail.outgoing.entry(endpoint).or_default().tell(&body);
         state.mail.dialled.insert(tag, endpoint);
         drop(state);
-        if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, LinkSettings::default()) {
+        let settings = LinkSettings::default();
+        let dialled = self.reactor().dial(&addresses, Purpose::Data, tag, settings, self.patience);
+        if let Err(why) = dialled {
             self.undelivered(tag, &why);
         }
     }

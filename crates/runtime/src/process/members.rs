@@ -12,14 +12,22 @@ use crate::instance::Inner;
 use crate::ranks::instance_of;
 use crate::{Error, Kind, Result};
 
-/// How long the manager may take to answer a registration. It answers at once, whoever else has come.
-pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+/// How long the manager may take to answer an instance, behind the time that it may take to be reached. It answers at once,
+/// whoever else has come.
+const TO_ANSWER: Duration = Duration::from_secs(60);
 
 /// An instance that has asked to join.
 pub(super) struct Asked {
     pub(super) bell: Arc<Doorbell>,
     pub(super) since: Instant,
     answer: Option<Result<Welcome>>,
+}
+
+impl Asked {
+    /// Whether the manager takes too long to answer. Whoever dials it tells before that if it cannot be reached.
+    pub(super) fn is_late(&self, patience: Duration) -> bool {
+        self.since.elapsed() >= patience + TO_ANSWER
+    }
 }
 
 impl Process {
@@ -49,7 +57,7 @@ impl Process {
     pub(crate) fn answer(&self, name: &str) -> Result<Option<Welcome>> {
         let mut state = self.lock();
         let asked = state.asked.get_mut(name).expect("it has asked");
-        let (answer, since) = (asked.answer.take(), asked.since);
+        let (answer, is_late) = (asked.answer.take(), asked.is_late(self.patience));
         if let Some(answer) = &answer {
             state.asked.remove(name);
             if answer.is_ok() {
@@ -61,9 +69,10 @@ impl Process {
             return answer.map(Some);
         }
         self.check()?;
-        if since.elapsed() >= ANSWER {
+        if is_late {
+            let time = self.patience + TO_ANSWER;
             let text = format!(
-                "the run's manager has not answered {name} within {ANSWER:?}: it hangs, or is stopped"
+                "the run's manager has not answered {name} within {time:.0?}: it hangs, or is stopped"
             );
             return Err(Error::new(Kind::Connection, text));
         }

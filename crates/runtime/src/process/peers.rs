@@ -72,7 +72,8 @@ impl Process {
     /// Dials what the tables ask for. They are not locked meanwhile: to look a host's name up may take long.
     pub(super) fn dial(&self, dials: Vec<Dial>) {
         for Dial { tag, addresses, settings } in dials {
-            if let Err(why) = self.reactor().dial_with(&addresses, Purpose::Data, tag, settings) {
+            let dialled = self.reactor().dial(&addresses, Purpose::Data, tag, settings, self.patience);
+            if let Err(why) = dialled {
                 self.lock().routes.refuse(tag, why);
                 self.given_up.fetch_add(1, Ordering::Release);
                 self.ring_all();

@@ -354,3 +354,32 @@ fn a_use_ends_where_the_next_step_would_pass_its_end() {
     });
     assert_eq!(stage.play(vec![("a", called), ("b", other)]), [Ok(()), Ok(())]);
 }
+
+#[test]
+fn a_manager_that_does_not_answer_in_time_is_not_called_a_stale_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("connection.json");
+    let open = |port: u16| {
+        let addresses = vec![titin_wire::Address::Tcp("127.0.0.1".into(), port)];
+        let secret = titin_wire::Secret::random();
+        let connection =
+            titin_wire::connection::Connection { addresses, secret, spans_hosts: false, patience: 0.05 };
+        std::fs::write(&file, connection.to_json()).unwrap();
+        let options = Options::default().instance("a").manager(file.to_str().unwrap());
+        Instance::open(options).map(drop).unwrap_err().to_string()
+    };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let late = open(port);
+    assert!(late.contains("takes connections, but has not answered; tried for 50ms"), "{late}");
+    assert!(
+        late.contains("overloaded") && late.contains("register_timeout") && !late.contains("stale"),
+        "{late}"
+    );
+    drop(listener);
+    let gone = open(port);
+    assert!(
+        gone.contains("refused") && gone.contains("the run may be over, or TITIN_MANAGER is stale"),
+        "{gone}"
+    );
+}

@@ -52,7 +52,7 @@ impl Stage {
         let address = reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("connection.json");
-        let connection = Connection { addresses: vec![address], secret, spans_hosts: false };
+        let connection = Connection { addresses: vec![address], secret, spans_hosts: false, patience: 300.0 };
         std::fs::write(&path, connection.to_json()).unwrap();
 
         let find =

@@ -4,16 +4,14 @@
 //! those proves itself as well, before it says which link it belongs to.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use titin_wire::Malformed;
+use titin_wire::connection::PATIENCE;
 
 use super::pending::{Joining, Pending, Wish};
 use crate::Lost;
 use crate::tcp::settings;
-
-/// How long all streams may take to come.
-const TIME: Duration = Duration::from_secs(10);
 
 /// A link that is coming about.
 pub(super) struct Gathering {
@@ -30,7 +28,9 @@ pub(super) struct Gatherings(HashMap<u64, Gathering>);
 impl Gathering {
     pub(super) fn new(first: Pending, wish: Wish) -> Self {
         let further = (0..wish.count).map(|_| None).collect();
-        Gathering { first, wish, further, deadline: Instant::now() + TIME }
+        // Who has come to us has proved that it belongs here.
+        let deadline = first.until().unwrap_or_else(|| Instant::now() + PATIENCE);
+        Gathering { first, wish, further, deadline }
     }
 
     /// The further streams that are to be dialled.

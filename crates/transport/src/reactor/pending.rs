@@ -1,43 +1,35 @@
 //! A socket before it is a link: connecting, and shaking hands.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::{
-    self, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
-    SocketType, sockopt,
-};
+use rustix::net::{self, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sockopt};
 
 use titin_wire::frame::{Frame, HEADER, Header};
-use titin_wire::handshake::{Agreement, Handshake, Purpose, Refusal};
+use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{LinkSettings, Secret};
 
+use super::dial::{Attempt, Dialled};
 use crate::Lost;
 use crate::descriptors::Held;
 use crate::shm::{Offer, Shared, Taken};
 use crate::tcp::{self, Inbound, Link, LinkId, Reader, Sinks, settings};
 
-/// How long one address may take to answer, handshake included.
-const DIAL_TIME: Duration = Duration::from_secs(10);
-
 /// A socket whose ends have not proved themselves yet.
 pub(super) struct Pending {
     pub(super) socket: Held,
     pub(super) deadline: Instant,
-    /// Whether it has said anything.
-    pub(super) heard: bool,
+    /// Whether it is known to be of another user than this process.
+    foreign: bool,
     /// What we wanted when we dialled; `None` for a stranger that has come to a listener.
     dialled: Option<Dialled>,
     /// What it is to join, where we dialled for that.
     pub(super) joins: Option<Joining>,
-    /// Since when we try.
+    /// When it was begun; of a stranger that has greeted, when it did.
     since: Instant,
     /// What was agreed on, where there is more to say.
     agreed: Option<Agreement>,
@@ -57,23 +49,6 @@ struct Sharing {
     taken: Option<Taken>,
 }
 
-/// Where a process may be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
-    Tcp(SocketAddr),
-    /// The file of a Unix socket, by which memory is shared.
-    Shm(String),
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Tcp(address) => address.fmt(f),
-            Target::Shm(path) => path.fmt(f),
-        }
-    }
-}
-
 /// A further stream on its way to its link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joining {
@@ -82,16 +57,6 @@ pub(super) struct Joining {
     pub(super) key: u64,
     /// From 1.
     pub(super) number: u64,
-}
-
-impl Joining {
-    /// Why its link does not come about.
-    pub(super) fn lost(&self, why: Lost) -> Lost {
-        match why {
-            Lost::Refused(_) => why,
-            why => Lost::System(format!("stream {}: {why}", self.number)),
-        }
-    }
 }
 
 /// What a link is to have beside its first stream.
@@ -105,18 +70,14 @@ pub(super) struct Wish {
     pub(super) settings: LinkSettings,
 }
 
-/// A wish for a link: addresses that may serve, tried one after the other.
-pub(super) struct Dialled {
-    purpose: Purpose,
-    tag: u128,
-    settings: LinkSettings,
-    /// Further streams, once it is known how many.
-    further: u64,
-    key: u64,
-    untried: VecDeque<Target>,
-    /// The one that is being tried.
-    trying: Option<Target>,
-    failures: Vec<(Target, Lost)>,
+/// What speaks for a stranger. Where places run out, the one goes for which the least speaks. Who belongs here does its part
+/// at once, so that it has done so before as many others have come as there are places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Standing {
+    /// Whether it may be of the same user as this process: only a Unix socket tells.
+    of_user: bool,
+    /// When it came, or greeted.
+    since: Instant,
 }
 
 /// What to do next with a pending connection.
@@ -133,97 +94,46 @@ pub(super) enum Step {
     Joined(Joining),
 }
 
-impl Dialled {
-    pub(super) fn new(addresses: Vec<Target>, purpose: Purpose, tag: u128, settings: LinkSettings) -> Self {
-        let key = titin_wire::EndpointId::random().0 as u64;
-        let (untried, trying, failures) = (addresses.into(), None, Vec::new());
-        Dialled { purpose, tag, settings, further: 0, key, untried, trying, failures }
-    }
-
-    /// What the connection that has come about is for; it took so long.
-    fn connected(&mut self, time: Duration) -> Purpose {
-        let (Purpose::Data, Some(Target::Tcp(address))) = (self.purpose, &self.trying) else {
-            return self.purpose;
-        };
-        self.further = settings::further(&self.settings, address, time);
-        if self.further > 0 || self.settings.is_of_sockets() { Purpose::Streams } else { Purpose::Data }
-    }
-
-    fn wish(&self) -> Frame {
-        self.settings.frame(self.key, self.further)
-    }
-
-    /// Begins to connect to the next address that can be tried.
-    ///
-    /// # Errors
-    /// The tag, and what to tell, if there is none.
-    pub(super) fn next(mut self) -> Result<Pending, (u128, Lost)> {
-        while let Some(peer) = self.untried.pop_front() {
-            match connect(&peer, &self.settings) {
-                Ok(socket) => {
-                    let sharing = matches!(peer, Target::Shm(_)).then(Sharing::default);
-                    self.trying = Some(peer);
-                    let dialled = Some(self);
-                    return Ok(Pending {
-                        dialled,
-                        sharing,
-                        ..Pending::new(socket, Instant::now() + DIAL_TIME)
-                    });
-                }
-                Err(error) => self.failures.push((peer, error.into())),
-            }
-        }
-        Err((self.tag, self.verdict()))
-    }
-
-    /// Why there is no link. That a titin was there but refused says more than that others were not.
-    fn verdict(self) -> Lost {
-        let telling = |why: &&Lost| matches!(why, Lost::Refused(Refusal::Secret | Refusal::Versions { .. }));
-        if let Some(refused) = self.failures.iter().map(|(_, why)| why).find(telling) {
-            return refused.clone();
-        }
-        let list: Vec<String> = self.failures.iter().map(|(peer, why)| format!("{peer}: {why}")).collect();
-        Lost::Unreachable(list.join("; "))
-    }
-
-    /// Why memory is not shared, although it was tried.
-    fn detour(&self) -> Option<String> {
-        let tried = self.failures.iter().find(|(peer, _)| matches!(peer, Target::Shm(_)));
-        tried.map(|(peer, why)| match why {
-            why if *why == Lost::from(Errno::NOENT) => {
-                "they do not share /dev/shm: the socket of the one there is not seen by the other".to_owned()
-            }
-            why => format!("memory cannot be shared by way of {peer}: {why}"),
-        })
-    }
-}
-
 impl Pending {
     fn new(socket: Held, deadline: Instant) -> Self {
-        let (heard, since) = (false, Instant::now());
+        let (foreign, since) = (false, Instant::now());
         let (dialled, joins, agreed, shake, sharing) = (None, None, None, None, None);
-        Pending { socket, deadline, heard, dialled, joins, since, agreed, shake, sharing }
+        Pending { socket, deadline, foreign, dialled, joins, since, agreed, shake, sharing }
     }
 
-    /// A stranger that has come to a listener.
-    pub(super) fn accepted(socket: Held, shares: bool, secret: &Secret, deadline: Instant) -> Self {
-        if !shares {
+    /// A stranger that has come to a listener, and has so long to prove itself.
+    pub(super) fn accepted(socket: Held, shares: bool, secret: &Secret, time: Duration) -> Self {
+        let mut foreign = false;
+        if shares {
+            let user = rustix::process::geteuid();
+            foreign = sockopt::socket_peercred(&socket).is_ok_and(|peer| peer.uid != user);
+        } else {
             prepare(&socket);
         }
         let shake = Some((Handshake::listen(secret.clone()), Vec::new()));
         let sharing = shares.then(Sharing::default);
-        Pending { shake, sharing, ..Pending::new(socket, deadline) }
+        Pending { foreign, shake, sharing, ..Pending::new(socket, Instant::now() + time) }
+    }
+
+    /// A socket that was dialled.
+    pub(super) fn dialled(socket: Held, Attempt { dialled, deadline, shares }: Attempt) -> Self {
+        let sharing = shares.then(Sharing::default);
+        Pending { dialled: Some(dialled), sharing, ..Pending::new(socket, deadline) }
     }
 
     /// A further stream of the link that this has become the first stream of.
     ///
     /// # Errors
     /// [`Lost`] if there cannot be one.
-    pub(super) fn further(&self, joining: Joining, settings: &LinkSettings) -> Result<Self, Lost> {
-        let peer = self.dialled.as_ref().and_then(|dialled| dialled.trying.as_ref());
-        let socket = connect(peer.ok_or(Lost::Closed)?, settings)?;
-        let (joins, deadline) = (Some(joining), Instant::now() + DIAL_TIME);
-        Ok(Pending { joins, ..Pending::new(socket, deadline) })
+    pub(super) fn further(&self, joining: Joining) -> Result<Self, Lost> {
+        let dialled = self.dialled.as_ref().ok_or(Lost::Closed)?;
+        let socket = dialled.connect_further()?;
+        Ok(Pending { joins: Some(joining), ..Pending::new(socket, dialled.until()) })
+    }
+
+    /// When what was dialled is given up; `None` for a stranger.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.dialled.as_ref().map(Dialled::until)
     }
 
     /// Whether it has come to us.
@@ -231,10 +141,21 @@ impl Pending {
         self.dialled.is_none() && self.joins.is_none()
     }
 
-    /// Gives this socket up. What was dialled goes on with its next address, if it was dialled.
-    pub(super) fn give_up(self, why: Lost) -> Option<Dialled> {
+    /// Of a stranger that has not proved itself, what speaks for it.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        let (shake, _) = self.shake.as_ref().filter(|_| self.stranger())?;
+        (!shake.is_done()).then_some(Standing { of_user: !self.foreign, since: self.since })
+    }
+
+    /// Why it is given up, once its time is over.
+    pub(super) fn late(&self) -> Lost {
+        if self.shake.is_some() { Lost::Unanswered } else { Lost::Silent }
+    }
+
+    /// Gives this socket up; where that was because of a further stream, its number. What was dialled goes on, if it was dialled.
+    pub(super) fn give_up(self, stream: Option<u64>, why: Lost) -> Option<Dialled> {
         let mut dialled = self.dialled?;
-        dialled.failures.extend(dialled.trying.take().map(|peer| (peer, why)));
+        dialled.fail(stream, why);
         Some(dialled)
     }
 
@@ -254,10 +175,8 @@ impl Pending {
         let count = match read {
             Ok(0) => return Ok(Step::Wait),
             Ok(count) => count,
-            Err(Lost::Closed) => return Err(shake.cut().map_or(Lost::Closed, Lost::Refused)),
             Err(why) => return Err(why),
         };
-        self.heard = true;
         if let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.agreed.is_some()) {
             ahead.extend_from_slice(&bytes[..count]);
             return sharing.advance(&self.socket, ahead);
@@ -269,6 +188,9 @@ impl Pending {
         let progress = shake.advance(&bytes[..count])?;
         ahead.extend_from_slice(&bytes[progress.used..count]);
         write_whole(&self.socket, &progress.reply)?;
+        if shake.is_greeted() {
+            self.since = Instant::now();
+        }
         match (progress.agreed, &mut self.sharing) {
             (None, _) => Ok(Step::Wait),
             (Some(agreement), None) => self.settle(agreement),
@@ -308,7 +230,7 @@ impl Pending {
             (Frame::Streams { key, count, .. }, Purpose::Streams, Some(dialled))
                 if frame == dialled.wish() =>
             {
-                Ok(Step::Gather(Wish { agreement, key, count, settings: dialled.settings }))
+                Ok(Step::Gather(Wish { agreement, key, count, settings: dialled.settings() }))
             }
             (Frame::Streams { key, count, pacing, send_buffer, receive_buffer }, Purpose::Streams, None) => {
                 let wished = LinkSettings::told(pacing, send_buffer, receive_buffer);
@@ -360,7 +282,7 @@ impl Pending {
                 (pending.socket, ahead)
             })
             .unzip();
-        let tag = self.dialled.as_ref().map(|dialled| dialled.tag);
+        let tag = self.dialled.as_ref().map(Dialled::tag);
         let detour = self.dialled.and_then(|dialled| dialled.detour());
         let (files, shared) =
             self.sharing.map(|sharing| (sharing.files, (sharing.offer, sharing.taken))).unzip();
@@ -419,38 +341,14 @@ impl Sharing {
     }
 }
 
-fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
-    let peer = match peer {
-        Target::Tcp(peer) => peer,
-        Target::Shm(path) => return connect_local(path),
-    };
-    let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Held::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
-    prepare(&socket);
-    // Before the connection is made, since the two ends agree then on how large a window can be.
-    settings::size(&socket, wished);
-    match net::connect(&socket, peer) {
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
-        Err(error) => Err(error),
-    }
-}
-
 /// The process at the other end of a Unix socket, where the system tells.
 fn process_of(socket: &Held) -> Option<Held> {
     let peer = sockopt::socket_peercred(socket).ok()?;
     Some(rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty()).ok()?.into())
 }
 
-fn connect_local(path: &str) -> Result<Held, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Held::from(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
-    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(socket)
-}
-
 /// Options that every TCP socket of ours has.
-fn prepare(socket: &Held) {
+pub(super) fn prepare(socket: &Held) {
     // Small messages are not held back; a host that vanishes is noticed even without traffic.
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
@@ -462,4 +360,18 @@ fn write_whole(socket: &Held, bytes: &[u8]) -> Result<(), Lost> {
         return Err(Lost::System("the socket does not take a handshake".to_owned()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_of_other_users_go_first_and_then_those_that_wait_longest() {
+        let begun = Instant::now();
+        let at = |of_user, millis| Standing { of_user, since: begun + Duration::from_millis(millis) };
+        let mut all = vec![at(true, 1), at(false, 3), at(true, 0), at(false, 2)];
+        all.sort();
+        assert_eq!(all, [at(false, 2), at(false, 3), at(true, 0), at(true, 1)]);
+    }
 }
