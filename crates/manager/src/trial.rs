@@ -5,7 +5,7 @@ mod guests;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::{InstanceName, Network};
+use titin_model::{Call, FilterKind, InstanceName, Network, before_wire};
 
 use crate::compile::{Choices, compile};
 use crate::launch::{Surroundings, prepare};
@@ -52,6 +52,19 @@ pub fn not_here(
                     });
                 found.extend(named);
             }
+            (Ok(prepared), What::Executable { .. }) if prepared.bare => {
+                let path = &prepared.launch.program;
+                if let Some(filter) = python_filter(network, &program.name)
+                    && guests::is_without_python(path)
+                {
+                    let why = format!(
+                        "filter \"{filter}\" is in Python and has to run in it, and {} is an executable without Python; pin it to \
+                         the other end (\"{filter}@sender\", \"{filter}@receiver\"), or write it as a function of a shared library",
+                        path.display()
+                    );
+                    found.push((program.name.clone(), why));
+                }
+            }
             (Ok(_), _) => {}
         }
         if found.len() >= MOST {
@@ -60,6 +73,21 @@ pub fn not_here(
         }
     }
     found
+}
+
+/// A filter in Python that has to run in a program, if there is one.
+fn python_filter(network: &Network, program: &str) -> Option<String> {
+    network.bundles.iter().find_map(|bundle| {
+        let filters = network.filters(bundle);
+        let early = before_wire(&filters);
+        filters.iter().enumerate().find_map(|(at, filter)| {
+            let FilterKind::User(name) = &filter.kind else { return None };
+            let own = network.extras.filters.get(name)?;
+            let (sender, receiver) = network.ends(bundle);
+            let runs = if at < early { sender } else { receiver }.program.as_ref()?;
+            (runs.name == program && matches!(own.call, Call::Python { .. })).then(|| name.to_string())
+        })
+    })
 }
 
 /// What tells programs apart: by the first of a host's all of them are started.
@@ -90,6 +118,44 @@ mod tests {
         assert_eq!(names, ["gone", "lost"]);
         assert!(found[0].1.contains("gone does not exist"), "{found:?}");
         assert!(found[1].1.contains("PATH is /bin:/usr/bin"), "{found:?}");
+    }
+
+    #[test]
+    fn a_filter_in_python_is_missed_by_executables_without_python() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            use std::os::unix::fs::PermissionsExt;
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        write("in_c", b"\x7fELF\0libtitin.so\0");
+        write("embeds", b"\x7fELF\0libtitin.so\0libpython3.11.so\0");
+        write("script", b"#!/usr/bin/env python3\nimport titin\n");
+        let named = |conduit: &str, program: &str| {
+            let text = format!(
+                "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{description: x, ports: {{o_i: out}}, \
+                 implementation: script}}\n      b: {{description: x, ports: {{s: in}}, implementation: own}}\n    conduits: \
+                 {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./script}}\n  own: {{executable: ./{program}}}\n\
+                 titin: {{filters: {{mine: {{python: 'm:f'}}, native: {{library: ./f.so, symbol: f}}}}}}\n"
+            );
+            let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
+            let network = description.network(None).unwrap();
+            let folders = [folder.path().to_owned()];
+            not_here(&network, &folders, &BTreeMap::new(), Path::new("/bin/titin"))
+        };
+        let found = named("mine b.in", "in_c");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].0 == "own" && found[0].1.contains("filter \"mine\" is in Python"), "{found:?}");
+        for (conduit, program) in [
+            ("mine b.in", "embeds"),
+            ("mine b.in", "script"),
+            ("mine@sender b.in", "in_c"),
+            ("native b.in", "in_c"),
+            ("b.in", "in_c"),
+        ] {
+            assert_eq!(named(conduit, program), [], "{conduit} {program}");
+        }
     }
 
     #[test]

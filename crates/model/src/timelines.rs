@@ -6,6 +6,7 @@
 
 mod declare;
 mod groups;
+mod late;
 mod report;
 mod whole;
 

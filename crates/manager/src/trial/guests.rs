@@ -122,6 +122,12 @@ fn is_known_to_the_loader(library: &str, env: &BTreeMap<String, String>) -> bool
     folders.any(|folder| folder.join(library).exists()) || cached()
 }
 
+/// Whether a file is a program that knows titin and surely not Python, be it linked with it or loaded as it runs.
+pub(super) fn is_without_python(path: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    bytes.starts_with(b"\x7fELF") && has(&bytes, b"titin") && !has(&bytes, b"ython")
+}
+
 fn has(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }

@@ -2,7 +2,7 @@
 //! would have to.
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
-use crate::extras::Medium;
+use crate::extras::{Call, Medium};
 use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
@@ -96,9 +96,7 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             problems.error_hint(bundle.at, Code::Filter, what, why, hint);
             continue;
         }
-        if !matches!(filter.kind, FilterKind::User(_)) {
-            continue;
-        }
+        let FilterKind::User(own_name) = &filter.kind else { continue };
         let built_in = |component: &NetworkComponent| {
             let program = component.program.as_deref().filter(|_| !start.leaves_out(component));
             program.and_then(|program| match program.kind {
@@ -110,8 +108,29 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             Some(_) => (sender, receiver, &from, "sender"),
             None => (receiver, sender, &to, "receiver"),
         };
-        let Some(runs) = built_in(here) else { continue };
         let name = plain(filter);
+        // A filter in a library runs in every program; one in Python needs Python there, which a host of libraries never has.
+        let library = |component: &NetworkComponent| {
+            let program = component.program.as_deref().filter(|_| !start.leaves_out(component));
+            let kind = program.map(|program| &program.kind);
+            matches!(kind, Some(ProgramKind::Hosted(guest)) if matches!(guest.call, Call::Library { .. }))
+        };
+        let python =
+            network.extras.filters.get(own_name).is_some_and(|f| matches!(f.call, Call::Python { .. }));
+        if python && library(here) {
+            let what = format!("filter \"{name}\" cannot run at the {word}, \"{own}\"");
+            let why =
+                format!("\"{}\" is a function of a shared library, whose host runs no Python", here.path);
+            let other = if word == "sender" { "receiver" } else { "sender" };
+            let hint = match library(there) || built_in(there).is_some() {
+                true => "write it in a language that makes shared libraries: {library: ..., symbol: ...}"
+                    .to_string(),
+                false => format!("let it run at the other end, if that is Python: \"{name}@{other}\""),
+            };
+            problems.error_hint(bundle.at, Code::Filter, what, why, hint);
+            continue;
+        }
+        let Some(runs) = built_in(here) else { continue };
         let what = format!("filter \"{name}\" cannot run at the {word}, \"{own}\"");
         let why = format!(
             "\"{}\" is {}, and components that come with titin call no functions of yours",

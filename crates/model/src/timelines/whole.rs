@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::late::report_late;
 use super::report::{report_cycle, report_links, report_torn};
 use super::{Around, Graph, Link, Part, declare, find};
 use crate::description::Model;
@@ -41,6 +42,9 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
         }
         report_torn(&graph, &found, problems);
         report_links(&mut graph, &found, problems);
+    }
+    if problems.errors() == 0 {
+        report_late(&mut graph, &found, problems);
     }
     let mut timelines = Vec::with_capacity(network.components.len());
     for component in 0..network.components.len() {
