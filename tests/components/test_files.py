@@ -40,6 +40,14 @@ def test_the_first_axis_is_time(model, order):
     np.testing.assert_array_equal(times["next_timestamp"], np.append(60.0 * np.arange(2, 8), np.nan))
 
 
+def test_times_are_in_the_unit_of_timestamps(model):
+    np.save(model.folder / "a.npy", np.arange(3.0))
+    model.rest = "titin: {time_unit: h}\n"
+    kept = copy(model, "a.npy", source__time_axis="true", source__dt="30 min", source__t0=2)
+    times = np.genfromtxt(kept.with_name("a.times.csv"), delimiter=",", names=True)
+    np.testing.assert_array_equal(times["timestamp"], [2.0, 2.5, 3.0])
+
+
 def test_numbers_with_the_most_significant_byte_first_are_turned(model):
     array = np.array([1.5, -2.25], dtype=">f8")
     np.save(model.folder / "a.npy", array)

@@ -74,9 +74,9 @@ impl<'a> Settings<'a> {
             .map_err(|_| Error::Setting(format!("setting '{name}' is {number}, it cannot be negative")))
     }
 
-    /// A time, in seconds if it has a unit.
+    /// A time, in the unit of timestamps.
     pub(crate) fn time(&self, port: &str, name: &str) -> Result<Option<f64>> {
-        Ok(self.find(port, name)?.map(|value| value.in_unit("s")).transpose()?)
+        Ok(self.find(port, name)?.map(|value| value.in_unit(self.instance.time_unit())).transpose()?)
     }
 
     /// One of several words.

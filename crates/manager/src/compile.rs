@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use titin_model as model;
-use titin_model::quantity::Quantity;
+use titin_model::quantity::{Dimension, Quantity};
 use titin_model::{Call, Description, EndTime, ExecutionModel, Need, Network, NetworkComponent, ProgramKind};
 use titin_transport::host;
 use titin_wire::LinkSettings;
@@ -108,9 +108,14 @@ fn planned(
         spare_ports: spare_ports(component),
         settings: network.settings.of(name).map(|(path, value)| (path.to_string(), value.clone())).collect(),
         scale: extras.scales.get(path).map(scale),
-        end: extras.progress.get(path).and_then(|progress| match &progress.end {
-            EndTime::Time(time) => time.in_unit("s").ok().map(Setting::Float),
-            EndTime::Setting(setting) => network.settings.find(name, setting).cloned(),
+        end: extras.progress.get(path).and_then(|progress| {
+            let unit = extras.time_unit();
+            let end = match &progress.end {
+                EndTime::Time(time) if time.dimension == Dimension::NONE => Some(time.value_si),
+                EndTime::Time(time) => time.in_unit(unit).ok(),
+                EndTime::Setting(setting) => network.settings.find(name, setting)?.in_unit(unit).ok(),
+            };
+            end.map(Setting::Float)
         }),
         stage_in: stage.input,
         stage_out: stage.output,
@@ -316,6 +321,7 @@ fn terms(network: &Network, choices: &Choices) -> Result<Terms, String> {
         heartbeat: time("heartbeat", &network.extras.heartbeat, usual.heartbeat)?,
         ceiling: host::memory() / 2,
         trace: choices.trace,
+        time_unit: network.extras.time_unit.as_ref().map(ToString::to_string),
     })
 }
 
@@ -351,6 +357,30 @@ titin:
   grace: 1 min
 ";
 
+    #[test]
+    fn ends_are_in_the_unit_of_timestamps() {
+        for (unit, end, wanted) in [
+            ("", "2 h", 7200.0),
+            ("  time_unit: h\n", "2 h", 2.0),
+            ("  time_unit: h\n", "t_end", 0.5),
+            ("  time_unit: min\n", "t_end", 30.0),
+            ("  time_unit: h\n", "t_plain", 7.0),
+            ("  time_unit: h\n", "5", 5.0),
+        ] {
+            let model = MODEL
+                .replace("micro.t_end: 3 s", "micro.t_end: 30 min, t_plain: 7")
+                .replace("  progress: {micro: t_end}\n", &format!("{unit}  progress: {{micro: {end}}}\n"));
+            let description = load_texts(&[("demo.ymmsl", &model)], &LoadOptions::default()).unwrap();
+            let plan =
+                compile(&description.network(None).unwrap(), &folders(&description), &Choices::default())
+                    .unwrap();
+            let micro = plan.instances.iter().nth(2).unwrap();
+            assert_eq!(micro.end, Some(Setting::Float(wanted)), "{unit}{end}");
+            // Scales stay in seconds.
+            assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
+        }
+    }
+
     fn compiled(choices: &Choices) -> Result<Plan, String> {
         let description = load_texts(&[("demo.ymmsl", MODEL)], &LoadOptions::default()).unwrap();
         compile(&description.network(None).unwrap(), &folders(&description), choices)
@@ -373,7 +403,7 @@ titin:
         let micro = plan.instances.iter().nth(2).unwrap();
         let settings: Vec<&str> = micro.settings.keys().map(String::as_str).collect();
         assert_eq!(settings, ["dt", "micro.t_end", "micro[1].dt"]);
-        assert_eq!(micro.end, Some(Setting::Str("3 s".into())));
+        assert_eq!(micro.end, Some(Setting::Float(3.0)));
         assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
         assert_eq!((micro.cores, micro.component.as_str()), (2, "micro"));
         let Start::Program(program) = &micro.start else { panic!("{:?}", micro.start) };

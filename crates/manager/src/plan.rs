@@ -280,6 +280,8 @@ pub struct Terms {
     pub ceiling: u64,
     /// Whether programs send event rows.
     pub trace: bool,
+    /// The unit of timestamps, if it is not the second.
+    pub time_unit: Option<String>,
 }
 
 impl Default for Terms {
@@ -290,6 +292,7 @@ impl Default for Terms {
             heartbeat: Duration::from_secs(10),
             ceiling: 4 << 30,
             trace: false,
+            time_unit: None,
         }
     }
 }

@@ -296,7 +296,11 @@ fn checkpoint_rule(rule: &CheckpointRule) -> Map {
 }
 
 fn quantity(quantity: &Quantity) -> Yaml {
-    let unit = if quantity.dimension == Dimension::LENGTH { "m" } else { "s" };
+    let unit = match quantity.dimension {
+        Dimension::NONE => return Yaml::Raw(float(quantity.value_si)),
+        Dimension::LENGTH => "m",
+        _ => "s",
+    };
     Yaml::Text(format!("{} {unit}", float(quantity.value_si)))
 }
 
@@ -325,6 +329,9 @@ fn extras(extras: &Extras) -> Map {
         section.put(path.as_str(), Yaml::Map(inner));
     }
     top.map("stage", std::mem::take(&mut section));
+    if let Some(unit) = &extras.time_unit {
+        top.text("time_unit", unit);
+    }
     for (path, progress) in &extras.progress {
         let end = match &progress.end {
             EndTime::Time(time) => quantity(time),

@@ -15,6 +15,8 @@ pub struct Extras {
     pub scales: IndexMap<Name, Scales>,
     /// Files to copy in before and out after, by component.
     pub stage: IndexMap<Name, Stage>,
+    /// The unit of timestamps; `None` for seconds.
+    pub time_unit: Option<Name>,
     /// Where the end time is known from, by component.
     pub progress: IndexMap<Name, Progress>,
     /// The user's own filters.
@@ -35,6 +37,13 @@ pub struct Extras {
     pub required: IndexMap<Name, Required>,
     /// How links by tcp are made.
     pub links: Links,
+}
+
+impl Extras {
+    /// The unit of timestamps: that of `time_unit`, else seconds.
+    pub fn time_unit(&self) -> &str {
+        self.time_unit.as_deref().unwrap_or("s")
+    }
 }
 
 /// The scales of a component.
@@ -72,7 +81,7 @@ pub struct Progress {
 /// The simulated time at which a component ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndTime {
-    /// Given here.
+    /// Given here; a number alone, which has no dimension, is in the unit of timestamps.
     Time(Quantity),
     /// The value of this setting.
     Setting(Name),

@@ -106,6 +106,7 @@ fn merge_checkpoints(merged: &mut Checkpoints, more: Checkpoints) {
 fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.scales.extend(more.scales);
     merged.stage.extend(more.stage);
+    merged.time_unit = more.time_unit.or(merged.time_unit.take());
     merged.progress.extend(more.progress);
     merged.filters.extend(more.filters);
     merged.buffer.default = more.buffer.default.or(merged.buffer.default);

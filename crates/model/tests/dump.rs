@@ -93,7 +93,8 @@ checkpoints:
 titin:
   scales: {macro: {dt: 1 h, total: 3 days, dx: 2.5 km, extent: [10 km, 20 km]}}
   stage: {macro: {in: [a.nc], out: ["*.npy", b]}}
-  progress: {macro: t_max, micro.core: 10 s}
+  time_unit: h
+  progress: {macro: t_max, micro.core: 10 s, rec: 2}
   filters: {mine: {python: "filters.own:f", side: sender}, native: {library: ./f.so, symbol: f}}
   buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}
   medium: {rec.in: tcp}

@@ -84,6 +84,8 @@ pub(crate) struct Inner {
     numbered: Mutex<(u32, Arc<Overlay>)>,
     scale: Option<Scale>,
     end: Option<f64>,
+    /// The unit of timestamps.
+    time_unit: String,
     /// What settings that MUSCLE3 has for it ask it to do.
     pub(crate) habits: Habits,
     pub(crate) trace: Trace,
@@ -282,6 +284,11 @@ impl Instance {
     /// The scales that the description gives for this component.
     pub fn scale(&self) -> Option<&Scale> {
         self.inner.scale.as_ref()
+    }
+
+    /// The unit of timestamps, as the description has it: `s` where it says none.
+    pub fn time_unit(&self) -> &str {
+        &self.inner.time_unit
     }
 
     /// Switches the check of the order of calls off from here on. The reason is kept in the run's log.

@@ -252,9 +252,12 @@ pub struct Welcome {
     /// Whether messages say in which step they were sent, since some filter of the run chooses by that.
     #[serde(default)]
     pub counts_steps: bool,
-    /// Setting or number that says when simulated time ends, if known; for the progress bar.
+    /// When simulated time ends, in the unit of timestamps, if known; for the progress bar.
     #[serde(default)]
     pub end: Option<Setting>,
+    /// The unit of timestamps, if it is not the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_unit: Option<String>,
     /// Of a parallel program: the first of the numbers of the conduits between its ranks, see [`crate::ranks::conduits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_ranks: Option<ConduitId>,

@@ -1,5 +1,6 @@
 //! At a terminal: a line for each instance with its state, simulated time, progress where the end is known, and rates.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -15,6 +16,10 @@ use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
 /// How often the lines are written anew.
 const PACE: Duration = Duration::from_millis(250);
 
+/// Over so many looks rates are taken. Instances tell of themselves less often than once a look, so that from one to the next
+/// there would be nothing, and then too much.
+const LOOKS: usize = 16;
+
 /// Parts of a progress bar.
 const PARTS: u64 = 1000;
 
@@ -24,13 +29,27 @@ pub(crate) struct Live {
     lines: Vec<ProgressBar>,
     /// Stands for the instances that have no line.
     rest: Option<ProgressBar>,
+    /// How long the run has taken, and what it will still take.
+    clock: Option<ProgressBar>,
     width: usize,
-    before: Option<(Duration, Vec<(u64, u64)>)>,
+    /// Messages and bytes of each instance at the last few looks, from which rates are.
+    counts: VecDeque<(Duration, Vec<(u64, u64)>)>,
+    /// When each instance was first seen on its way, and what part of it was done then.
+    begun: Vec<Option<(Duration, f64)>>,
 }
 
 impl Live {
     pub(crate) fn new(verbose: bool) -> Self {
-        Live { verbose, screen: MultiProgress::new(), lines: Vec::new(), rest: None, width: 0, before: None }
+        Live {
+            verbose,
+            screen: MultiProgress::new(),
+            lines: Vec::new(),
+            rest: None,
+            clock: None,
+            width: 0,
+            counts: VecDeque::new(),
+            begun: Vec::new(),
+        }
     }
 
     fn print(&self, text: &str) {
@@ -48,7 +67,7 @@ impl View for Live {
             let _ = crate::terminal::print(&text);
         }
         let count = plan.instances.len();
-        let room = rows().unwrap_or(24).saturating_sub(6).max(1);
+        let room = rows().unwrap_or(24).saturating_sub(7).max(1);
         let shown = if count <= room { count } else { room - 1 };
         self.width = plan.instances.iter().map(|planned| planned.name.len()).max().unwrap_or(0).min(30);
         let style = |template: &str| {
@@ -61,6 +80,8 @@ impl View for Live {
         };
         self.lines = (0..shown).map(|_| line("{prefix} {msg}")).collect();
         self.rest = (shown < count).then(|| line("{prefix}{msg}"));
+        self.clock = Some(line("{prefix}{msg}"));
+        self.begun = vec![None; count];
     }
 
     fn by_hand(&mut self, text: &str) {
@@ -85,7 +106,7 @@ impl View for Live {
             })
             .collect();
         let rate = |at: usize| {
-            let (then, before) = self.before.as_ref()?;
+            let (then, before) = self.counts.front()?;
             let seconds = elapsed.saturating_sub(*then).as_secs_f64();
             let (now, before) = (counts.get(at)?, before.get(at)?);
             (seconds > 0.0).then(|| {
@@ -110,7 +131,19 @@ impl View for Live {
             let done = hidden.iter().filter(|&&at| standings[at].phase == Phase::Done).count();
             rest.set_message(format!("{FAINT}and {} more, {done} of them done{FAINT:#}", hidden.len()));
         }
-        self.before = Some((elapsed, counts));
+        if self.counts.len() == LOOKS {
+            self.counts.pop_front();
+        }
+        self.counts.push_back((elapsed, counts));
+        let left = standings.iter().zip(&mut self.begun).filter_map(|(standing, begun)| {
+            let part = part(standing).filter(|_| !matches!(standing.phase, Phase::Done | Phase::Failed))?;
+            let (since, before) = *begun.get_or_insert((elapsed, part));
+            left(elapsed.saturating_sub(since), before, part)
+        });
+        let left = left.max().map(|left| format!(", about {} left", clock(left))).unwrap_or_default();
+        if let Some(line) = &self.clock {
+            line.set_message(format!("{FAINT}{} elapsed{left}{FAINT:#}", clock(elapsed)));
+        }
     }
 
     fn pace(&self) -> Option<Duration> {
@@ -120,7 +153,7 @@ impl View for Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        for line in self.lines.iter().chain(&self.rest) {
+        for line in self.lines.iter().chain(&self.rest).chain(&self.clock) {
             line.abandon();
         }
     }
@@ -139,15 +172,15 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
     if let Some(time) = simulated {
         text.push_str(&format!(" t = {:<10}", short(time)));
     }
-    if let (Some(time), Some(end)) = (simulated, standing.end)
-        && end > 0.0
-    {
+    if let Some(part) = part(standing) {
         // The last message may have been a step before the end.
-        text.push_str(&bar(if standing.phase == Phase::Done { 1.0 } else { time / end }));
+        text.push_str(&bar(if standing.phase == Phase::Done { 1.0 } else { part }));
     }
+    // Also where none have come for a while: a figure that comes and goes cannot be read.
+    let counted = standing.position.as_ref().is_some_and(|position| position.messages > 0);
     if let Some((messages, bytes)) = rate
         && !matches!(standing.phase, Phase::Done | Phase::Failed)
-        && messages > 0.0
+        && counted
     {
         text.push_str(&format!(
             " {FAINT}{messages:.0} messages/s, {}/s{FAINT:#}",
@@ -155,6 +188,30 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
         ));
     }
     text
+}
+
+/// How much of its simulated time an instance has behind it, from 0 to 1, if its end is known.
+fn part(standing: &Standing) -> Option<f64> {
+    let time = standing.position.as_ref()?.simulated?;
+    let end = standing.end.filter(|end| *end > 0.0)?;
+    Some(time / end)
+}
+
+/// What is left of the way if it goes on as it went `since` the part of it that was done `before`.
+fn left(since: Duration, before: f64, part: f64) -> Option<Duration> {
+    let seconds = since.as_secs_f64() * (1.0 - part) / (part - before);
+    (part > before && part < 1.0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
+}
+
+/// A time as people tell it: `12 s`, `3 min 05 s`, `2 h 10 min`, `4 d 07 h`.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{} d {:02} h", seconds / 86_400, seconds / 3600 % 24),
+    }
 }
 
 /// A number with six digits at most.
@@ -204,6 +261,36 @@ mod tests {
         standing.end = None;
         let text = strip_str(&message(&standing, Some((0.0, 0.0)))).to_string();
         assert_eq!(text, "done     t = 2.5       ");
+    }
+
+    #[test]
+    fn rates_stay_where_nothing_has_come_for_a_while() {
+        let position = titin_manager::state::Progress {
+            instance: "macro".into(),
+            simulated: None,
+            messages: 10,
+            bytes: 80,
+            end: None,
+        };
+        let mut standing =
+            Standing { name: "macro".into(), phase: Phase::Running, position: Some(position), end: None };
+        let shown = |standing: &Standing| strip_str(&message(standing, Some((0.0, 0.0)))).to_string();
+        assert!(shown(&standing).contains("0 messages/s"), "{}", shown(&standing));
+        standing.position = None;
+        assert!(!shown(&standing).contains("messages/s"));
+    }
+
+    #[test]
+    fn what_is_left_is_told_from_what_has_gone() {
+        let seconds = Duration::from_secs;
+        assert_eq!(left(seconds(10), 0.0, 0.25), Some(seconds(30)));
+        assert_eq!(left(seconds(10), 0.5, 0.75), Some(seconds(10)));
+        // Before it has gone on, and at its end, nothing is known.
+        assert_eq!(left(seconds(10), 0.25, 0.25), None);
+        assert_eq!(left(seconds(10), 0.0, 1.0), None);
+        assert_eq!(left(seconds(10), 0.0, f64::MIN_POSITIVE), None);
+        let told = [0, 59, 185, 7800, 370_800].map(|s| clock(seconds(s)));
+        assert_eq!(told, ["0 s", "59 s", "3 min 05 s", "2 h 10 min", "4 d 07 h"]);
     }
 
     #[test]

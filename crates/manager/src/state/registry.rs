@@ -212,6 +212,7 @@ impl Manager {
             trace: terms.trace,
             counts_steps: self.plan.counts_steps(),
             end: planned.end.clone(),
+            time_unit: terms.time_unit.clone(),
             between_ranks: None,
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
         let EndTime::Setting(name) = &progress.end else { continue };
         let instance = InstanceName::new(path.clone(), Vec::new());
         if let Some(value) = network.settings.find(&instance, name)
-            && let Err(error) = value.in_unit("s")
+            && let Err(error) = value.in_unit(extras.time_unit())
         {
             let what = format!("the end time of \"{path}\" is no time");
             problems.error(

@@ -21,6 +21,7 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
     let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else { return extras };
     extras.scales = by_path(fields.take("scales"), "\"scales\"", problems, scales);
     extras.stage = by_path(fields.take("stage"), "\"stage\"", problems, stage);
+    extras.time_unit = fields.take("time_unit").and_then(|n| time_unit(n, problems));
     extras.progress = by_path(fields.take("progress"), "\"progress\"", problems, progress);
     extras.filters = by_path(fields.take("filters"), "\"filters\"", problems, user_filter);
     extras.required = by_path(fields.take("required"), "\"required\"", problems, required);
@@ -143,11 +144,28 @@ fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<
     Some(Stage { input, output, at })
 }
 
+/// A unit of time, such as `h`.
+fn time_unit(node: &Node, problems: &mut Problems) -> Option<Name> {
+    let written = text(node, "\"time_unit\"", problems)?;
+    let (why, hint) = match quantity::parse(&format!("1 {written}")) {
+        Ok(one) if one.dimension == Dimension::TIME => return Some(written.as_str().into()),
+        Ok(one) => (format!("\"{}\" measures {}", shorten(&written), one.dimension), None),
+        Err(error) => (error.to_string(), error.hint().map(str::to_string)),
+    };
+    let hint = hint.or_else(|| Some("write one such as s, ms, h, days or yr".to_string()));
+    problems.error_hint(node.at, Code::Unit, "\"time_unit\" is no unit of time", why, hint);
+    None
+}
+
 fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Progress> {
     let what = format!("the end of \"{path}\"");
     let end = match node.kind() {
         Kind::Scalar(Scalar { of: Type::Text, text }) if is_dotted(text) => {
             EndTime::Setting(text.as_str().into())
+        }
+        Kind::Scalar(scalar) if scalar.text.parse::<f64>().is_ok() => {
+            let end = duration(node, &what, problems)?;
+            EndTime::Time(Quantity { dimension: Dimension::NONE, ..end })
         }
         _ => EndTime::Time(duration(node, &what, problems)?),
     };

@@ -276,6 +276,7 @@ impl Inner {
             numbered: Mutex::default(),
             scale: welcome.scale.clone(),
             end,
+            time_unit: welcome.time_unit.clone().unwrap_or_else(|| "s".to_owned()),
             trace,
             simulated: AtomicU64::new(f64::NAN.to_bits()),
             progress: Mutex::default(),
