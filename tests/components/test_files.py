@@ -45,7 +45,7 @@ def test_times_are_in_the_unit_of_timestamps(model):
     model.rest = "titin: {time_unit: h}\n"
     kept = copy(model, "a.npy", source__time_axis="true", source__dt="30 min", source__t0=2)
     times = np.genfromtxt(kept.with_name("a.times.csv"), delimiter=",", names=True)
-    np.testing.assert_array_equal(times["timestamp"], [2.5, 3.0, 3.5])
+    np.testing.assert_array_equal(times["timestamp"], [2.0, 2.5, 3.0])
 
 
 def test_numbers_with_the_most_significant_byte_first_are_turned(model):

@@ -1,7 +1,7 @@
 """Settings in all units that titin knows, as a program reads them, against Pint.
 
-``units.csv`` has the names of each unit, whether it takes prefixes, its SI unit, and Pint's name for it, and the prefixes. A
-test of ``crates/model/src/quantity.rs`` holds it to the tables that are read at run time.
+``units.csv`` has the names of each unit, whether it takes prefixes, its SI unit, Pint's name for it, and the prefixes.
+A test of ``crates/model/src/quantity.rs`` holds it to the tables that are read at run time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pint = pytest.importorskip("pint", reason="the oracle, a package for tests only:
 NUMBER = 3.7
 # What is as near as products of rounded factors come.
 NEAR = {"rel": 1e-14, "abs": 0}
-# Here a gigayear, the astronomical unit and ten years; in Pint a gray, an absorbance unit and a factor of ten on a scale.
+# Here a gigayear, the astronomical unit and ten years; in Pint a gray, an absorbance unit and a factor of ten.
 ELSEWHERE = {"Gy", "AU", "decade", "decades"}
 
 

@@ -120,7 +120,7 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
                     assert!(
                         progress.agreed.is_none()
                             && progress.used <= piece.len()
-                            && progress.reply.len() <= 64
+                            && progress.reply.len() <= 96
                     );
                 }
                 Err(refusal) => {
