@@ -111,7 +111,7 @@ pub enum ToManager {
 #[allow(clippy::large_enum_variant)]
 pub enum ToProgram {
     /// The instance takes part.
-    Registered(Welcome),
+    Registered(Box<Welcome>),
     /// It does not, and this is why.
     Refused {
         /// Which one.

@@ -161,7 +161,7 @@ impl Manager {
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);
         }
-        self.tell(link, ToProgram::Registered(welcome));
+        self.tell(link, ToProgram::Registered(Box::new(welcome)));
         let known: Vec<Peer> = self.peers[id].iter().filter_map(|&peer| self.peer(peer)).collect();
         if !known.is_empty() {
             self.tell(link, ToProgram::Peers { peers: known });

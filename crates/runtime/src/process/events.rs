@@ -170,7 +170,7 @@ impl Process {
         match message {
             ToProgram::Registered(welcome) => {
                 let name = welcome.instance.clone();
-                self.answered(&name, Ok(welcome));
+                self.answered(&name, Ok(*welcome));
             }
             ToProgram::Refused { instance, text } => {
                 self.answered(&instance, Err(Error::new(Kind::Connection, text)));
