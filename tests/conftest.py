@@ -65,10 +65,12 @@ def in_force(run: Path, *files: Path) -> None:
         given = yaml.safe_load(file.read_text())
         for part in ("settings", "resources", "programs"):
             for name, value in given.get(part, {}).items():
+                found = ran[part].get(name)
                 if isinstance(value, dict) and "executable" in value:
                     # The configuration has paths that can be followed from anywhere.
-                    value = value | {"executable": str(file.parent.resolve() / value["executable"])}
-                assert ran[part].get(name) == value, f"{file.name}: {part}: {name}"
+                    value = value | {"executable": os.path.realpath(file.parent / value["executable"])}
+                    found = found | {"executable": os.path.realpath(found["executable"])}
+                assert found == value, f"{file.name}: {part}: {name}"
         assert set(given.get("models", {})) <= set(ran["models"]), file.name
 
 

@@ -372,9 +372,9 @@ def test_what_a_description_cannot_hold_is_refused():
 def test_ports_that_only_the_program_lists(tmp_path):
     model = Model("listed")
     model.component("macro", "solver")
-    model.program("solver", "solver", ports={"o_i": ["out"], "s": ["in"]})
+    model.program("solver", "solver", ports={"o_i": ["out"], "o_f": ["last"]})
     written = check(model, tmp_path)
-    assert written["models"]["listed"]["components"]["macro"]["ports"] == {"o_i": ["out"], "s": ["in"]}
+    assert written["models"]["listed"]["components"]["macro"]["ports"] == {"o_i": ["out"], "o_f": ["last"]}
 
 
 def test_a_description_on_standard_input(tmp_path):
