@@ -244,7 +244,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
             b"\x83\xa1k\xcb\x3f\xe0\0\0\0\0\0\0\xa2dt\xa510 ms\xa1n\x93\x01\x02\xcb\x3f\xe0\0\0\0\0\0\0"
                 .to_vec(),
         ),
-        ("good_connection", connection.to_json().into_bytes()),
+        ("good_connection_with_patience", connection.to_json().into_bytes()),
         ("nested_beyond_reason", deep.concat()),
     ]
 }
