@@ -51,19 +51,23 @@ STEPS = [[("observe", float(time)), ("solve", float(time))] for time in range(3)
 
 
 @pytest.mark.parametrize(
-    ("settings", "scales"),
+    ("settings", "scales", "unit"),
     [
-        ({"t_max": 3, "dt": 1}, {}),
-        ({"t_max": "3000 ms", "dt": "1 s"}, {}),
-        ({}, {"dt": 1, "total": 3}),
-        ({"t_max": 3.4}, {"dt": 1, "total": 8}),
-        ({"t_max": 3}, {}),
+        ({"t_max": 3, "dt": 1}, {}, "s"),
+        ({"t_max": "3000 ms", "dt": "1 s"}, {}, "s"),
+        ({}, {"dt": 1, "total": 3}, "s"),
+        ({"t_max": 3.4}, {"dt": 1, "total": 8}, "s"),
+        ({"t_max": 3}, {}, "s"),
+        ({"t_max": 3, "dt": 1}, {}, "h"),
+        ({"t_max": "180 min", "dt": "3600 s"}, {}, "h"),
+        ({}, {"dt": "1 h", "total": "3 h"}, "h"),
+        ({"t_max": 3.4}, {"dt": 3600, "total": "8 h"}, "h"),
     ],
 )
-def test_methods_are_called_in_the_order_of_the_loop(stage, settings, scales):
+def test_methods_are_called_in_the_order_of_the_loop(stage, settings, scales, unit):
     frame = Frame()
     made = model(**settings)
-    made.titin = {"scales": {"sender": scales}} if scales else {}
+    made.titin = {"time_unit": unit} | ({"scales": {"sender": scales}} if scales else {})
     stage.play(lambda: frame.run(), receives, made)
     assert frame.called == ["init", *(call for step in STEPS for call in step), ("finish", 3.0)]
 
@@ -86,6 +90,26 @@ def test_a_time_that_stands_still_is_an_error(stage):
     raised, _ = stage.fails(lambda: Still().run(), receives, model(t_max=3, dt=1))
     assert isinstance(raised, titin.UsageError)
     assert "solve() of Still has left the time at 0.0" in str(raised)
+
+
+def test_a_time_that_stands_still_is_an_error_for_an_own_end_by_time_too(stage):
+    class Still(Frame):
+        def stops(self):
+            return len(self.called) > 100 or super().stops()
+
+        def solve(self):
+            self.called.append("solve")
+
+    raised, _ = stage.fails(lambda: Still().run(), receives, model(t_max=3, dt=1))
+    assert isinstance(raised, titin.UsageError)
+
+
+def test_options_of_the_instance_are_passed_on(stage):
+    frame = Frame()
+    with pytest.raises(TypeError, match="no_such_option"):
+        frame.run(no_such_option=1)
+    stage.play(lambda: frame.run(unchecked="a test of options"), receives, model(t_max=3, dt=1))
+    assert frame.called[-1] == ("finish", 3.0)
 
 
 def test_without_an_end_in_the_description_there_is_none(stage):

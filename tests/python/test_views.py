@@ -329,7 +329,6 @@ def available() -> int:
     return int(sizes["MemAvailable"].split()[0]) * 1024
 
 
-@pytest.mark.skipif(available() < 14_000_000_000, reason="needs 14 GB of memory")
 @pytest.mark.parametrize("write", ["data[0] = 1", "data += 1", "data.sort()", "np.add(data, 1, out=data)"])
 def test_who_writes_to_what_was_received_is_told_of_copy(stage, write):
     def sender(instance):
@@ -347,6 +346,7 @@ def test_who_writes_to_what_was_received_is_told_of_copy(stage, write):
     assert note in log
 
 
+@pytest.mark.skipif(available() < 14_000_000_000, reason="needs 14 GB of memory")
 def test_five_gibibytes_in_one_array(stage):
     """Sizes are 64 bits everywhere: one array, and one in a structure, of more than 4 GiB, over tcp."""
     sender = """

@@ -108,7 +108,8 @@ def add_hint(raised: BaseException) -> None:
     """Adds a note on what to do to an exception of NumPy's that says that an array may not be written."""
     if isinstance(raised, ValueError) and not isinstance(raised, Error) and "read-only" in str(raised):
         raised.add_note(
-            "titin: received arrays are read-only, and loans once they were sent; change message.data.copy()"
+            "titin: received arrays are read-only, and loans once they were sent; to change one, take a copy: "
+            "message.data.copy()"
         )
 
 

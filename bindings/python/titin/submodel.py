@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from titin import _core
 from titin.errors import UsageError
@@ -66,12 +67,17 @@ class Submodel:
 
     def stops(self) -> bool:
         """Whether the steps of a use are done: by the settings or scales, see :meth:`titin.Instance.will_stop`."""
+        self._stops_by_time = True
         return self.instance.will_stop(self.time)
 
-    def run(self) -> None:
-        """Opens the instance, runs all uses, and closes it. It can be a function of :func:`titin.run`."""
-        by_time = type(self).stops is Submodel.stops
-        with _core.Instance(f_init=self.f_init, o_i=self.o_i, s=self.s, o_f=self.o_f) as self.instance:
+    def run(self, **options: Any) -> None:
+        """Opens the instance, runs all uses, and closes it. It can be a function of :func:`titin.run`.
+
+        ``options`` are those of :class:`titin.Instance` but for the ports: ``comm`` for a parallel program, ``unchecked``, ``name``, ``manager``.
+        """
+        self._stops_by_time = False
+        ports = {"f_init": self.f_init, "o_i": self.o_i, "s": self.s, "o_f": self.o_f}
+        with _core.Instance(**ports, **options) as self.instance:
             while self.instance.reuse():
                 self.time = 0.0
                 self.init()
@@ -79,7 +85,7 @@ class Submodel:
                     begin = self.time
                     self.observe()
                     self.solve()
-                    if by_time and not self.time > begin:
+                    if self._stops_by_time and not self.time > begin:
                         raise UsageError(
                             f"solve() of {type(self).__name__} has left the time at {self.time}, so the steps would "
                             "never end: add the timestep to self.time there, or say in a stops() when they do"

@@ -199,6 +199,17 @@ impl Described<'_> {
         Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
 
+    /// The error for a message that is no array of this type and shape.
+    #[cold]
+    fn misfit(&self, message: &Message) -> Error {
+        let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
+        let found = match message.content() {
+            Content::Array(layout) => shown(layout.dtype, &layout.shape),
+            _ => Value::received(message.structure(), &message.buffer()).what(),
+        };
+        Expected { dtype: self.dtype, extents: &extents, order: None }.mismatch(&found, OTHERWISE)
+    }
+
     /// Writes a message's array here; a single value may also come as a number.
     ///
     /// # Safety
@@ -212,16 +223,12 @@ impl Described<'_> {
             unsafe { self.data.copy_from_nonoverlapping(element.as_ptr(), element.len()) };
             return Ok(());
         }
-        let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
-        let expected = Expected { dtype: self.dtype, extents: &extents, order: None };
         let (layout, elements) = match message.content() {
-            Content::Array(layout) => (layout, message.bytes()),
-            _ => {
-                let value = Value::received(message.structure(), &message.buffer());
-                return Err(expected.but(&value.what(), OTHERWISE));
+            Content::Array(layout) if layout.dtype == self.dtype && layout.shape.iter().eq(self.shape) => {
+                (layout, message.bytes())
             }
+            _ => return Err(self.misfit(message)),
         };
-        expected.check(layout)?;
         let alike = layout.order == self.order || layout.shape.len() < 2;
         if self.strides.is_none() && alike {
             if !elements.is_empty() {
@@ -262,11 +269,11 @@ impl Expected<'_> {
                 "let its sender send that order, or receive it into memory of your own, where each element finds its place"
             }
         };
-        Err(self.but(&found, otherwise))
+        Err(self.mismatch(&found, otherwise))
     }
 
     /// The error where something else was found, and what to do then.
-    pub(crate) fn but(&self, found: &str, otherwise: &str) -> Error {
+    pub(crate) fn mismatch(&self, found: &str, otherwise: &str) -> Error {
         let dtype = self.dtype.name();
         let shape = match self.extents {
             [] => ", a single value".to_owned(),

@@ -94,7 +94,7 @@ impl Message {
             Some(Number::Whole(_)) => "read it with titin_value_i64 of titin_message_value",
             Some(Number::Real(_)) => "read it with titin_value_f64 of titin_message_value",
         };
-        Err(expected.but(&tree.what(), otherwise))
+        Err(expected.mismatch(&tree.what(), otherwise))
     }
 
     /// The error of a program that takes it for something else, kept where the program need not look at it.

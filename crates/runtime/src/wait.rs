@@ -112,6 +112,7 @@ impl Inner {
         if let Some(wait) = reported {
             self.proceed(wait);
         }
+        self.end_poll(deadline, &outcome);
         outcome
     }
 
@@ -196,6 +197,7 @@ impl Inner {
         if let Some(wait) = light.proceeds(who) {
             self.proceed(wait);
         }
+        self.end_poll(deadline, &outcome);
         outcome
     }
 
@@ -265,6 +267,13 @@ impl Inner {
     /// Notes that a call about this conduit comes back then at the latest, with or without what it looks for.
     pub(crate) fn note_poll(&self, who: Option<ConduitId>, until: Instant) {
         *self.polled.lock().expect("never poisoned") = who.map(|who| (who, until));
+    }
+
+    /// Notes that a call with a deadline has found what it looked for: the program is at work on that, and polls nothing.
+    fn end_poll<T>(&self, deadline: Option<Instant>, outcome: &Result<T>) {
+        if deadline.is_some() && outcome.is_ok() {
+            *self.polled.lock().expect("never poisoned") = None;
+        }
     }
 
     /// What the instance looks for by calls that do not wait for it, if it makes such calls.

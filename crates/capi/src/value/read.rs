@@ -262,7 +262,7 @@ unsafe extern "C" fn titin_value_array(
     let found = |expected: &Expected<'_>| {
         // SAFETY: as the caller promises.
         let node = unsafe { at(node) }?;
-        let array = node.array().ok_or_else(|| expected.but(&node.what(), OTHERWISE))?;
+        let array = node.array().ok_or_else(|| expected.mismatch(&node.what(), OTHERWISE))?;
         expected.check(&array.layout)?;
         Ok((&array.layout, pointer(array.data.as_ref())))
     };

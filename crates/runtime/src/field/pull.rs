@@ -216,10 +216,10 @@ impl Answer {
 
     /// The answer that a message is, if it is one.
     pub(super) fn of(message: &Message) -> Option<Self> {
-        if !announces_field(message) || *message.content() != Content::Structure {
+        if !announces_field(message) {
             return None;
         }
-        let Ok(Value::List(said)) = structure::decode(message.bytes()) else { return None };
+        let Value::List(said) = message.structure() else { return None };
         match &said[..] {
             [Value::Text(text), Value::Int(question), why @ ..] if text == TEXT => {
                 let refusal = match why {

@@ -137,7 +137,10 @@ impl Opening {
         let built = ranks.and_then(|ranks| {
             Inner::build(&self.name, &self.options, &self.process, &self.bell, &welcome, ranks, self.began)
         });
-        let inner = Arc::new(built.inspect_err(|error| self.tell(&error.text))?);
+        let inner = Arc::new(built.inspect_err(|error| {
+            self.tell(&error.text);
+            self.process.enters_no_more(&self.name);
+        })?);
         welcome.between_ranks.iter().for_each(|first| self.process.number_tree(*first));
         self.process.admit(&inner, &welcome);
         if let Some(interrupted) = self.options.interrupt.take() {

@@ -753,8 +753,8 @@ impl Inner {
             let known = state.overlay.as_ref().filter(|(number, _)| *number == meta.overlay);
             let unknown = || {
                 let text = format!(
-                    "{}: port '{}': message {} of {} is to go with settings overlay {}, which was never sent: its program, or the \
-                     way from there, is broken",
+                    "{}: port '{}': message {} of {} is to go with settings overlay {}, which was never sent: look for what \
+                     overwrites memory in that program",
                     self.name,
                     inlet.end.label,
                     head.sequence + 1,

@@ -1,5 +1,7 @@
 //! When a use comes to its end, by what the description says.
 
+use titin_wire::settings::Setting;
+
 use super::Instance;
 use crate::setting::SettingValue;
 use crate::{Error, Kind, Result};
@@ -12,7 +14,8 @@ impl Instance {
     ///
     /// The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
     /// `t_max`, else for the scale `total`; a step takes the setting `dt`, else the scale `dt`, and no time if there is
-    /// neither. Quantities with a unit, and scales, count in seconds, numbers as they stand.
+    /// neither. Quantities with a unit, and scales, are converted to the unit of the timestamps
+    /// ([`Instance::time_unit`]); a number alone is in that unit.
     ///
     /// # Errors
     /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is no time;
@@ -30,8 +33,8 @@ impl Instance {
         };
         let scale = self.scale();
         let Some(total) = self.time("t_max", scale.and_then(|scale| scale.total))? else {
-            let why = "no end is known: the description has neither a setting t_max for this component, nor a scale `total` \
-                       of it";
+            let why = "no end is known; give this component a setting t_max in the description, or a scale `total` \
+                       (titin: {scales: {NAME: {total: 10 s}}})";
             return wrong(Kind::Setting, why);
         };
         let step = self.time("dt", scale.and_then(|scale| scale.dt))?.unwrap_or(0.0);
@@ -40,10 +43,9 @@ impl Instance {
 
     /// A time, by a setting or else by a scale.
     fn time(&self, name: &str, scale: Option<f64>) -> Result<Option<f64>> {
-        match self.find_setting(name) {
-            Some(value) => SettingValue { name: name.to_owned(), value }.in_unit("s").map(Some),
-            None => Ok(scale),
-        }
+        let of_scale = || scale.map(|seconds| Setting::Str(format!("{seconds:e} s")));
+        let value = self.find_setting(name).or_else(of_scale);
+        value.map(|value| SettingValue { name: name.to_owned(), value }.in_unit(self.time_unit())).transpose()
     }
 }
 

@@ -97,8 +97,8 @@ impl Handler for Events {
                 // No exit of a process explains that, so nobody is waited for.
                 let who = process_at(process.lock().routes.at(|up| up.id() == link.id()));
                 let text = format!(
-                    "the connection to {who} brings what cannot be understood: {garbage}. Its memory, or the way from there, is \
-                     broken, or it uses another release of titin"
+                    "the connection to {who} brings what cannot be understood: {garbage}: look for what overwrites memory in that \
+                     program, and check that all programs use the same release of titin"
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
@@ -224,25 +224,23 @@ impl Process {
     /// Gives the run up if a peer sends by a conduit that no instance here has. Who is about to join may still have it, and so may a
     /// field, of which another rank may have told the manager first.
     fn judge_strays(&self) {
-        let mut strays = self.strays.lock().expect("never poisoned");
-        if strays.is_empty() {
-            return;
-        }
         let state = self.lock();
         let joins = !state.asked.is_empty() || !state.entering.is_empty();
         if joins || state.has_fields || state.branch.is_some() {
             return;
         }
+        // Threads that receive add to the list: nothing is done while it is held.
+        let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
         let knows =
             |inner: &Arc<Inner>, conduit| inner.inlets().any(|(_, inlet)| inlet.end.conduit == conduit);
         let unknown = |conduit| !state.instances.values().any(|inner| knows(inner, conduit));
-        let found = strays.drain(..).find(|(conduit, _)| unknown(*conduit));
+        let found = strays.into_iter().find(|(conduit, _)| unknown(*conduit));
         let who = found.and_then(|(_, link)| state.routes.at(|up| Some(up.id()) == link));
         drop(state);
         if let Some((conduit, _)) = found {
             let text = format!(
-                "{} has sent a message by conduit {conduit}, which no instance of this process has: its memory, or the way from there, \
-                 is broken, or it uses another release of titin",
+                "{} has sent a message by conduit {conduit}, which no instance of this process has: look for what overwrites memory \
+                 in that program, and check that all programs use the same release of titin",
                 process_at(who)
             );
             self.fail(Error::new(Kind::Connection, text));

@@ -96,6 +96,11 @@ impl Process {
         state.branch.take_if(|branch| branch.is_of(name));
     }
 
+    /// An instance was let in, and could not be made.
+    pub(crate) fn enters_no_more(&self, name: &str) {
+        self.lock().entering.remove(name);
+    }
+
     /// A field is about to be declared: conduits between ranks may be used before this process knows their numbers.
     pub(crate) fn expect_fields(&self) {
         self.lock().has_fields = true;
