@@ -73,11 +73,12 @@ class Submodel:
     def run(self, **options: Any) -> None:
         """Opens the instance, runs all uses, and closes it. It can be a function of :func:`titin.run`.
 
-        ``options`` are those of :class:`titin.Instance` but for the ports: ``comm`` for a parallel program, ``unchecked``, ``name``, ``manager``.
+        ``options`` are those of :class:`titin.Instance` but for the ports: ``comm`` for a parallel program,
+        ``unchecked``, ``name``, ``manager``.
         """
         self._stops_by_time = False
-        ports = {"f_init": self.f_init, "o_i": self.o_i, "s": self.s, "o_f": self.o_f}
-        with _core.Instance(**ports, **options) as self.instance:
+        f_init, o_i, s, o_f = self.f_init, self.o_i, self.s, self.o_f
+        with _core.Instance(f_init=f_init, o_i=o_i, s=s, o_f=o_f, **options) as self.instance:
             while self.instance.reuse():
                 self.time = 0.0
                 self.init()
