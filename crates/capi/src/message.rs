@@ -42,6 +42,7 @@ pub(crate) enum Origin {
 }
 
 impl Message {
+    #[inline(always)]
     fn new(timestamp: f64, next: Option<f64>, parts: Parts, origin: Origin) -> Self {
         let Parts { meta, body, structure, settings: overlay } = parts;
         let tree =
@@ -50,6 +51,7 @@ impl Message {
         Message { timestamp, next, meta, body, origin, overlay, names, tree, settings }
     }
 
+    #[inline(always)]
     pub(crate) fn received(message: titin_runtime::Message, origin: Origin) -> Self {
         let (timestamp, next) = (message.timestamp, message.next_timestamp);
         Message::new(timestamp, next, message.into_parts(), origin)

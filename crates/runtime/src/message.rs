@@ -278,6 +278,7 @@ impl Message {
     }
 
     /// What it is made of, to whoever keeps that in another way.
+    #[inline(always)]
     pub fn into_parts(self) -> Parts {
         let Message { meta, body, tree, settings, .. } = self;
         Parts { meta, body, structure: tree.map(Arc::unwrap_or_clone), settings }
