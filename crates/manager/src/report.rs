@@ -116,6 +116,10 @@ impl Story {
             culprit: culprit.map(|_| manager.told(&failure.cause).0),
             program,
             records: match culprits[..] {
+                // What an instance was warned of that has closed a port too early.
+                [one] if !manager.enders(one).is_empty() => {
+                    last_of_each(manager, &[&[one][..], &manager.enders(one)].concat())
+                }
                 [one] => manager.recent(one),
                 _ => last_of_each(manager, &culprits),
             },

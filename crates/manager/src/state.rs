@@ -340,6 +340,14 @@ impl Manager {
         self.members[id].recent.iter().cloned().collect()
     }
 
+    /// The instances whose end an instance's own error is about, if it is about that.
+    pub fn enders(&self, id: InstanceId) -> Vec<InstanceId> {
+        match &self.members[id].said {
+            Some((_, Echo::End(peers))) => peers.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whom the failure affected, and how; without those that failed first.
     pub fn affected(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
         let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();

@@ -324,12 +324,9 @@ impl Manager {
         for link in links {
             self.tell(link, ToProgram::Finished { instance: self.name(id).to_owned() });
         }
-        // Who could not go on without it has waited for this.
-        for peer in self.peers[id].clone() {
-            if matches!(self.members[peer].said, Some((_, Echo::End(_)))) {
-                self.judge(peer);
-            }
-        }
+        // It may have been the last that could explain why others could not go on.
+        let waits = |id: &InstanceId| matches!(self.members[*id].said, Some((_, Echo::End(_))));
+        self.ids().filter(waits).collect::<Vec<_>>().into_iter().for_each(|id| self.judge(id));
         match self.members[id].process {
             // The others of its process may have been left to its word.
             Process::Ended(_) => self.plan.sharers(id).into_iter().for_each(|id| self.judge(id)),
@@ -356,10 +353,14 @@ impl Manager {
             (Some((text, Echo::Failure)), ..) => Some((EXPLANATION, Fault::Said(text.clone()))),
             // Somebody else may be failing: then that one's error is about to be known.
             (Some((text, Echo::End(peers))), ..) => {
-                let well = peers.iter().all(|peer| matches!(self.members[*peer].seat, Seat::Done));
+                let is_done = |id: &InstanceId| matches!(self.members[*id].seat, Seat::Done);
+                let well = peers.iter().all(is_done);
+                // Behind who ended well may be another who did not: a third instance that closes, and then fails.
+                let has_told = |id: InstanceId| is_done(&id) || self.members[id].said.is_some();
+                let all_told = self.ids().all(has_told);
                 let by = titin_model::listing(peers.iter().map(|peer| self.name(*peer)));
                 let fault = Fault::AfterEnd { text: text.clone(), by, well };
-                Some((if well { now } else { EXPLANATION }, fault))
+                Some((if all_told { now } else { EXPLANATION }, fault))
             }
             (Some((text, Echo::Nothing)), ..) => Some((now, Fault::Said(text.clone()))),
             (None, Process::Ended(_), Seat::Empty | Seat::Done) if self.is_left_to_another(id) => None,

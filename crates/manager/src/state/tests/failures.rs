@@ -373,6 +373,30 @@ fn a_closed_port_stands_first_once_who_closed_it_has_ended_well() {
 }
 
 #[test]
+fn behind_an_instance_that_ended_well_may_be_a_third_that_fails() {
+    for fails in [true, false] {
+        let mut rig = Rig::new(plan(
+            &["a.out o_i -> b.in f_init", "b.out o_f -> c.in f_init", "c.out o_f -> a.in s"],
+            &[],
+        ));
+        ["a", "b", "c"].iter().for_each(|name| rig.join(name));
+        rig.done("c");
+        rig.fail_after("a", &["c"]);
+        assert_eq!(rig.failure(), None, "b has not ended");
+        rig.pass(ms(900));
+        match fails {
+            true => rig.fail("b", "1 message was never taken", false),
+            false => rig.done("b"),
+        }
+        let expected = match fails {
+            true => "b reported an error: 1 message was never taken",
+            false => "a reported an error: port is closed\n(\"c\" ended well, and nothing else had failed)",
+        };
+        assert_eq!(rig.failure().unwrap(), expected);
+    }
+}
+
+#[test]
 fn a_closed_port_that_nobody_explains_stands_first_after_a_moment_and_before_who_lost_its_program() {
     let mut rig = Rig::new(plan(&["a.out o_i -> b.in s", "b.out o_i -> c.in s", "c.out o_i -> a.in s"], &[]));
     ["a", "b", "c"].iter().for_each(|name| rig.join(name));
