@@ -39,7 +39,7 @@ pub enum Lost {
     /// The other end closed it, or its process ended.
     #[error("the connection was closed by the other end")]
     Closed,
-    /// The other end could not be reached: nobody is there, or somebody else.
+    /// The other end could not be reached: nothing listens there, or not a titin of this run.
     #[error("cannot reach {0}")]
     Unreachable(String),
     /// The other end could not be reached in time. It may be there.

@@ -43,7 +43,8 @@ pub fn join(folder: &Path) -> io::Result<File> {
 }
 
 /// Makes a folder in which any user may open files, or joins those who have made it. Only its owner puts files into it: what
-/// another user puts there could not be removed with it. It goes with the last of them that [leaves](leave). Who makes one removes those beside it that nobody uses any more, whose names begin so.
+/// another user puts there could not be removed with it. It goes with the last of them that [leaves](leave). Who makes
+/// one removes those beside it that nobody uses any more, whose names begin so.
 ///
 /// # Errors
 /// If it can neither be made nor joined.
@@ -200,18 +201,21 @@ mod tests {
     #[test]
     fn a_folder_whose_maker_or_remover_was_killed_goes_once_it_is_old() {
         let place = tempfile::tempdir().unwrap();
-        let [made, draft, person] = ["t-0123456789abcdef", "t-01.0123456789abcdef", "t-data"].map(|name| {
-            let folder = place.path().join(name);
-            fs::create_dir(&folder).unwrap();
-            fs::write(folder.join("socket"), "").unwrap();
-            folder
-        });
+        let [made, users, draft, person] =
+            ["t-0123456789abcdef", "t-1000-0123456789abcdef", "t-01.0123456789abcdef", "t-data"].map(
+                |name| {
+                    let folder = place.path().join(name);
+                    fs::create_dir(&folder).unwrap();
+                    fs::write(folder.join("socket"), "").unwrap();
+                    folder
+                },
+            );
         sweep(place.path(), "t-");
         assert!(made.exists() && draft.exists(), "somebody may be at work");
-        for folder in [&made, &draft, &person] {
+        for folder in [&made, &users, &draft, &person] {
             File::open(folder).unwrap().set_modified(SystemTime::now() - 2 * LEFT).unwrap();
         }
         sweep(place.path(), "t-");
-        assert!(!made.exists() && !draft.exists() && person.exists());
+        assert!(!made.exists() && !users.exists() && !draft.exists() && person.exists());
     }
 }

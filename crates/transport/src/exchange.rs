@@ -52,11 +52,7 @@ impl Exchange {
 
     /// The inbox of a conduit, made when it is first asked for.
     pub fn inbox(&self, conduit: ConduitId) -> Arc<Inbox> {
-        if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {
-            return inbox.clone();
-        }
-        let mut inboxes = self.inboxes.write().expect("never poisoned");
-        inboxes.entry(conduit).or_insert_with(|| Arc::new(Inbox::new(conduit))).clone()
+        self.arrival(conduit).0
     }
 
     /// As [`Exchange::inbox`], for a message that has come in; and whether nobody has asked for that inbox before.
@@ -64,7 +60,13 @@ impl Exchange {
         if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {
             return (inbox.clone(), false);
         }
-        (self.inbox(conduit), true)
+        let mut inboxes = self.inboxes.write().expect("never poisoned");
+        let mut is_new = false;
+        let inbox = inboxes.entry(conduit).or_insert_with(|| {
+            is_new = true;
+            Arc::new(Inbox::new(conduit))
+        });
+        (inbox.clone(), is_new)
     }
 
     /// The window of a conduit, if we send on it.

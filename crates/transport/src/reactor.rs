@@ -362,8 +362,8 @@ impl Worker {
         }
     }
 
-    /// Lets in who waits for it, and others have their turn after so many. Nobody is kept waiting for a place: the queue of a
-    /// listener is short, and who belongs here may be the last in it.
+    /// Lets in who waits for it, and others have their turn after so many. Strangers are taken in at once and thinned out
+    /// afterwards: a friend may stand behind thousands of them in the listener's queue.
     fn accept(&mut self, listener: u64) {
         for _ in 0..AT_ONCE {
             let Listener { socket, shares, .. } = &self.listeners[&listener];

@@ -25,6 +25,9 @@ pub const SECRET: &str = "TITIN_SECRET";
 /// How long instances may take to join the run where nothing else is said.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
+/// A hundred years: no run waits longer, and no clock overflows with it.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// What a program must know to join a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
@@ -47,18 +50,29 @@ fn usual_patience() -> f64 {
 /// Where processes of one host meet that take part in the run with this secret: a folder in memory, in which each makes
 /// a socket. Whoever manages the run makes and removes it. Its name tells nobody anything.
 pub fn meeting_place(secret: &Secret) -> PathBuf {
+    Path::new("/dev/shm").join(format!("{MEETING_PLACES}{}", meeting_name(secret)))
+}
+
+/// As [`meeting_place`], for the processes of one user, who cannot write to that of another. The digits stand last there too:
+/// by them a folder that was left over is known.
+pub fn meeting_place_of(secret: &Secret, user: u32) -> PathBuf {
+    Path::new("/dev/shm").join(format!("{MEETING_PLACES}{user}-{}", meeting_name(secret)))
+}
+
+fn meeting_name(secret: &Secret) -> String {
     let digest = Sha256::new().chain_update(b"titin meeting place").chain_update(secret.key()).finalize();
-    let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    Path::new("/dev/shm").join(format!("{MEETING_PLACES}{name}"))
+    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How the names of meeting places begin.
 pub const MEETING_PLACES: &str = "titin-";
 
 impl Connection {
-    /// How long instances may take to join the run.
+    /// How long instances may take to join the run. It can be added to a point in time.
     pub fn patience(&self) -> Duration {
-        Duration::try_from_secs_f64(self.patience).unwrap_or(PATIENCE)
+        let patience =
+            if self.patience >= LONGEST.as_secs_f64() { LONGEST.as_secs_f64() } else { self.patience };
+        Duration::try_from_secs_f64(patience).unwrap_or(PATIENCE)
     }
 
     /// The text of a connection file.
@@ -110,6 +124,18 @@ mod tests {
         assert!(Connection::from_json("{}").unwrap_err().to_string().contains("addresses"));
         let earlier = text.replace(",\n  \"patience\": 17.5", "");
         assert_eq!(Connection::from_json(&earlier).unwrap().patience(), PATIENCE);
+    }
+
+    #[test]
+    fn patience_can_be_added_to_any_point_in_time() {
+        for (patience, expected) in
+            [(17.5, Duration::from_millis(17_500)), (1e18, LONGEST), (1e300, LONGEST), (-1.0, PATIENCE)]
+        {
+            let secret = Secret::random();
+            let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false, patience };
+            assert_eq!(connection.patience(), expected, "{patience}");
+            assert!(std::time::Instant::now().checked_add(2 * expected).is_some());
+        }
     }
 
     #[test]

@@ -9,10 +9,10 @@
 //! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
 //! 4. listener → dialler, 32 bytes: HMAC-SHA256(secret, "titin listener" ‖ 1 ‖ 2).
 //!
-//! The dialler proves first, so a stranger learns nothing from a listener but its versions. A listener answers a wrong proof
-//! with zeros: that it hangs up can have other reasons. Both use the highest
-//! version that both ranges hold. [`Handshake`] is a state machine over bytes; who reads and writes them is the
-//! transport's business, as are the time and the number of places that strangers get.
+//! The dialler proves first, so a stranger learns nothing from a listener but its versions. A listener answers a wrong
+//! proof with zeros: that it hangs up can have other reasons. Both use the highest version that both ranges hold.
+//! [`Handshake`] is a state machine over bytes; who reads and writes them is the transport's business, as are the time
+//! and the number of places that strangers get.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

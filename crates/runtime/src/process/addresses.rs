@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use titin_transport::claim;
 use titin_transport::host::addresses;
 use titin_wire::Address;
-use titin_wire::connection::{MEETING_PLACES, meeting_place};
+use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
 
 use super::Process;
 
@@ -23,8 +23,8 @@ impl Process {
             return None;
         }
         self.listen_in(&place).or_else(|| {
-            let own = format!("{}-{}", place.display(), rustix::process::geteuid().as_raw());
-            self.listen_in(self.claim(own.into())?)
+            let own = meeting_place_of(&self.secret, rustix::process::geteuid().as_raw());
+            self.listen_in(self.claim(own)?)
         })
     }
 

@@ -226,6 +226,9 @@ impl Dialled {
 
     /// Why memory is not shared, although it was tried.
     pub(super) fn detour(&self) -> Option<String> {
+        if matches!(self.trying, Some(Target::Shm(_))) {
+            return None;
+        }
         let tried = self.failures.iter().find(|failure| matches!(failure.peer, Target::Shm(_)));
         tried.map(|Failure { peer, why, .. }| match why {
             why if *why == Lost::from(Errno::NOENT) => {

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::net::{self, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sockopt};
 
 use titin_wire::frame::{Frame, HEADER, Header};
@@ -185,10 +186,12 @@ impl Pending {
             ahead.extend_from_slice(&bytes[..count]);
             return self.hear();
         }
+        let was_greeted = shake.is_greeted();
         let progress = shake.advance(&bytes[..count])?;
         ahead.extend_from_slice(&bytes[progress.used..count]);
         write_whole(&self.socket, &progress.reply)?;
-        if shake.is_greeted() {
+        // Who says a proof byte by byte gains no time by that.
+        if shake.is_greeted() && !was_greeted {
             self.since = Instant::now();
         }
         match (progress.agreed, &mut self.sharing) {
@@ -247,7 +250,7 @@ impl Pending {
     }
 
     fn connected(&mut self, secret: &Secret) -> Result<Step, Lost> {
-        sockopt::socket_error(&self.socket)??;
+        sockopt::socket_error(&self.socket)?.map_err(unconnected)?;
         let purpose = match &mut self.dialled {
             Some(dialled) => dialled.connected(self.since.elapsed()),
             None => Purpose::Stream,
@@ -341,6 +344,11 @@ impl Sharing {
     }
 }
 
+/// Why no connection came about. A host that drops what it is sent may take it later.
+fn unconnected(error: Errno) -> Lost {
+    if error == Errno::TIMEDOUT { Lost::Silent } else { error.into() }
+}
+
 /// The process at the other end of a Unix socket, where the system tells.
 fn process_of(socket: &Held) -> Option<Held> {
     let peer = sockopt::socket_peercred(socket).ok()?;
@@ -365,6 +373,31 @@ fn write_whole(socket: &Held, bytes: &[u8]) -> Result<(), Lost> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_drops_what_it_is_sent_is_dialled_again() {
+        assert_eq!(unconnected(Errno::TIMEDOUT), Lost::Silent);
+        assert!(matches!(unconnected(Errno::CONNREFUSED), Lost::System(_)));
+    }
+
+    #[test]
+    fn a_proof_in_pieces_gains_a_stranger_no_time() {
+        use std::io::Write as _;
+        let (mut stranger, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let secret = Secret::random();
+        let socket = Held::from(OwnedFd::from(socket));
+        let mut pending = Pending::accepted(socket, false, &secret, Duration::from_secs(60));
+        let begun = pending.since;
+        let mut say = |bytes: &[u8]| {
+            stranger.write_all(bytes).unwrap();
+            assert!(matches!(pending.advance(&secret), Ok(Step::Wait)));
+            pending.since
+        };
+        let greeted = say(&Handshake::dial(Secret::random(), Purpose::Data).1);
+        assert!(greeted > begun);
+        assert_eq!([say(&[1]), say(&[2])], [greeted; 2]);
+    }
 
     #[test]
     fn strangers_of_other_users_go_first_and_then_those_that_wait_longest() {

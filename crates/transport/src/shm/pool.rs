@@ -58,9 +58,10 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     /// Somebody has made a segment, or could not.
     grown: Condvar,
-    ceiling: OnceLock<usize>,
-    /// Whether somebody has set the ceiling, which no array goes beyond then.
-    is_set: bool,
+    /// The ceiling that somebody has set, which no array goes beyond.
+    given: Option<usize>,
+    /// The ceiling where nobody has.
+    usual: OnceLock<usize>,
     /// Why there was no block for somebody.
     short: Mutex<Option<Shortage>>,
 }
@@ -88,7 +89,7 @@ struct State {
     serial: u32,
     bytes: usize,
     /// Segments of a single block beyond the ceiling, which are not among those bytes.
-    singles: usize,
+    singles: Vec<Arc<Segment>>,
     /// How many searches for a free block there were.
     searches: u64,
     /// How often a block may be missing before segments to be withdrawn are looked for again.
@@ -165,13 +166,14 @@ pub(crate) struct Placed {
 impl Pool {
     /// A pool that takes at most so many bytes from the system.
     pub(crate) fn new(ceiling: usize) -> Arc<Self> {
-        Arc::new(Pool { ceiling: ceiling.into(), is_set: true, ..Pool::default() })
+        Arc::new(Pool { given: Some(ceiling), ..Pool::default() })
     }
 
     /// What it takes at most: unless that was said, a quarter of the memory that this process may use, and beside that single arrays
     /// that are larger, where so much is free.
     fn ceiling(&self) -> usize {
-        *self.ceiling.get_or_init(|| usize::try_from(host::memory() / 4).unwrap_or(usize::MAX))
+        let usual = || usize::try_from(host::memory() / 4).unwrap_or(usize::MAX);
+        self.given.unwrap_or_else(|| *self.usual.get_or_init(usual))
     }
 
     /// Whether it is to take nothing.
@@ -203,11 +205,12 @@ impl Pool {
     /// A block of this size, or a larger one where there can be none.
     fn find(&self, size: usize) -> Result<Block, Shortage> {
         let ceiling = self.ceiling();
+        // The system's files are read before others have to wait.
+        let free = (size > ceiling && self.given.is_none()).then(host::free_memory);
+        // Declared before the lock is taken: what is declared first is dropped last, when the lock is open again.
         let mut withdrawn = Withdrawn::default();
         let mut state = self.lock();
-        if state.singles > 0 {
-            withdrawn.0 = state.withdraw_singles(size);
-        }
+        withdrawn.0 = state.withdraw_singles(size);
         loop {
             state.searches += 1;
             let State { sizes, searches, .. } = &mut *state;
@@ -229,10 +232,10 @@ impl Pool {
                 withdrawn.0.extend(state.withdraw(size, ceiling));
                 match state.plan(size, ceiling) {
                     Ok(plan) => plan,
-                    Err(why) if size > ceiling && !self.is_set => {
-                        state.plan_single(size, host::free_memory()).ok_or(why)?
-                    }
-                    Err(why) => return state.take_larger(size, usize::MAX).ok_or(why),
+                    Err(why) => match free {
+                        Some(free) => state.plan_single(size, free).ok_or(why)?,
+                        None => return state.take_larger(size, usize::MAX).ok_or(why),
+                    },
                 }
             }
         };
@@ -307,7 +310,6 @@ impl State {
         let given = places.map(|place| self.spare.remove(&place).unwrap_or_default()).collect();
         let plan = Plan { serial: self.serial, first, given, size, single };
         self.bytes += plan.counted();
-        self.singles += usize::from(single);
         let sizes = self.sizes.entry(size).or_default();
         sizes.bytes += plan.counted();
         sizes.growing = true;
@@ -336,14 +338,13 @@ impl State {
     fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Result<Block, Shortage> {
         let sizes = self.sizes.get_mut(&plan.size).expect("planned for");
         sizes.growing = false;
-        let (bytes, counted, single) = (plan.bytes(), plan.counted(), plan.single);
+        let (bytes, counted) = (plan.bytes(), plan.counted());
         let places = (plan.first..plan.first + plan.given.len()).zip(plan.given);
         let segment = match made {
             Ok(segment) => Arc::new(segment),
             Err(why) => {
                 sizes.bytes -= counted;
                 self.bytes -= counted;
-                self.singles -= usize::from(single);
                 self.spare.extend(places);
                 return Err(Shortage::System(memory::shortage(&why, bytes)));
             }
@@ -351,6 +352,7 @@ impl State {
         sizes
             .free
             .extend(places.map(|(place, given)| Block { place, segment: segment.clone(), given }).rev());
+        self.singles.extend(segment.single.then(|| segment.clone()));
         self.segments.push(segment);
         Ok(sizes.free.pop().expect("a segment has a block"))
     }
@@ -363,7 +365,7 @@ impl State {
             return Vec::new();
         }
         let looked = self.sizes.values().map(|sizes| sizes.free.len() + sizes.out.len()).sum::<usize>();
-        let mut whole = self.whole(|segment| !segment.single);
+        let mut whole = self.whole();
         whole.sort_by_key(|segment| segment.bytes());
         let mut room = ceiling.saturating_sub(self.bytes);
         let mut places = BLOCKS - self.places + self.spare.len();
@@ -384,15 +386,17 @@ impl State {
     }
 
     /// Takes those segments out that have a single block beyond the ceiling, and that free; but for one of this size, which is asked
-    /// for. So much memory is not kept for later.
+    /// for. So much memory is not kept for later. Blocks of such sizes are few, and no others are looked at: each search comes here.
     fn withdraw_singles(&mut self, size: usize) -> Vec<Arc<Segment>> {
-        let whole = self.whole(|segment| segment.single && segment.size != size);
-        self.singles -= whole.len();
-        self.take_out(whole.into_iter().map(|segment| (segment.serial, segment)).collect())
+        let State { singles, sizes, searches, .. } = self;
+        let is_free = |single: &Segment| sizes[&single.size].has_free(single.serial, *searches);
+        let gone = singles.extract_if(.., |single| single.size != size && is_free(single));
+        let gone: HashMap<u32, Arc<Segment>> = gone.map(|single| (single.serial, single)).collect();
+        if gone.is_empty() { Vec::new() } else { self.take_out(gone) }
     }
 
-    /// The segments of this kind all of whose blocks are free.
-    fn whole(&self, kind: impl Fn(&Segment) -> bool) -> Vec<Arc<Segment>> {
+    /// The segments all of whose blocks are free, but for those of a single block beyond the ceiling.
+    fn whole(&self) -> Vec<Arc<Segment>> {
         let mut free = HashMap::new();
         for sizes in self.sizes.values() {
             for block in
@@ -402,7 +406,7 @@ impl State {
             }
         }
         let whole =
-            |segment: &&Arc<Segment>| kind(segment) && free.get(&segment.serial) == Some(&segment.count);
+            |segment: &&Arc<Segment>| !segment.single && free.get(&segment.serial) == Some(&segment.count);
         self.segments.iter().filter(whole).cloned().collect()
     }
 
@@ -440,6 +444,12 @@ impl Size {
             self.out.push_back(block);
         }
         None
+    }
+
+    /// Whether it has a block of that segment that is free.
+    fn has_free(&self, serial: u32, search: u64) -> bool {
+        let mut blocks = self.free.iter().chain(&self.out);
+        blocks.any(|block| block.segment.serial == serial && block.is_free(search))
     }
 
     /// Takes out all blocks that are such.
@@ -792,10 +802,10 @@ mod tests {
 
     #[test]
     fn an_array_beyond_the_ceiling_has_memory_of_its_own_unless_somebody_has_set_that() {
-        let pool = Arc::new(Pool { ceiling: (1 << 20).into(), ..Pool::default() });
+        let pool = Arc::new(Pool { usual: (1 << 20).into(), ..Pool::default() });
         let singles = |pool: &Pool| {
             let state = pool.lock();
-            (state.singles, state.segments.iter().filter(|segment| segment.single).count(), state.bytes)
+            (state.singles.len(), state.segments.iter().filter(|segment| segment.single).count(), state.bytes)
         };
         let mut huge = pool.take(8 << 20).expect("so much is free");
         huge.fill(7);
