@@ -98,6 +98,7 @@ static void values(void) {
     titin_value *list = titin_new_list(), *map = titin_new_map();
     int64_t length;
     uint64_t large;
+    CHECK(titin_list_append(list, list) == TITIN_ERROR_USAGE && strstr(titin_error(), "an item of itself"));
     CHECK(titin_list_append(list, titin_new_nil()) == 0 && titin_list_append(list, titin_new_u64(UINT64_MAX)) == 0);
     CHECK(titin_list_append(list, titin_new_bytes(bytes, 3, 1)) == 0);
     CHECK(titin_list_append(list, titin_new_array(TITIN_I32, 2, (int64_t[]){3, 2}, NULL, TITIN_ORDER_FORTRAN,

@@ -93,6 +93,9 @@ static void values() {
     const titin::Message message(Value::map({{"all", std::move(all)}}), 0.0, 1.0);
     const titin::ValueView list = message.value()["all"];
     CHECK(message.next_timestamp() == 1.0 && message.kind() == titin::Kind::Map);
+    const Value large(1e300);
+    CHECK(large.as<double>() == 1e300);
+    refused<titin::TypeMismatch>("a number that float cannot hold", [&] { large.as<float>(); });
     CHECK(list[0].is_nil() && list[1].as<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
     CHECK(list[2].bytes().size() == 3 && list[2].bytes()[2] == std::byte{255});
     const auto array = list[3].array<std::int32_t>();

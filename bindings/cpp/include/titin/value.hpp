@@ -3,6 +3,7 @@
 #define TITIN_VALUE_HPP
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -73,6 +74,8 @@ public:
         } else if constexpr (std::is_floating_point_v<T>) {
             double number;
             detail::check(titin_value_f64(value_, &number));
+            if (std::isinf(T(number)) && !std::isinf(number))
+                throw TypeMismatch("the number is too large for float: ask for double");
             return T(number);
         } else if constexpr (std::is_integral_v<T>) {
             return whole<T>();

@@ -107,11 +107,20 @@ extern "C" fn titin_new_map() -> *mut Value {
     boxed(|| Ok(Node::Map(Vec::new())))
 }
 
+/// Refuses a value that is to become an item of itself.
+fn not_itself(value: *mut Value, item: *mut Value) -> Result<()> {
+    match !value.is_null() && std::ptr::eq(value, item) {
+        true => Err(usage("a value cannot be an item of itself; make another one for that")),
+        false => Ok(()),
+    }
+}
+
 /// # Safety
 /// `list` and `item` are NULL or values, and `item` is in no other tree.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_list_append(list: *mut Value, item: *mut Value) -> c_int {
     status(|| {
+        not_itself(list, item)?;
         // SAFETY: as the caller promises; the item is ours from here on.
         let item = unsafe { own(item) }?;
         // SAFETY: as the caller promises.
@@ -128,6 +137,7 @@ unsafe extern "C" fn titin_list_append(list: *mut Value, item: *mut Value) -> c_
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_map_set(map: *mut Value, name: *const c_char, item: *mut Value) -> c_int {
     status(|| {
+        not_itself(map, item)?;
         // SAFETY: as the caller promises; the item is ours from here on.
         let item = unsafe { own(item) }?;
         // SAFETY: as the caller promises.

@@ -42,7 +42,10 @@ impl Number {
             Dtype::UInt16 => whole!(u16),
             Dtype::UInt32 => whole!(u32),
             Dtype::UInt64 => whole!(u64),
-            Dtype::Float32 => real.map(|number| (number as f32).to_le_bytes().to_vec()),
+            // What is too large for it would become infinite.
+            Dtype::Float32 => real
+                .filter(|number| (*number as f32).is_infinite() == number.is_infinite())
+                .map(|number| (number as f32).to_le_bytes().to_vec()),
             Dtype::Float64 => real.map(|number| number.to_le_bytes().to_vec()),
             Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => None,
         }
@@ -91,6 +94,8 @@ mod tests {
         assert_eq!(Number::Whole(300).element(Dtype::Int8), None);
         assert_eq!(Number::Whole(-1).element(Dtype::UInt64), None);
         assert_eq!(Number::Real(1.5).element(Dtype::Int32), None);
+        assert_eq!(Number::Real(1e300).element(Dtype::Float32), None);
+        assert!(Number::Real(f64::INFINITY).element(Dtype::Float32).is_some());
         assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
         assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
     }
