@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -43,6 +44,26 @@ programs:
 """
 
 
+#: As many as fit into a process: the culprit has a guest with it.
+HOST = """\
+ymmsl_version: v0.2
+description: A culprit and a guest in one process, and a peer.
+models:
+  fault:
+    components:
+      culprit: {{description: fails, ports: {{o_i: out, s: in}}, implementation: culprit}}
+      guest: {{description: receives, ports: {{f_init: in}}, implementation: guest}}
+      peer: {{description: answers, ports: {{f_init: in, o_f: out}}, implementation: peer}}
+    conduits:
+      culprit.out: [peer.in, guest.in]
+      peer.out: culprit.in
+programs:
+  culprit: {culprit}
+  guest: {guest}
+  peer: {{executable: {python}, args: [{programs}/peer.py, {folder}]}}
+"""
+
+
 @dataclass
 class Run:
     """A run of ``titin run``, in a folder of its own."""
@@ -74,7 +95,7 @@ class Run:
         return (self.folder / "error").read_text()
 
     def leftovers(self) -> list[str]:
-        """Processes whose environment shows that they came from this run."""
+        """Processes whose environment shows that they came from this run, and files that go with it."""
         mark = f"{self.folder}/".encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -85,11 +106,19 @@ class Run:
                     found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
             except OSError:
                 continue
-        return found
+        seen = self.folder / "connection.json"
+        if seen.exists() and meeting_place(self.secret()).exists():
+            found.append(str(meeting_place(self.secret())))
+        return found + [str(file) for file in self.directory.glob("connection.json*")]
 
     def secret(self) -> str:
         """The run's secret, as the peer saw it."""
         return str(json.loads((self.folder / "connection.json").read_text())["secret"])
+
+
+def meeting_place(secret: str) -> Path:
+    """What the processes of a run with this secret have in the host's shared memory."""
+    return Path("/dev/shm/titin-" + hashlib.sha256(b"titin meeting place" + bytes.fromhex(secret)).hexdigest()[:16])
 
 
 @pytest.fixture
@@ -128,18 +157,38 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """For each language, the description of the culprit's program up to its arguments."""
     folder = tmp_path_factory.mktemp("culprits")
 
-    def build(language: str, compiler: list[str], *wanted: str) -> str:
-        source = next(PROGRAMS.glob(f"culprit.{language}"))
-        executable = folder / language
+    def built(source: str, compiler: list[str], *wanted: str) -> Path:
+        executable = folder / source.replace(".", "-")
         first = config("--fortran") if "--fortran" in wanted else []
         rest = config(*(word for word in wanted if word != "--fortran"))
-        command = [*compiler, "-g", "-o", executable, *first, source, *rest]
+        command = [*compiler, "-g", "-o", executable, *first, PROGRAMS / source, *rest]
         subprocess.run(command, check=True, cwd=folder)
-        return f"executable: {executable}"
+        return executable
 
+    c, cpp = ["cc", "-Wall", "-Wextra", "-Werror"], ["c++", "-std=c++17", "-Wall"]
+    flags = ["--cflags", "--libs"]
+    alone = {
+        "c": built("culprit.c", c, *flags),
+        "cpp": built("culprit.cpp", cpp, *flags),
+        "fortran": built("culprit.f90", ["gfortran"], "--fortran", "--libs"),
+    }
+    hosts = {"c": built("hosts.c", c, *flags), "cpp": built("hosts.cpp", cpp, *flags)}
     return {
         "python": f"executable: {sys.executable}\n    args: [{PROGRAMS}/culprit.py, ",
-        "c": build("c", ["cc", "-Wall", "-Wextra", "-Werror"], "--cflags", "--libs") + "\n    args: [",
-        "cpp": build("cpp", ["c++", "-std=c++17", "-Wall"], "--cflags", "--libs") + "\n    args: [",
-        "fortran": build("f90", ["gfortran"], "--fortran", "--libs") + "\n    args: [",
+        "coroutine": f"executable: {sys.executable}\n    args: [{PROGRAMS}/hosts.py, ",
+        **{language: f"executable: {program}\n    args: [" for language, program in alone.items()},
+        **{
+            f"{language}-{how}": f'executable: {program}\n    args: [{how}, "1", '
+            for language, program in hosts.items()
+            for how in ("threads", "steps")
+        },
     }
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The functions of ``hosts.c``, for a host to load."""
+    path = tmp_path_factory.mktemp("library") / "libhosts.so"
+    flags = config("--cflags", "--libs")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", path, PROGRAMS / "hosts.c", *flags], check=True)
+    return path

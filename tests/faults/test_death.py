@@ -10,6 +10,9 @@ from .conftest import Run
 
 LANGUAGES = ["python", "c", "cpp", "fortran"]
 
+#: Programs that run functions as instances: coroutines, on threads, as light steps.
+HOSTS = ["coroutine", "c-threads", "c-steps", "cpp-threads", "cpp-steps"]
+
 #: How it fails, and what the report has to say of it.
 IN_THE_MIDDLE = {
     "exception": "the mesh is tangled",
@@ -34,8 +37,10 @@ Start = Callable[..., Run]
 
 def cases(ways: dict[str, str]) -> list[tuple[str, str]]:
     """Every language with every way; C has no exceptions before it has an instance."""
-    pairs = [(language, how) for language in LANGUAGES for how in ways]
-    return [pair for pair in pairs if pair != ("c", "before-exception")]
+    pairs = [(language, how) for language in LANGUAGES + HOSTS for how in ways]
+    return [
+        (language, how) for language, how in pairs if (language.partition("-")[0], how) != ("c", "before-exception")
+    ]
 
 
 def check_ended(run: Run, reason: str) -> None:
@@ -94,7 +99,7 @@ def test_what_called_setsid_is_ended_too(start: Start, programs: dict[str, str])
 
 
 def test_all_is_well_without_a_fault(start: Start, programs: dict[str, str]) -> None:
-    for language in LANGUAGES:
+    for language in LANGUAGES + HOSTS:
         run = start(programs[language] + "none]", directory=f"run-{language}")
         assert run.wait() == 0, run.output
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import TITIN
+from .conftest import meeting_place
 
 PROGRAM = """
 import sys
@@ -69,8 +69,7 @@ class Run:
             assert self.manager.poll() is None, log.read_text()
             time.sleep(0.01)
         secret = json.loads((run / "connection.json").read_text())["secret"]
-        digest = hashlib.sha256(b"titin meeting place" + bytes.fromhex(secret)).hexdigest()
-        self.place = Path(f"/dev/shm/titin-{digest[:16]}")
+        self.place = meeting_place(secret)
         assert len([path for path in self.place.iterdir() if path.is_socket()]) == 2
         (self.guard,) = children(self.manager.pid)
         pids = children(self.guard)

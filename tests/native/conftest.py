@@ -49,15 +49,17 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         key = (name, language, shared)
         if key not in known:
             folder = tmp_path_factory.mktemp(f"{name}-{language}")
-            known[key] = folder / (f"{name}.so" if shared else name)
+            program = folder / (f"{name}.so" if shared else name)
             compiler = [*COMPILERS[language], "-Wall", "-Wextra", "-Werror", "-g", *config("--cflags")]
             # At fixed addresses pointers to functions of titin, too, lead to the table of calls, which test_calls
             # watches.
             kind = ["-shared", "-fPIC"] if shared else ["-no-pie", "-fno-pie"]
             modules = config("--fortran") if language == "f90" else []
             source = HERE / f"{name}.{language.removesuffix('20')}"
-            command = [*compiler, *kind, *modules, source, "-o", known[key], *config("--libs"), "-lm"]
+            command = [*compiler, *kind, *modules, source, "-o", program, *config("--libs"), "-lm"]
             subprocess.run(command, check=True, cwd=folder)
+            # Not before: what did not compile is compiled again, and says so again.
+            known[key] = program
         return known[key]
 
     return compiled

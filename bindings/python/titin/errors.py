@@ -50,7 +50,7 @@ class Deadlock(Error):
 
 
 class ConnectionFailed(Error, ConnectionError):
-    """The run cannot be joined, or its manager is gone."""
+    """The run cannot be joined, its manager is gone, or a link brings what cannot be understood."""
 
 
 class OutOfMemory(Error, MemoryError):
