@@ -162,6 +162,7 @@ contains
          chars(at) = c_null_char
       end do
    end function
+
    ! Fortran has no numbers without sign, and no reals of 16 bits: integers of the same size serve.
    pure function same_bits(given, wanted) result(same)
       integer(c_int), intent(in) :: given, wanted

@@ -1,4 +1,4 @@
-/* Receives what wanted.py sends, and asks for each message as what it is and as all that it is not. */
+/* Receives what test_wanted.py sends, and asks for each message as what it is and as all that it is not. */
 #include <string.h>
 
 #include "check.h"

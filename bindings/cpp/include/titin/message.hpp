@@ -34,7 +34,8 @@ public:
     }
     Kind kind() const { return Kind(titin_message_kind(raw())); }
     bool is_nil() const { return kind() == Kind::Nil; }
-    /// The array, of exactly this type of element, and of whatever rank, extents and order, which a View knows: it lives as long as this message or a copy of it.
+    /// The array, of exactly this type of element, and of whatever rank, extents and order, which a View knows: it lives as
+    /// long as this message or a copy of it.
     template <class T>
     View<const T> array() const {
         try {

@@ -5,7 +5,7 @@
 //! look for in turn. An instance that looks for the same message each time it is asked counts as one that waits for it. A
 //! knot of such waits is told: in the log, and in the report of a run that the user ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use titin_wire::control::{ToProgram, WaitOn};
@@ -92,7 +92,7 @@ impl Manager {
         self.ask_who_polls();
     }
 
-    /// Asks those whom somebody waits for who waits for room, or whom these wait for, unless they wait themselves.
+    /// Probes each instance that a waiter for room depends on, directly or not, and that has reported no wait.
     fn ask_who_polls(&mut self) {
         let waits = self.waits.graph();
         let mut reached: BTreeSet<InstanceId> =
@@ -122,10 +122,8 @@ impl Manager {
         };
         let waits = self.waits.graph();
         let all = waits.iter().chain(self.stall.polls(waits));
-        let graph: Graph = all
-            .filter(|(_, wait)| lasts(wait))
-            .map(|(id, wait)| (*id, wait.clone()))
-            .collect::<BTreeMap<_, _>>();
+        let graph: Graph =
+            all.filter(|(_, wait)| lasts(wait)).map(|(id, wait)| (*id, wait.clone())).collect();
         let Some(knot) = knot(&graph, &stuck(&graph, |_, _| false)) else { return };
         let is_one = knot.iter().any(|id| graph[id].polls) && knot.iter().any(|id| graph[id].is_for_room());
         if !is_one || knot == self.stall.told {
