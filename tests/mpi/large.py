@@ -1,7 +1,7 @@
-"""One of two programs whose ranks exchange pieces so large that they travel in parts: `a RANKS` sends to `b RANKS`.
+"""One of two programs whose ranks exchange pieces so large that they travel in parts: `a RANKS WAY` sends to `b RANKS WAY`.
 
-The sender has rows of three arrays of different elements, and runs ahead; the receiver has columns, block-cyclic, in
-the order of Fortran.
+The sender has rows of three arrays of different elements, and runs ahead; the receiver has rows, too, or columns,
+block-cyclic, in the order of Fortran.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import titin
 SHAPE, STEPS = (1500, 1100), 3
 DTYPES = ["f8", "i2", "f4"]
 
-sends, count = sys.argv[1] == "a", int(sys.argv[2])
+sends, count, rows = sys.argv[1] == "a", int(sys.argv[2]), sys.argv[3] == "rows"
 comm = None
 if count > 1:
     from mpi4py import MPI
@@ -26,7 +26,7 @@ index = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
 with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=comm) as instance:
     instance.reuse()
     rank = instance.rank
-    if sends:
+    if sends or rows:
         owned = titin.Grid((count, 1), ["even", "even"])
         field = instance.field("x", shape=SHAPE, dtype=DTYPES, owned=owned)
         low, high = (SHAPE[0] * place // count for place in (rank, rank + 1))
@@ -44,7 +44,7 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=comm) as instance:
             continue
         if step == 0:
             time.sleep(0.5)
-        arrays = [np.empty(mine.shape, dtype, order="F") for dtype in DTYPES]
+        arrays = [np.empty(mine.shape, dtype, order="C" if rows else "F") for dtype in DTYPES]
         assert field.receive(*arrays).timestamp == step
         for array, wanted in zip(arrays, expected, strict=True):
             assert np.array_equal(array, wanted), (step, array.dtype)

@@ -146,9 +146,10 @@ def test_more_ranks_than_columns(build: Build, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize("medium", ["shm", "tcp"])
+@pytest.mark.parametrize("way", ["rows", "columns"])
 @pytest.mark.parametrize("ranks", [(1, 1), (2, 3)])
-def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], medium: str) -> None:
-    programs = [(sys.executable, HERE / "large.py", side, count) for side, count in zip("ab", ranks, strict=True)]
+def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], way: str, medium: str) -> None:
+    programs = [(sys.executable, HERE / "large.py", side, count, way) for side, count in zip("ab", ranks, strict=True)]
     model = pair(("o_i: x", "s: x"), "a.x: b.x", programs, ranks)
     done = run(tmp_path, f"{model}titin: {{medium: {{b.x: {medium}}}}}\n")
     assert done.returncode == 0, done.stdout

@@ -1,5 +1,8 @@
 //! Copies elements between two arrays that hold them in different places.
 
+/// Copies some bytes that lie together in both arrays, and are as many in both.
+pub type CopyBytes = fn(&[u8], &mut [u8]);
+
 /// As many loops as a copy has at most: two for each dimension.
 pub(crate) const MOST_LOOPS: usize = 2 * crate::MOST_DIMS;
 
@@ -9,6 +12,11 @@ pub(crate) struct Loop {
     pub extent: usize,
     pub from: isize,
     pub to: isize,
+}
+
+/// By the usual way.
+pub(crate) fn plain(from: &[u8], to: &mut [u8]) {
+    to.copy_from_slice(from);
 }
 
 /// A copy of elements of `size` bytes: nested loops, in no special order.
@@ -50,8 +58,9 @@ impl Loops {
         }
     }
 
-    /// Copies from one array to the other. Elements outside of either are a mistake of the caller's, and a panic.
-    pub fn copy(mut self, at: At, from: &[u8], to: &mut [u8]) {
+    /// Copies from one array to the other, by `bytes` what lies together in both. Elements outside of either are a mistake of the
+    /// caller's, and a panic.
+    pub fn copy(mut self, at: At, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
         if self.loops[..self.count].iter().any(|one| one.extent == 0) || self.size == 0 {
             return;
         }
@@ -66,7 +75,7 @@ impl Loops {
             32 => self.all(at, from, to, &Fixed::<32>),
             48 => self.all(at, from, to, &Fixed::<48>),
             64 => self.all(at, from, to, &Fixed::<64>),
-            size => self.all(at, from, to, &Sized(size)),
+            size => self.all(at, from, to, &Together { size, copy: bytes }),
         }
     }
 
@@ -200,7 +209,10 @@ trait Element {
 
 struct Fixed<const SIZE: usize>;
 
-struct Sized(usize);
+struct Together {
+    size: usize,
+    copy: CopyBytes,
+}
 
 impl<const SIZE: usize> Element for Fixed<SIZE> {
     #[inline(always)]
@@ -250,9 +262,9 @@ impl<const SIZE: usize> Element for Fixed<SIZE> {
     }
 }
 
-impl Element for Sized {
+impl Element for Together {
     fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
-        to[at.to as usize..][..self.0].copy_from_slice(&from[at.from as usize..][..self.0]);
+        (self.copy)(&from[at.from as usize..][..self.size], &mut to[at.to as usize..][..self.size]);
     }
 }
 
@@ -263,10 +275,10 @@ mod tests {
     fn check(size: usize, at: At, loops: &[Loop]) {
         let from: Vec<u8> = (0..40_000).map(|n| (n * 7 % 251) as u8).collect();
         let (mut got, mut expected) = (vec![0; 40_000], vec![0; 40_000]);
-        each(loops, at, &mut |at| Sized(size).copy(at, &from, &mut expected));
+        each(loops, at, &mut |at| Together { size, copy: plain }.copy(at, &from, &mut expected));
         let mut copy = Loops::new(size);
         loops.iter().for_each(|one| copy.push(*one));
-        copy.copy(at, &from, &mut got);
+        copy.copy(at, &from, &mut got, plain);
         assert_eq!(got, expected, "{size} bytes by {loops:?}");
     }
 

@@ -68,6 +68,7 @@ pub use dims::{Dims, MOST_DIMS, MOST_ELEMENTS};
 pub use directory::{Directory, Register};
 pub use error::{Error, Gap, Overlap};
 pub use exchange::{Exchange, Role, Side};
+pub use kernel::CopyBytes;
 pub use local::{Halo, Local};
 pub use map::Map;
 pub use order::Order;

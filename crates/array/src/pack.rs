@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::comb::Axis;
-use crate::kernel::{At, Loop, Loops};
+use crate::kernel::{At, CopyBytes, Loop, Loops, plain};
 use crate::plan::{End, Plan};
 use crate::schedule::{Content, Partner, Piece, Strip};
 use crate::{Dims, Error, Local, Order, Schedule};
@@ -112,6 +112,18 @@ impl Schedule {
         begin: u64,
         message: &mut [u8],
     ) -> Result<(), Error> {
+        self.pack_by(plain, partner, fields, begin, message)
+    }
+
+    /// As [`Schedule::pack`]; `copy` copies what lies together.
+    pub fn pack_by(
+        &self,
+        copy: CopyBytes,
+        partner: usize,
+        fields: &[Source],
+        begin: u64,
+        message: &mut [u8],
+    ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
         let content = self.content(partner);
@@ -123,8 +135,8 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
             match &content {
-                Content::Strips(strips) => pack_strips(strips.cut(range), field, bytes),
-                Content::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes),
+                Content::Strips(strips) => pack_strips(strips.cut(range), field, bytes, copy),
+                Content::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes, copy),
             }
             rest = after;
         }
@@ -135,6 +147,18 @@ impl Schedule {
     /// elements in it is written.
     pub fn unpack(
         &self,
+        partner: usize,
+        begin: u64,
+        message: &[u8],
+        fields: &mut [Target],
+    ) -> Result<(), Error> {
+        self.unpack_by(plain, partner, begin, message, fields)
+    }
+
+    /// As [`Schedule::unpack`]; `copy` copies what lies together.
+    pub fn unpack_by(
+        &self,
+        copy: CopyBytes,
         partner: usize,
         begin: u64,
         message: &[u8],
@@ -151,28 +175,42 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
             match &content {
-                Content::Strips(strips) => unpack_strips(strips.cut(range), bytes, field),
-                Content::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field),
+                Content::Strips(strips) => unpack_strips(strips.cut(range), bytes, field, copy),
+                Content::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field, copy),
             }
             rest = after;
         }
         Ok(())
     }
 
-    fn pack_pieces(&self, pieces: &[Piece], range: Range<u64>, field: &Source, message: &mut [u8]) {
+    fn pack_pieces(
+        &self,
+        pieces: &[Piece],
+        range: Range<u64>,
+        field: &Source,
+        message: &mut [u8],
+        bytes: CopyBytes,
+    ) {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
-            plan.run(&End::of(block), &dense, |copy, at| copy.copy(at, field.memory, message));
+            plan.run(&End::of(block), &dense, |copy, at| copy.copy(at, field.memory, message, bytes));
         });
     }
 
-    fn unpack_pieces(&self, pieces: &[Piece], range: Range<u64>, message: &[u8], field: &mut Target) {
+    fn unpack_pieces(
+        &self,
+        pieces: &[Piece],
+        range: Range<u64>,
+        message: &[u8],
+        field: &mut Target,
+        bytes: CopyBytes,
+    ) {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
             plan.turn();
-            plan.run(&dense, &End::of(block), |copy, at| copy.copy(at, message, field.memory));
+            plan.run(&dense, &End::of(block), |copy, at| copy.copy(at, message, field.memory, bytes));
         });
     }
 
@@ -292,12 +330,12 @@ pub fn copy(
             End::of(&source.local.blocks[our.block as usize]),
             End::of(&target.local.blocks[their.block as usize]),
         );
-        plan.run(&ends.0, &ends.1, |copy, at| copy.copy(at, source.memory, target.memory));
+        plan.run(&ends.0, &ends.1, |copy, at| copy.copy(at, source.memory, target.memory, plain));
     }
     Ok(())
 }
 
-fn pack_strips(strips: impl Iterator<Item = Strip>, field: &Source, message: &mut [u8]) {
+fn pack_strips(strips: impl Iterator<Item = Strip>, field: &Source, message: &mut [u8], copy: CopyBytes) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
         return gather::<8>(strips, begin, field.memory, message);
     }
@@ -308,12 +346,12 @@ fn pack_strips(strips: impl Iterator<Item = Strip>, field: &Source, message: &mu
     each_row(strips, field.local, |at, stride, length| {
         let mut loops = Loops::new(field.size);
         loops.push(Loop { extent: length as usize, from: stride as isize * size, to: size });
-        loops.copy(At { from: at as isize * size, to }, field.memory, message);
+        loops.copy(At { from: at as isize * size, to }, field.memory, message, copy);
         to += length as isize * size;
     });
 }
 
-fn unpack_strips(strips: impl Iterator<Item = Strip>, message: &[u8], field: &mut Target) {
+fn unpack_strips(strips: impl Iterator<Item = Strip>, message: &[u8], field: &mut Target, copy: CopyBytes) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
         return scatter::<8>(strips, begin, message, field.memory);
     }
@@ -324,7 +362,7 @@ fn unpack_strips(strips: impl Iterator<Item = Strip>, message: &[u8], field: &mu
     each_row(strips, field.local, |at, stride, length| {
         let mut loops = Loops::new(field.size);
         loops.push(Loop { extent: length as usize, from: size, to: stride as isize * size });
-        loops.copy(At { from, to: at as isize * size }, message, field.memory);
+        loops.copy(At { from, to: at as isize * size }, message, field.memory, copy);
         from += length as isize * size;
     });
 }

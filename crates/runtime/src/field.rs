@@ -29,7 +29,7 @@ use titin_wire::ranks::Sends;
 pub(crate) use header::ordinary;
 use header::{HEADER, announces_field};
 pub(crate) use line::Line;
-use pieces::Done;
+use pieces::{Come, Done};
 pub(crate) use pull::{Action, Pull};
 use pull::{Answer, Asking};
 pub(crate) use versions::Word;
@@ -76,7 +76,7 @@ struct State {
     /// What a send was at that was interrupted, at which time, and how far it had come.
     sending: Option<(f64, Done)>,
     /// What a receive was at: the message that says that the field follows, and how far it had come.
-    receiving: Option<(Message, Done)>,
+    receiving: Option<(Message, Come)>,
     /// Where the arrays begin that have some of it already.
     into: Option<Vec<usize>>,
     asking: Asking,
@@ -294,7 +294,7 @@ impl Instance {
                     Some(halfway) => halfway,
                     None => {
                         let fits = |message: &Message| field.is_header(message);
-                        (self.receive_begun(field.port, None, || Ok(patience), fits)?, Done::default())
+                        (self.receive_begun(field.port, None, || Ok(patience), fits)?, Come::default())
                     }
                 };
                 let number = header.number;

@@ -47,7 +47,7 @@ pub mod host;
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};
 pub use carrier::{Attention, Carrier, Lost, Medium, Outgoing, Sent};
-pub use copy::copy;
+pub use copy::{PAST as PAST_CACHES, copy, copy_past_caches};
 pub use doorbell::{Doorbell, Wake};
 pub use exchange::Exchange;
 pub use inbox::{Inbox, InboxOptions, Listed, Message};

@@ -7,6 +7,7 @@ use titin_array::{Role, Schedule};
 use titin_transport::Window;
 use titin_wire::ranks::pair;
 
+use super::pieces::AT_ONCE;
 use super::{Coupled, Field};
 use crate::filter::Chain;
 use crate::instance::Inner;
@@ -99,7 +100,7 @@ impl Inner {
                 }
                 Role::Receiver => {
                     let inbox = self.process.exchange.inbox(conduit);
-                    line.put_inlet(place, Inlet { end, inbox, limits: BUFFER });
+                    line.put_inlet(place, Inlet { end, inbox, limits: (u64::MAX, 4 * AT_ONCE) });
                 }
             }
         }

@@ -1,20 +1,34 @@
 //! The pieces of a field, from rank to rank.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use titin_array::{Source, Target};
+use titin_array::{CopyBytes, Source, Target};
+use titin_transport::{Medium, PAST_CACHES, copy_past_caches};
 use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
 use super::places;
 use super::{Field, Line, State, refused};
 use crate::instance::{Inner, Part, Sending};
 use crate::message::Lent;
+use crate::port::{Outlet, PortState};
 use crate::{Error, Kind, Message, Payload, Result};
 
 /// So many bytes of a piece go at once: far less than a cache holds, and enough that what a message costs is nothing beside it.
-const AT_ONCE: u64 = 512 << 10;
+pub(super) const AT_ONCE: u64 = 512 << 10;
+
+/// A sender runs so many bytes ahead of a partner that takes what comes, in the memory that both share.
+const AHEAD: u64 = 2 * AT_ONCE;
+
+/// A core copies about so many bytes in a microsecond.
+const SPEED: u64 = 10_000;
+
+/// How many bytes of each partner's piece have come; empty before the first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Come(Vec<u64>);
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +58,13 @@ impl Inner {
         };
         let mut port = line.port.enter()?;
         let exchange = line.exchanges.load(Ordering::Relaxed);
+        let outlets = &line.port.outlets[to];
+        let large = is_large(line, sizes());
+        let shared =
+            |outlet: &Outlet| outlet.end.carrier.get().is_some_and(|carrier| carrier.medium() == Medium::Shm);
+        let shared = outlets.iter().all(shared) && self.light.is_none();
+        // A partner that has not yet taken what it was sent before is not about to take this.
+        let mut paced = shared && outlets.iter().all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
         while *done < whole {
             let end = match *done + AT_ONCE {
                 // No part is much smaller than the others.
@@ -51,20 +72,23 @@ impl Inner {
                 _ => whole,
             };
             let (layout, packed);
-            let payload = match in_place {
+            // What the partner does not take at once does not stay in a cache until then.
+            let past_caches = shared && !paced && large;
+            let payload = match in_place.filter(|_| !past_caches) {
                 Some(bytes) => {
                     layout = flat(end - *done);
                     Payload::array(&layout, &bytes[*done as usize..end as usize])
                 }
                 None => {
-                    packed = self.pack(field, line, to, arrays, *done..end)?;
+                    packed = self.pack(field, line, to, arrays, *done..end, past_caches)?;
                     Payload::lent(&packed)
                 }
             };
             let part = Part { exchange, room: (*done == 0).then_some(whole) };
             let mut sending = Sending::of(&payload, stamps).part(part);
-            self.send_along_all(&line.port, &line.port.outlets[to], &mut port, &payload, &mut sending)?;
+            self.send_along_all(&line.port, outlets, &mut port, &payload, &mut sending)?;
             *done = end;
+            paced = paced && outlets.iter().all(|outlet| self.keep_pace(outlet, whole - *done));
         }
         Ok(())
     }
@@ -77,31 +101,58 @@ impl Inner {
         to: usize,
         arrays: &[Source<'_>],
         bytes: Range<u64>,
+        past_caches: bool,
     ) -> Result<Lent> {
         let length = bytes.end - bytes.start;
         let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
-        let packing = line.schedule.pack(to, arrays, bytes.start, memory.rest());
+        let packing = line.schedule.pack_by(copy_by(past_caches), to, arrays, bytes.start, memory.rest());
         packing.map_err(|error| refused(self, &field.name, &error))?;
         Ok(Lent::new(flat(length), memory.finish()))
     }
 
-    /// Receives the pieces with this number that have not come yet, into these arrays if there are any. If it is interrupted it
-    /// notes how many have come.
+    /// Waits for a partner that is behind with what it was sent, so that what it unpacks next is still in a cache that both share.
+    /// False once the wait has taken as long as copying the rest of the piece takes: the partner does not receive now, and the
+    /// sender goes on without it.
+    fn keep_pace(&self, outlet: &Outlet, unsent: u64) -> bool {
+        let Some(carrier) = outlet.end.carrier.get() else { return false };
+        // The first part has claimed room for all of the piece.
+        let keeps_up = || outlet.window.ahead().1 <= AHEAD.saturating_add(unsent) || outlet.window.closed();
+        let mut deadline = None;
+        loop {
+            let rings = self.bell.rings();
+            if keeps_up() {
+                return true;
+            }
+            let now = Instant::now();
+            let deadline = *deadline.get_or_insert(now + Duration::from_micros(unsent / SPEED));
+            if now >= deadline {
+                return false;
+            }
+            self.bell.wait(rings, Some(deadline - now), &[&**carrier]);
+        }
+    }
+
+    /// Receives the pieces with this number that have not come yet, into these arrays if there are any; parts are taken as they
+    /// come, from whichever partner. If it is interrupted it notes how many have come.
     pub(super) fn receive_pieces(
         self: &Arc<Self>,
         field: &Field,
         state: &mut State,
         (header, number): (&Message, u64),
-        mut done: Done,
+        mut come: Come,
         mut arrays: Option<&mut [Target<'_>]>,
     ) -> Result<()> {
-        let mut receive = |state: &mut State, done: &mut Done| -> Result<()> {
+        let mut receive = |state: &mut State, come: &mut Come| -> Result<()> {
             let lines = self.lines(field, state)?;
             let Some(Some(line)) = lines.first() else { return Ok(()) };
+            let sizes = || field.dtypes.iter().map(|dtype| dtype.size());
+            come.0.resize(line.schedule.count(), 0);
+            let partners = (0..line.schedule.count()).map(|turn| line.partner(turn));
+            let mut left: VecDeque<usize> =
+                partners.filter(|from| come.0[*from] < line.schedule.bytes(*from, sizes())).collect();
+            let copy = copy_by(is_large(line, sizes()));
             let mut port = line.port.enter()?;
-            while done.pieces < line.schedule.count() {
-                let from = line.partner(done.pieces);
-                let message = self.await_at(&line.port, from, &mut port.inlets[from])?;
+            while let Some((from, message)) = self.await_part(line, &mut port, &mut left)? {
                 if message.tag != number as u32 {
                     let text = format!(
                         "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
@@ -122,24 +173,50 @@ impl Inner {
                     return Err(Error::new(Kind::CallOrder, text));
                 }
                 if let Some(arrays) = arrays.as_deref_mut() {
-                    let unpacked = line.schedule.unpack(from, done.bytes, message.bytes(), arrays);
+                    let unpacked = line.schedule.unpack_by(copy, from, come.0[from], message.bytes(), arrays);
                     unpacked.map_err(|error| refused(self, &field.name, &error))?;
                 }
-                done.bytes += message.bytes().len() as u64;
-                if done.bytes >= line.schedule.bytes(from, field.dtypes.iter().map(|dtype| dtype.size())) {
-                    *done = Done { pieces: done.pieces + 1, bytes: 0 };
+                come.0[from] += message.bytes().len() as u64;
+                if come.0[from] >= line.schedule.bytes(from, sizes()) {
+                    left.retain(|place| *place != from);
                 }
             }
             Ok(())
         };
-        let received = receive(state, &mut done);
+        let received = receive(state, &mut come);
         state.into = None;
         if received.as_ref().is_err_and(Error::is_unfinished) {
-            state.receiving = Some((header.clone(), done));
-            state.into = arrays.as_deref().filter(|_| (done.pieces, done.bytes) != (0, 0)).map(places);
+            state.into = arrays.as_deref().filter(|_| come.0.iter().any(|bytes| *bytes > 0)).map(places);
+            state.receiving = Some((header.clone(), come));
         }
         received
     }
+
+    /// The next part that comes from one of the partners that are `left`, which is put at its front; none if none is left.
+    fn await_part(
+        &self,
+        line: &Line,
+        port: &mut PortState,
+        left: &mut VecDeque<usize>,
+    ) -> Result<Option<(usize, Message)>> {
+        let Some(&first) = left.front() else { return Ok(None) };
+        if left.len() == 1 {
+            return Ok(Some((first, self.await_at(&line.port, first, &mut port.inlets[first])?)));
+        }
+        let (turn, message) = self.await_any_at(&line.port, left, &mut port.inlets)?;
+        left.rotate_left(turn);
+        Ok(Some((left[0], message)))
+    }
+}
+
+/// Whether the caches cannot hold what this rank exchanges of a field, so that it is copied past them.
+fn is_large(line: &Line, sizes: impl Iterator<Item = usize>) -> bool {
+    let element: usize = sizes.sum();
+    line.schedule.elements().saturating_mul(element as u64) >= PAST_CACHES as u64
+}
+
+fn copy_by(past_caches: bool) -> CopyBytes {
+    if past_caches { copy_past_caches } else { |from, to| to.copy_from_slice(from) }
 }
 
 /// So many bytes.

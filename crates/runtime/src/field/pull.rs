@@ -15,7 +15,7 @@ use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
 use super::header::{TEXT, announces_field};
-use super::pieces::Done;
+use super::pieces::Come;
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
 use super::{Coupled, Field, FieldId, Line, Stamps, State, unequal};
 use crate::instance::{Inner, Patience, head};
@@ -365,7 +365,7 @@ impl Inner {
         }
         let partners = 0..line.schedule.count();
         let sizes = || arrays.iter().map(|array| array.size);
-        let whole = |to| self.pack(field, line, to, arrays, 0..line.schedule.bytes(to, sizes()));
+        let whole = |to| self.pack(field, line, to, arrays, 0..line.schedule.bytes(to, sizes()), false);
         let pieces = partners.map(whole).collect::<Result<_>>()?;
         let version = Version { line: line.clone(), pieces, stamps };
         self.process.change(&self.name, way.conduit, |meeting| meeting.pull(|pull| pull.produce(version)));
@@ -422,7 +422,7 @@ impl Instance {
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
-                    (self.receive_begun(field.port, None, ask, fits)?, Done::default())
+                    (self.receive_begun(field.port, None, ask, fits)?, Come::default())
                 }
             };
             let answer = Answer::of(&header).expect("`is_answer` has seen it");

@@ -1,7 +1,7 @@
 //! Receiving, and the beginning of a use.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -339,11 +339,47 @@ impl Inner {
 
     /// Waits for the next message at this place of a port that is none of the program's.
     pub(crate) fn await_at(&self, port: &Port, place: usize, state: &mut InletState) -> Result<Message> {
-        let inlet = port.inlets[place].as_ref().expect("such a port has an end at each place");
-        let source = Source { number: usize::MAX, port, inlet, place, held: 0, slot: Some(place as u32) };
+        let source = self.inner_source(port, place);
         let (_, message) =
             self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(()))?;
         Ok(message)
+    }
+
+    /// Waits for the next message at one of these places of a port that is none of the program's: which of them, and the message.
+    pub(crate) fn await_any_at(
+        &self,
+        port: &Port,
+        places: &VecDeque<usize>,
+        states: &mut [InletState],
+    ) -> Result<(usize, Message)> {
+        let source = |place: usize| self.inner_source(port, place);
+        let who = places.front().map(|place| source(*place).inlet.end.conduit);
+        let since = self.start_of_wait(who);
+        let mut poll = || {
+            for (turn, place) in places.iter().enumerate() {
+                let found = self.poll(&source(*place), &mut states[*place], &Here::default(), since)?;
+                if let Some((_, message)) = found {
+                    return Ok(Some((turn, message)));
+                }
+            }
+            Ok(None)
+        };
+        if self.light.is_none()
+            && let Some(found) = poll()?
+        {
+            return Ok(found);
+        }
+        let start = self.trace.clock();
+        let on = || places.iter().map(|place| source(*place).wait_on(self)).collect();
+        let (turn, message) = self.wait(who, None, None, on, poll)?;
+        source(places[turn]).inlet.end.meter.waited(self.waited_since(start));
+        Ok((turn, message))
+    }
+
+    /// The end at this place of a port that is none of the program's.
+    fn inner_source<'a>(&self, port: &'a Port, place: usize) -> Source<'a> {
+        let inlet = port.inlets[place].as_ref().expect("such a port has an end at each place");
+        Source { number: usize::MAX, port, inlet, place, held: 0, slot: Some(place as u32) }
     }
 
     /// The receiving end at this place of a port, if it is connected.
