@@ -240,6 +240,26 @@ def test_many_that_do_not_end_are_waited_for_at_once(monkeypatch):
     assert clock == 2.0
 
 
+@pytest.mark.parametrize("echo", [titin.PortClosed, titin.PeerLost, titin.ConnectionFailed])
+def test_of_several_errors_the_one_behind_the_others_is_raised(stage, echo):
+    """Both are raised once the instances are closed, so the run itself has gone well."""
+
+    def sender():
+        with titin.Instance() as instance:
+            while instance.reuse():
+                instance.send("out", 1, timestamp=0.0)
+        raise echo("of another")
+
+    def receiver():
+        with titin.Instance() as instance:
+            while instance.reuse():
+                instance.receive("in")
+        raise ArithmeticError("the matrix is singular")
+
+    with pytest.raises(ArithmeticError):
+        titin.run(pair(), {"sender": sender, "receiver": receiver}, run_dir=stage.folder / "run")
+
+
 def test_a_function_in_code_of_its_own_is_called_out(stage):
     """It makes no call of titin's that could tell it that the run has failed."""
     there, left = threading.Event(), []

@@ -104,6 +104,12 @@ def is_echo(raised: BaseException) -> bool:
     return isinstance(raised, PeerLost | Deadlock)
 
 
+def rank(raised: BaseException) -> tuple[bool, bool, bool]:
+    """How likely an exception is only the consequence of another, as ``first_error`` of capi/host.rs has it."""
+    # A latecomer to a run that has failed finds its manager gone, which says least of all.
+    return (isinstance(raised, ConnectionFailed), is_echo(raised), isinstance(raised, PortClosed))
+
+
 def add_hint(raised: BaseException) -> None:
     """Adds a note on what to do to an exception of NumPy's that says that an array may not be written."""
     if isinstance(raised, ValueError) and not isinstance(raised, Error) and "read-only" in str(raised):

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from titin import _core
 from titin.calls import needed
-from titin.errors import Deadlock, Error, PeerLost, UsageError, is_echo, last_lines
+from titin.errors import Deadlock, Error, PeerLost, UsageError, is_echo, last_lines, rank
 
 # How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
 # together are less than what the manager grants by default before it ends this process (`titin: grace`).
@@ -114,8 +114,8 @@ def run(
         troupe.leave()
         culprit = (end.get("story") or {}).get("culprit", "")
         raise troupe.raised.get(str(culprit)) or _failure(end, process.returncode, text)
-    for raised in troupe.raised.values():
-        raise raised
+    if troupe.raised:
+        raise min(troupe.raised.values(), key=rank)
     return Run(Path(end["directory"]), end["seconds"], troupe.returned)
 
 

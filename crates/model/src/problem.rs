@@ -198,6 +198,7 @@ pub(crate) struct Problems {
     list: Vec<(Place, Problem)>,
     left_out: usize,
     errors: usize,
+    lost_section: bool,
     warnings: usize,
     /// Names that were read: equal ones are one piece of memory, since a large model has few words and says them often.
     names: HashSet<Name>,
@@ -273,6 +274,15 @@ impl Problems {
         self.list.push((at, problem));
     }
 
+    /// A whole section was not read, for it has another name or stands elsewhere. What is missing then may well be in it.
+    pub(crate) fn lost_section(&mut self) {
+        self.lost_section = true;
+    }
+
+    pub(crate) fn has_lost_section(&self) -> bool {
+        self.lost_section
+    }
+
     pub(crate) fn errors(&self) -> usize {
         self.errors
     }
@@ -313,14 +323,26 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     /// Nobody waits for a hint out of more names than these.
     const MOST_CANDIDATES: usize = 10_000;
     let lower = written.to_lowercase();
-    candidates
-        .into_iter()
-        .take(MOST_CANDIDATES)
-        .filter(|name| name.len().abs_diff(written.len()) <= allowed)
-        .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= allowed && *distance < name.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+    let distance = |name: &str| {
+        let name = name.to_lowercase();
+        // A word too many, or too few: `macro_state_out` for `state_out`.
+        if has_at_edge(&lower, &name) || has_at_edge(&name, &lower) {
+            return Some(allowed);
+        }
+        let near = name.len().abs_diff(written.len()) <= allowed;
+        let distance = near.then(|| strsim::osa_distance(&lower, &name));
+        distance.filter(|distance| *distance <= allowed && *distance < name.chars().count())
+    };
+    let all = candidates.into_iter().take(MOST_CANDIDATES);
+    let near = all.filter_map(|name| Some((distance(name)?, name)));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// Whether `long` begins or ends with `short`, as a part between underscores, and has more.
+fn has_at_edge(long: &str, short: &str) -> bool {
+    let before = long.strip_suffix(short).is_some_and(|rest| rest.ends_with('_'));
+    let after = long.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
+    short.len() > 2 && (before || after)
 }
 
 /// `"a", "b" and "c"`, cut short after a few.

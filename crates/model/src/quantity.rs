@@ -33,7 +33,10 @@ impl Dimension {
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Dimension::NONE => return f.write_str("a plain number"),
+            Dimension::NONE => {
+                return f
+                    .write_str("a number without dimension, as an angle, a share and a plain number are");
+            }
             Dimension::LENGTH => return f.write_str("a length"),
             Dimension::TIME => return f.write_str("a duration"),
             _ => {}
@@ -70,7 +73,7 @@ impl Quantity {
         }
         let value = unit_of.of_si(self.value_si);
         if !value.is_finite() {
-            return fault(format!("it is too large to be told in \"{unit}\""));
+            return fault(format!("{:e} in SI units is too large to be told in \"{unit}\"", self.value_si));
         }
         Ok(value)
     }
@@ -478,7 +481,7 @@ mod tests {
         assert_eq!(parse("10 ms").unwrap().in_unit("s"), Ok(0.01));
         assert_eq!(parse("0.25 s").unwrap().in_unit("ms"), Ok(250.0));
         assert!(hour.in_unit("km").unwrap_err().to_string().contains("a duration"));
-        assert!(hour.in_unit("").unwrap_err().to_string().contains("a plain number"));
+        assert!(hour.in_unit("").unwrap_err().to_string().contains("a number without dimension"));
     }
 
     #[test]
@@ -501,7 +504,7 @@ mod tests {
         }
         for (text, unit) in [("90 deg", "s"), ("5 %", "km"), ("1 km/m", "m"), ("10 s", "%"), ("1 1", "s")] {
             let error = parse_in(text, unit).unwrap_err().to_string();
-            assert!(error.contains("a plain number"), "{text} in {unit}: {error}");
+            assert!(error.contains("a number without dimension"), "{text} in {unit}: {error}");
         }
         assert!(parse_in("20 degC", "degC").unwrap_err().to_string().contains("offset"));
         assert!(parse_in("1e300 m", "fm").unwrap_err().to_string().contains("too large"));

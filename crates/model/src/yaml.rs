@@ -3,6 +3,8 @@
 //! Scalars follow the rules of the `ymmsl` package: `yes` is a string, `1e3` a float. Depth, size and aliases are limited, so
 //! that no text, however made, takes more memory than a small multiple of its length or ends in a stack overflow.
 
+mod hint;
+
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry as Found, RandomState};
 use std::hash::BuildHasher;
@@ -11,6 +13,8 @@ use std::rc::Rc;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
 use crate::problem::{Code, Place, Problems};
+
+pub(crate) use hint::with_colon;
 
 /// The longest file, in bytes.
 pub(crate) const LONGEST_FILE: usize = 64 << 20;
@@ -46,8 +50,8 @@ pub(crate) enum Type {
     Null,
     Bool(bool),
     Int(i64),
-    /// A whole number that does not fit, or that readers of YAML do not agree about (`012`, `1:30`).
-    OddInt,
+    /// A number that does not fit (`1e400`), or that readers of YAML do not agree about (`012`, `1:30`).
+    OddNumber,
     Float(f64),
     Text,
 }
@@ -118,13 +122,23 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
             Err(error) => {
                 let mark = error.marker();
                 let at = Place { line: mark.line() as u32, column: mark.col() as u32 + 1, ..file };
-                builder.problems.error_hint(
-                    at,
-                    Code::Yaml,
-                    "this is not YAML",
-                    error.info(),
-                    tab_hint(text, mark.line()),
-                );
+                let lines: Vec<&str> = text.lines().take(mark.line()).collect();
+                match hint::entry_without_colon(&lines) {
+                    Some((line, hint)) => {
+                        let at =
+                            Place { line, column: hint::indent(lines[line as usize - 1]) as u32 + 1, ..file };
+                        let why =
+                            "it stands among entries, each of which is a key, a colon, a blank and a value";
+                        builder.problems.error_hint(at, Code::Yaml, "this line is no entry", why, hint);
+                    }
+                    None => builder.problems.error_hint(
+                        at,
+                        Code::Yaml,
+                        "this is not YAML",
+                        error.info(),
+                        hint::indentation(&lines),
+                    ),
+                }
                 return None;
             }
         };
@@ -139,12 +153,6 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
         builder.event(event, &span)?;
     }
     builder.root
-}
-
-fn tab_hint(text: &str, line: usize) -> Option<String> {
-    let line = text.lines().nth(line.checked_sub(1)?)?;
-    let indent = &line[..line.len() - line.trim_start().len()];
-    indent.contains('\t').then(|| "indent with spaces; YAML allows no tabs".to_string())
 }
 
 /// A collection that is not closed yet.
@@ -336,6 +344,7 @@ pub(crate) fn plain_type(text: &str) -> Type {
         digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
             && digits.bytes().any(|b| b.is_ascii_digit());
     match digits.parse() {
+        Ok(value) if is_float && f64::is_infinite(value) => Type::OddNumber,
         Ok(value) if is_float => Type::Float(value),
         _ => Type::Text,
     }
@@ -351,16 +360,16 @@ fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
     };
     if radix == 10 && digits.contains(':') {
         let clock = digits.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-        return clock.then_some(Type::OddInt);
+        return clock.then_some(Type::OddNumber);
     }
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
-        return Some(Type::OddInt);
+        return Some(Type::OddNumber);
     }
     let value = i128::from_str_radix(digits, radix).ok().map(|v| if negative { -v } else { v });
-    Some(value.and_then(|v| i64::try_from(v).ok()).map_or(Type::OddInt, Type::Int))
+    Some(value.and_then(|v| i64::try_from(v).ok()).map_or(Type::OddNumber, Type::Int))
 }
 
 #[cfg(test)]
@@ -389,9 +398,11 @@ mod tests {
             ("1_000", Type::Int(1000)),
             ("-7", Type::Int(-7)),
             ("+1", Type::Int(1)),
-            ("012", Type::OddInt),
-            ("1:30", Type::OddInt),
-            ("99999999999999999999", Type::OddInt),
+            ("012", Type::OddNumber),
+            ("1:30", Type::OddNumber),
+            ("99999999999999999999", Type::OddNumber),
+            ("1e400", Type::OddNumber),
+            ("-1e400", Type::OddNumber),
             ("-.inf", Type::Float(f64::NEG_INFINITY)),
             ("10 ms", Type::Text),
             ("1.2.3", Type::Text),

@@ -62,7 +62,7 @@ fn check_exists(
         problems.error_hint(component.at, Code::NoImplementation, what, why, hint);
         return;
     };
-    if description.not_imported.contains(name) {
+    if description.not_imported.contains(name) || problems.has_lost_section() {
         return;
     }
     let names = || {

@@ -14,8 +14,10 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
         if problems.is_full() {
             return;
         }
-        check_end(model, &conduit.sender, conduit.at, true, problems);
-        check_end(model, &conduit.receiver, conduit.receiver_at, false, problems);
+        if !is_reversed(model, conduit, problems) {
+            check_end(model, &conduit.sender, conduit.at, true, problems);
+            check_end(model, &conduit.receiver, conduit.receiver_at, false, problems);
+        }
         if let Some(first) = senders.insert(&conduit.receiver, conduit) {
             let receiver = &conduit.receiver;
             let why = format!(
@@ -28,6 +30,29 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
             problems.error_hint(conduit.receiver_at, Code::TwoSenders, what, why, hint);
         }
     }
+}
+
+/// Whether a conduit leads from a receiver to a sender; then that is reported, for both ends at once.
+fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> bool {
+    let (Some(from), Some(to)) = (operator(model, &conduit.sender), operator(model, &conduit.receiver))
+    else {
+        return false;
+    };
+    if from.sends() || !to.sends() {
+        return false;
+    }
+    let (from_end, to_end) = (&conduit.sender, &conduit.receiver);
+    let what = format!("the conduit from \"{from_end}\" to \"{to_end}\" is the wrong way round");
+    let why = format!("\"{from_end}\" is {from}, which receives, and \"{to_end}\" is {to}, which sends");
+    let hint = format!("write \"{to_end}: {from_end}\": the sender, then the receiver");
+    problems.error_hint(conduit.at, Code::WrongWay, what, why, hint);
+    true
+}
+
+/// The operator of a component's port.
+fn operator(model: &Model, end: &End) -> Option<Operator> {
+    let component = model.components.get(end.component.as_ref()?)?;
+    Some(component.ports.get(&end.port)?.operator)
 }
 
 fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut Problems) {

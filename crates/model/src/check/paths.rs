@@ -9,7 +9,7 @@ use crate::description::{Component, Description, Model};
 use crate::load::LoadOptions;
 use crate::names::{Name, Reference};
 use crate::network::Network;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::problem::{Code, Place, Problems, did_you_mean, either, listing, nearest};
 
 /// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older
 /// files have the former, and MUSCLE3 writes the latter.
@@ -108,12 +108,27 @@ pub(super) fn find<'d>(
         let why = format!("paths under \"{section}\" begin with the name of a model");
         let mut models = description.models.values();
         let within = models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
-        let hint = match within {
-            Some(model) => Some(format!("did you mean \"{}.{path}\"?", model.name)),
-            None => {
-                let first = path.split('.').next().unwrap_or_default();
+        let hint = match (within, description.models.get(path)) {
+            (Some(model), _) => format!("did you mean \"{}.{path}\"?", model.name),
+            (None, Some(model)) => {
+                let of = |component: &Name| format!("{path}.{component}");
+                let paths: Vec<String> = model.components.keys().map(of).collect();
+                format!(
+                    "it is a model; write the path of a component: {}",
+                    either(paths.iter().map(String::as_str))
+                )
+            }
+            (None, None) => {
+                let (first, rest) =
+                    path.split_once('.').map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
                 let names = || description.models.keys().map(Name::as_str);
-                did_you_mean(first, names()).or_else(|| Some(format!("the models are {}", listing(names()))))
+                let component = description.models.values().find_map(|model| {
+                    let near = nearest(first, model.components.keys().map(Name::as_str))?;
+                    Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
+                });
+                let model = nearest(first, names()).map(|near| format!("did you mean \"{near}{rest}\"?"));
+                let listed = || format!("the models are {}", listing(names()));
+                if rest.is_empty() { component } else { model.or(component) }.unwrap_or_else(listed)
             }
         };
         problems.error_hint(at, Code::UnknownPath, what, why, hint);

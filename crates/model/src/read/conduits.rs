@@ -7,7 +7,7 @@ use crate::filter;
 use crate::names::{Name, is_dotted};
 use crate::operator::Timeline;
 use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Kind, Node, shorten};
+use crate::yaml::{Kind, Node, Scalar, Type, shorten, with_colon};
 
 /// What stands under `conduits:`: `sender: receiver`, or `sender: [receivers]`.
 pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -> Vec<Conduit> {
@@ -30,6 +30,15 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
                 }
             }
         }
+        return conduits;
+    }
+    if let Kind::Scalar(Scalar { text, of: Type::Text }) = node.kind() {
+        // YAML takes all lines together for one text.
+        let words = text.splitn(3, ' ').collect::<Vec<_>>();
+        let first = if words[0].contains(':') { 1 } else { 2 };
+        let hint = with_colon(&words[..first.min(words.len())].join(" "));
+        let why = "each is a sender, a colon, a blank and a receiver; without these there is only a text";
+        problems.error_hint(node.at, Code::WrongType, "these are no conduits", why, hint);
         return conduits;
     }
     for entry in entries(node, "\"conduits\"", problems).unwrap_or_default() {

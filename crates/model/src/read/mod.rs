@@ -18,7 +18,7 @@ use crate::extras::Extras;
 use crate::names::Name;
 use crate::problem::{Code, Place, Problems, either, listing};
 use crate::settings::Settings;
-use crate::yaml::{self, Kind, Node, Type};
+use crate::yaml::{self, Kind, Node, Scalar, Type};
 
 pub(crate) use fields::Fields;
 
@@ -44,6 +44,18 @@ pub(crate) enum Version {
     #[default]
     V02,
 }
+
+/// The sections of a file that say how a model is run. Where one of them is indented too far it seems to be something else.
+const SECTIONS: [&str; 8] = [
+    "imports",
+    "programs",
+    "custom_implementations",
+    "settings",
+    "resources",
+    "checkpoints",
+    "resume",
+    "titin",
+];
 
 /// `from module import implementation name`
 #[derive(Clone, Debug)]
@@ -131,11 +143,21 @@ pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option
         Kind::Scalar(scalar) => match scalar.of {
             Type::Int(i) => return Some(i as f64),
             Type::Float(x) => return Some(x),
+            Type::OddNumber => {
+                problems.error(node.at, Code::BadValue, format!("{what} is not clear"), odd_number(scalar));
+                return None;
+            }
             _ => {}
         },
         Kind::List(_) | Kind::Map(_) | Kind::Alias(_) => {}
     }
     wrong_type(node, what, "a number", problems)
+}
+
+/// Why nobody knows which number is meant.
+fn odd_number(scalar: &Scalar) -> String {
+    let text = yaml::shorten(&scalar.text);
+    format!("\"{text}\" reads as different numbers in different tools, or does not fit in 64 bits")
 }
 
 /// A whole number from `least` to `most`.
@@ -150,9 +172,13 @@ pub(crate) fn count(node: &Node, what: &str, least: u64, most: u64, problems: &m
                     return None;
                 }
             },
-            Type::OddInt => {
-                let why = format!("{} is too large, or reads differently in other tools", scalar.text);
-                problems.error(node.at, Code::BadValue, format!("{what} is out of range"), why);
+            Type::OddNumber => {
+                problems.error(
+                    node.at,
+                    Code::BadValue,
+                    format!("{what} is out of range"),
+                    odd_number(scalar),
+                );
                 return None;
             }
             _ => {}

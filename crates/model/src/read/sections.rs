@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::fields::{dotted, entries};
-use super::{Fields, count, number, text, truth, wrong_type};
+use super::{Fields, count, number, odd_number, text, truth, wrong_type};
 use crate::description::{CheckpointRule, Checkpoints, Custom, Need, Resources, Resume};
 use crate::names::{Name, Reference};
 use crate::problem::{Code, Place, Problems};
@@ -39,13 +39,10 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
             Type::Int(i) => Some(Value::Int(i)),
             Type::Float(x) => Some(Value::Float(x)),
             Type::Text => Some(Value::Str(scalar.text.clone())),
-            Type::OddInt => {
-                let why = format!(
-                    "\"{}\" reads as different numbers in different tools, or does not fit in 64 bits",
-                    shorten(&scalar.text)
-                );
+            Type::OddNumber => {
                 let hint = "write a plain number, or quotes around it if it is a text".to_string();
-                problems.error_hint(node.at, Code::BadValue, format!("{what} is not clear"), why, hint);
+                let what = format!("{what} is not clear");
+                problems.error_hint(node.at, Code::BadValue, what, odd_number(scalar), hint);
                 None
             }
             Type::Null => {

@@ -29,7 +29,11 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     if problems.errors() > before {
         document.models.values_mut().for_each(|model| model.faulty = true);
     }
+    let before = problems.errors();
     fields.finish(problems);
+    if problems.errors() > before {
+        problems.lost_section();
+    }
     document
 }
 

@@ -4,7 +4,8 @@ use indexmap::IndexMap;
 
 use super::fields::{dotted, entries, has_any, misplaced};
 use super::{
-    Document, Fields, Import, Version, conduits, count, extras, implementations, sections, text, truth,
+    Document, Fields, Import, SECTIONS, Version, conduits, count, extras, implementations, sections, text,
+    truth,
 };
 use crate::description::{Component, Model};
 use crate::flatten::MOST_INSTANCES;
@@ -16,6 +17,12 @@ use crate::yaml::{Entry, Kind, Node, shorten};
 pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
 const OF_MODELS_TOO: [&str; 3] = ["description", "ports", "supported_settings"];
 const OF_COMPONENTS: [&str; 5] = ["description", "ports", "implementation", "multiplicity", "optional"];
+
+const NO_PART: &str = "it is a section of the file, and no part of a model";
+
+fn no_indent(key: &str) -> String {
+    format!("begin the line with \"{key}\", without blanks before it")
+}
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document { version: Version::V02, ..Document::default() };
@@ -33,6 +40,15 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
                 let hint = format!("indent \"{}\" one step more, under the name of its model", entry.key);
                 misplaced(entry, "\"models\"", why, hint, problems);
                 document.models.values_mut().for_each(|model| model.faulty = true);
+                continue;
+            }
+            if SECTIONS.contains(&entry.key.as_str()) && !as_model {
+                misplaced(entry, "\"models\"", NO_PART, no_indent(&entry.key), problems);
+                problems.lost_section();
+                if entry.value.is_null() {
+                    // What follows at the same depth was to be inside of it.
+                    break;
+                }
                 continue;
             }
             let Some(name) = dotted(&entry.key, "the name of a model", entry.at, problems) else {
@@ -64,7 +80,11 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     if problems.errors() > before {
         document.models.values_mut().for_each(|model| model.faulty = true);
     }
+    let before = problems.errors();
     fields.finish(problems);
+    if problems.errors() > before {
+        problems.lost_section();
+    }
     document
 }
 
@@ -141,6 +161,11 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
     }
     if let Some(node) = fields.take("matching_timelines") {
         model.matching_timelines = conduits::matching_timelines(node, problems);
+    }
+    let inside = problems.errors();
+    fields.misplaced(&SECTIONS, NO_PART, no_indent, problems);
+    if problems.errors() > inside {
+        problems.lost_section();
     }
     fields.finish(problems);
     model.faulty = problems.errors() > before;

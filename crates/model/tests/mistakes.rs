@@ -1,0 +1,103 @@
+//! What somebody is told who has mistyped a description: the cause, where it is, what to write; and nothing of what follows from it.
+
+use titin_model::{LoadOptions, Severity, load_texts};
+
+const BASE: &str = "ymmsl_version: v0.2
+models:
+  m:
+    components:
+      macro: {description: a, ports: {o_i: state_out, s: state_in}, implementation: macro}
+      micro: {description: b, ports: {f_init: init, o_f: final}, implementation: micro}
+    conduits:
+      macro.state_out: micro.init
+      micro.final: macro.state_in
+programs:
+  macro: {executable: /bin/true}
+  micro: {executable: /bin/true}
+";
+
+/// The errors of the description with `what` in place of `from`, as they are printed.
+fn errors(from: &str, what: &str) -> Vec<String> {
+    assert!(BASE.contains(from));
+    let text = BASE.replace(from, what);
+    let report = match load_texts(&[("t", &text)], &LoadOptions::default()) {
+        Ok(description) => description.warnings,
+        Err(report) => report,
+    };
+    let errors = report.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    errors.map(ToString::to_string).collect()
+}
+
+/// Of one error, with its beginning and what else it says.
+fn one(from: &str, what: &str, begins: &str, says: &[&str]) {
+    let errors = errors(from, what);
+    assert!(errors.len() == 1 && errors[0].starts_with(begins), "{what}: {errors:#?}");
+    says.iter().for_each(|says| assert!(errors[0].contains(says), "{what}: {says} in {errors:#?}"));
+}
+
+#[test]
+fn a_reversed_conduit_is_one_error() {
+    let hint = "write \"macro.state_out: micro.init\"";
+    one("macro.state_out: micro.init", "micro.init: macro.state_out", "t:8:7: error: the conduit", &[hint]);
+    // Where one end alone is wrong that one is told.
+    one("micro.final: macro", "micro.init: macro", "t:9:7: error: \"micro.init\" faces the wrong way", &[]);
+}
+
+#[test]
+fn a_conduit_without_colon_or_blank_is_told_where_it_stands() {
+    let right = "write \"macro.state_out: micro.init\"";
+    for (what, missing) in
+        [("macro.state_out:micro.init", "a blank"), ("macro.state_out micro.init", "a colon")]
+    {
+        one("macro.state_out: micro.init", what, "t:8:7: error: this line is no entry", &[missing, right]);
+    }
+    for (what, missing) in [(":", "a blank"), (" ", "a colon")] {
+        let both = format!("macro.state_out{what}micro.init\n      micro.final{what}macro.state_in");
+        let from = "macro.state_out: micro.init\n      micro.final: macro.state_in";
+        one(from, &both, "t:8:7: error: these are no conduits", &[missing, right]);
+    }
+}
+
+#[test]
+fn a_section_under_another_name_or_indentation_is_the_one_error() {
+    one("programs:", "program:", "t:10:1: error: unknown key \"program\"", &["did you mean \"programs\"?"]);
+    let hint = "begin the line with \"programs\"";
+    one("programs:", "  programs:", "t:10:3: error: \"programs\" stands in the wrong place", &[hint]);
+    let inside = "    programs:\n      macro: {executable: a}\n      micro: {executable: b}\n#";
+    one(
+        "programs:\n  macro: {executable: /bin/true}\n  micro",
+        inside,
+        "t:10:5: error: \"programs\" stands",
+        &[hint],
+    );
+    one("programs:", " programs:", "t:10:2: error: this is not YAML", &["by 0 as line 2, or by 2 as line 3"]);
+    // A program may have the name of a section.
+    assert_eq!(errors("implementation: macro}", "implementation: settings}").len(), 1);
+}
+
+#[test]
+fn names_that_are_nearly_right_are_recognized() {
+    let with = |text: &str| format!("{text}\nprograms:");
+    one(
+        "programs:",
+        &with("resources: {m: {threads: 1}}"),
+        "t:10:13: error: \"m\"",
+        &["\"m.macro\" or \"m.micro\""],
+    );
+    for (path, hint) in [("marco", "m.macro"), ("m.marco", "macro"), ("marco.x", "m.macro.x")] {
+        let hint = format!("did you mean \"{hint}\"?");
+        let report = errors("programs:", &with(&format!("resources: {{{path}: {{threads: 1}}}}")));
+        assert!(report[0].contains(&hint), "{path}: {report:#?}");
+    }
+    let near = &["did you mean \"state_out\"?"];
+    one("macro.state_out:", "macro.macro_state_out:", "t:8:7: error: component \"macro\" has no port", near);
+}
+
+#[test]
+fn a_number_that_does_not_fit_is_not_taken_for_infinity() {
+    for value in ["1e400", "-1e400", "[1.0, 1e400]", "[[1.0, 1e400]]"] {
+        let settings = format!("settings: {{k: {value}}}\nprograms:");
+        one("programs:", &settings, "t:10:", &["setting \"k\" is not clear", "1e400\" reads"]);
+    }
+    assert_eq!(errors("programs:", "settings: {k: .inf, l: 1e300}\nprograms:"), [""; 0]);
+}
