@@ -95,7 +95,7 @@ enum {
     TITIN_ERROR_TIMEOUT = 5,        /* the time given to the call is over (does not stick) */
     TITIN_ERROR_PORT_CLOSED = 6,    /* no more will come: the other end has finished, for instance (does not stick) */
     TITIN_ERROR_PEER_LOST = 7,      /* another instance has failed, or cannot be reached */
-    TITIN_ERROR_DEADLOCK = 8,       /* instances wait for each other in a circle */
+    TITIN_ERROR_DEADLOCK = 8,       /* instances wait for each other in a cycle */
     TITIN_ERROR_CONNECTION = 9,     /* the run cannot be joined, its manager is gone, or a link brings what cannot be understood */
     TITIN_ERROR_NO_MEMORY = 10,     /* no memory for a message */
     TITIN_ERROR_FORKED = 11,        /* the instance belongs to the process that this one was forked from */
