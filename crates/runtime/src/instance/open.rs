@@ -287,7 +287,7 @@ impl Inner {
             interrupt: OnceLock::new(),
             waits: AtomicU64::new(0),
             waiting: Mutex::default(),
-            polled: Mutex::default(),
+            polled: Latch::default(),
             caller: AtomicUsize::new(0),
             threaded: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),
