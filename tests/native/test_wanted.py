@@ -65,7 +65,9 @@ def couple(folder: Path, receiver: Path, data: str, port: str = "in") -> str:
 def test_only_what_is_wanted_is_given(build: Build, tmp_path: Path, language: str, words: str) -> None:
     said = couple(tmp_path, build("wanted", language), "everything")
     assert words in said, said
-    assert f"wanted.{language}:" not in said, said
+    # A backtrace of Fortran names the file, too.
+    failed = {"c": "wanted.c:", "f90": "STOP wanted.f90:"}
+    assert failed[language] not in said, said
 
 
 @pytest.mark.parametrize(
