@@ -246,6 +246,8 @@ contains
    subroutine copy_field(self, other)
       class(titin_field), intent(inout) :: self
       class(titin_field), intent(in) :: other
+      associate (stays_as_it_is => self)
+      end associate
       call finish(titin_error_usage, instance=other%instance, &
          found="a field cannot be copied; pass it on as an argument, or have a pointer to it")
    end subroutine

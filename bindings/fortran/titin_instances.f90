@@ -154,6 +154,8 @@ contains
    subroutine copy(self, other)
       class(titin_instance), intent(inout) :: self
       class(titin_instance), intent(in) :: other
+      associate (stays_as_it_is => self)
+      end associate
       call finish(titin_error_usage, instance=other%raw, &
          found="an instance cannot be copied; pass it on as an argument, or have a pointer to it")
    end subroutine

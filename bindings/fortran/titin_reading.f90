@@ -10,7 +10,7 @@ module titin_reading
    public :: reading_layer, at
 
    !> The inner layer of a value, which only looks; titin_value has the other.
-   type :: reading_layer
+   type, abstract :: reading_layer
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
    contains
@@ -41,17 +41,19 @@ module titin_reading
       procedure :: elements
       procedure :: order
       procedure :: index_name
-      procedure :: origin
+      procedure(origin_of), deferred :: origin
    end type
 
-contains
+   abstract interface
+      ! Where it came from, to begin an error with: a message knows.
+      function origin_of(self) result(words)
+         import :: reading_layer
+         class(reading_layer), intent(in) :: self
+         character(len=:), allocatable :: words
+      end function
+   end interface
 
-   ! Where it came from, to begin an error with: a message knows.
-   function origin(self) result(words)
-      class(reading_layer), intent(in) :: self
-      character(len=:), allocatable :: words
-      words = ""
-   end function
+contains
 
    function value_kind(self) result(kind)
       class(reading_layer), intent(in) :: self
@@ -267,9 +269,8 @@ contains
       integer, intent(out), optional :: ierr
       type(c_ptr) :: found
       character(len=:), allocatable :: wrong
-      integer(c_int) :: i, n, used
-      integer(c_int) :: order
-      logical :: turned, c_order
+      integer(c_int) :: n, used
+      logical :: turned
 
       memory = c_null_ptr
       extents = 0
@@ -280,61 +281,43 @@ contains
       end if
       found = at(self, name, index, ierr)
       if (.not. c_associated(found)) return
-      n = titin_value_rank(found)
-      if (titin_value_dtype(found) /= used .or. n /= rank) then
-         call finish(titin_error_type_mismatch, ierr, found=self%origin()//"view: the pointer is for an array of "// &
-            text(titin_dtype_name(used))//" of rank "//decimal(rank)//", found "//shown(found)// &
-            hint(used, titin_value_dtype(found)))
-         return
-      end if
       turned = .false.
       if (present(reversed)) turned = reversed
-      order = titin_value_order(found)
-      c_order = n > 1 .and. order == titin_order_c
-      if (c_order .and. .not. turned) then
-         call finish(titin_error_type_mismatch, ierr, found=self%origin()//"view: the array of "//shown(found)// &
-            " was sent in C order: view it with its indices reversed (reversed=.true.), or receive it into an array of your own")
+      n = int(rank, c_int)
+      extents(:n) = titin_any
+      memory = titin_value_array(found, used, n, extents, merge(titin_any, titin_order_fortran, turned))
+      if (.not. c_associated(memory)) then
+         call finish(titin_error_kind(), ierr, found=self%origin()//text(titin_error())//hint(found, used, rank))
          return
       end if
-      do i = 0, n - 1
-         extents(merge(n - i, i + 1_c_int, c_order)) = titin_value_extent(found, i)
-      end do
-      memory = titin_value_raw_data(found)
+      if (turned .and. titin_value_order(found) == titin_order_c) extents(:n) = extents(n:1:-1)
       call finish(titin_ok, ierr)
    end subroutine
 
-   ! What to do about an array whose elements Fortran has no kind for.
-   function hint(wanted, found) result(words)
-      integer(c_int), intent(in) :: wanted, found
-      character(len=:), allocatable :: words
-      words = ""
-      if (wanted /= found .and. same_bits(wanted, found)) words = "; the argument `as` says that its bits are wanted"
-   end function
-
-   ! Type and shape, for people.
-   function shown(value) result(words)
+   ! What else Fortran can do about an array that is not what was expected.
+   function hint(value, dtype, rank) result(words)
       type(c_ptr), intent(in) :: value
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
       character(len=:), allocatable :: words
-      integer(c_int) :: i
-      words = text(titin_dtype_name(titin_value_dtype(value)))
-      if (words == "") then
-         words = "no array"
-         return
+      integer(c_int) :: found
+      words = ""
+      found = titin_value_dtype(value)
+      if (found /= dtype) then
+         if (same_bits(dtype, found)) words = ", or give as="//unusual(found)//" to view its bits"
+      else if (titin_value_rank(value) == rank .and. titin_value_order(value) == titin_order_c) then
+         words = ", or give reversed=.true. to view it with its indices reversed"
       end if
-      words = words//" of shape ("
-      do i = 0, titin_value_rank(value) - 1
-         if (i > 0) words = words//", "
-         words = words//decimal(int(titin_value_extent(value, i)))
-      end do
-      words = words//")"
    end function
 
-   function decimal(number) result(digits)
-      integer, intent(in) :: number
-      character(len=:), allocatable :: digits
-      character(len=20) :: room
-      write (room, "(i0)") number
-      digits = trim(room)
+   ! The constant of a type of elements that Fortran has no kind for.
+   function unusual(dtype) result(name)
+      integer(c_int), intent(in) :: dtype
+      character(len=:), allocatable :: name
+      integer(c_int), parameter :: types(5) = [titin_u8, titin_u16, titin_u32, titin_u64, titin_f16]
+      character(len=*), parameter :: names(5) = &
+         [character(len=9) :: "titin_u8", "titin_u16", "titin_u32", "titin_u64", "titin_f16"]
+      name = trim(names(findloc(types, dtype, dim=1)))
    end function
 
    subroutine view_int8(self, a, name, index, reversed, as, ierr)

@@ -20,7 +20,7 @@ private:
     }
     void observe() override { instance.send("state_out", u, time, time + dt); }
     void solve() override {
-        const auto grown = instance.receive("state_in").array<double>().vector();
+        const auto grown = instance.receive("state_in").array<double>({titin::any}).vector();
         const std::size_t cells = grown.size();
         for (std::size_t i = 1; i + 1 < cells; ++i) u[i] = grown[i] + a * (grown[i - 1] - 2.0 * grown[i] + grown[i + 1]);
         u[0] = u[1];

@@ -13,7 +13,7 @@ private:
         k = instance.setting<double>("k"), dt = instance.setting<double>("dt");
         const auto message = instance.receive("initial_state");
         time = message.timestamp();
-        u = message.array<double>().vector();
+        u = message.array<double>({titin::any}).vector();
     }
     void solve() override {
         for (double &here : u) here += dt * k * here * (1.0 - here);

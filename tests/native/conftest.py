@@ -18,7 +18,7 @@ COMPILERS = {
     "c": ["cc", "-std=c11", "-D_GNU_SOURCE", "-Wpedantic"],
     "cpp": ["c++", "-std=c++17", "-Wpedantic", "-Wshadow"],
     "cpp20": ["c++", "-std=c++20"],
-    "f90": ["gfortran", "-std=f2018", "-frecursive", "-Wno-compare-reals", "-Wno-unused-dummy-argument"],
+    "f90": ["gfortran", "-std=f2018", "-frecursive", "-Wno-compare-reals"],
 }
 
 #: Two programs that send each other what they have.

@@ -21,6 +21,10 @@ program elements
    character(len=8) :: side
    integer :: known
 
+   interface numbers
+      procedure whole_numbers, real_numbers
+   end interface
+
    call get_command_argument(1, side)
    call instance%open(o_i=["out"], s=["in"])
    do while (instance%reuse())
@@ -42,14 +46,14 @@ contains
 
    subroutine left()
       call send_logical()
-      call send_int8()
-      call send_int16()
-      call send_int32()
-      call send_int64()
-      call send_real32()
-      call send_real64()
-      call send_complex32()
-      call send_complex64()
+      call int8s(sends=.true.)
+      call int16s(sends=.true.)
+      call int32s(sends=.true.)
+      call int64s(sends=.true.)
+      call real32s(sends=.true.)
+      call real64s(sends=.true.)
+      call complex32s(sends=.true.)
+      call complex64s(sends=.true.)
       call instance%send_nil("out", timestamp=0.0_real64)
    end subroutine
 
@@ -63,21 +67,21 @@ contains
          case (titin_bool)
             call receive_logical()
          case (titin_i8)
-            call receive_int8()
+            call int8s(sends=.false.)
          case (titin_i16)
-            call receive_int16()
+            call int16s(sends=.false.)
          case (titin_i32)
-            call receive_int32()
+            call int32s(sends=.false.)
          case (titin_i64)
-            call receive_int64()
+            call int64s(sends=.false.)
          case (titin_f32)
-            call receive_real32()
+            call real32s(sends=.false.)
          case (titin_f64)
-            call receive_real64()
+            call real64s(sends=.false.)
          case (titin_c64)
-            call receive_complex32()
+            call complex32s(sends=.false.)
          case (titin_c128)
-            call receive_complex64()
+            call complex64s(sends=.false.)
          case default
             ! Types that Fortran has not.
             known = known - 1
@@ -127,155 +131,86 @@ contains
       end do
    end subroutine
 
-   subroutine send_int8()
+   subroutine int8s(sends)
+      logical, intent(in) :: sends
       integer(int8), parameter :: sample(3) = i8
-      integer(int8), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_int8()
-      integer(int8), parameter :: sample(3) = i8
-      integer(int8), pointer :: seen(:)
+      integer(int8), pointer :: array(:)
       integer(int8) :: into(3)
-      integer(int64) :: number(3)
-      include "elements_receive.inc"
-      call numbers_int64(number)
-      call check(all(number == int(sample, int64)), "numbers of int8")
+      include "elements.inc"
+      if (.not. sends) call numbers(int(sample, int64))
    end subroutine
 
-   subroutine send_int16()
+   subroutine int16s(sends)
+      logical, intent(in) :: sends
       integer(int16), parameter :: sample(3) = i16
-      integer(int16), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_int16()
-      integer(int16), parameter :: sample(3) = i16
-      integer(int16), pointer :: seen(:)
+      integer(int16), pointer :: array(:)
       integer(int16) :: into(3)
-      integer(int64) :: number(3)
-      include "elements_receive.inc"
-      call numbers_int64(number)
-      call check(all(number == int(sample, int64)), "numbers of int16")
+      include "elements.inc"
+      if (.not. sends) call numbers(int(sample, int64))
    end subroutine
 
-   subroutine send_int32()
+   subroutine int32s(sends)
+      logical, intent(in) :: sends
       integer(int32), parameter :: sample(3) = i32
-      integer(int32), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_int32()
-      integer(int32), parameter :: sample(3) = i32
-      integer(int32), pointer :: seen(:)
+      integer(int32), pointer :: array(:)
       integer(int32) :: into(3)
-      integer(int64) :: number(3)
-      include "elements_receive.inc"
-      call numbers_int64(number)
-      call check(all(number == int(sample, int64)), "numbers of int32")
+      include "elements.inc"
+      if (.not. sends) call numbers(int(sample, int64))
    end subroutine
 
-   subroutine send_int64()
+   subroutine int64s(sends)
+      logical, intent(in) :: sends
       integer(int64), parameter :: sample(3) = i64
-      integer(int64), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_int64()
-      integer(int64), parameter :: sample(3) = i64
-      integer(int64), pointer :: seen(:)
+      integer(int64), pointer :: array(:)
       integer(int64) :: into(3)
-      integer(int64) :: number(3)
-      include "elements_receive.inc"
-      call numbers_int64(number)
-      call check(all(number == int(sample, int64)), "numbers of int64")
+      include "elements.inc"
+      if (.not. sends) call numbers(int(sample, int64))
    end subroutine
 
-   subroutine send_real32()
+   subroutine real32s(sends)
+      logical, intent(in) :: sends
       real(real32), parameter :: sample(3) = f32
-      real(real32), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_real32()
-      real(real32), parameter :: sample(3) = f32
-      real(real32), pointer :: seen(:)
+      real(real32), pointer :: array(:)
       real(real32) :: into(3)
-      real(real64) :: number(3)
-      include "elements_receive.inc"
-      call numbers_real64(number)
-      call check(all(number == real(sample, real64)), "numbers of real32")
+      include "elements.inc"
+      if (.not. sends) call numbers(real(sample, real64))
    end subroutine
 
-   subroutine send_real64()
+   subroutine real64s(sends)
+      logical, intent(in) :: sends
       real(real64), parameter :: sample(3) = f64
-      real(real64), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_real64()
-      real(real64), parameter :: sample(3) = f64
-      real(real64), pointer :: seen(:)
+      real(real64), pointer :: array(:)
       real(real64) :: into(3)
-      real(real64) :: number(3)
-      include "elements_receive.inc"
-      call numbers_real64(number)
-      call check(all(number == real(sample, real64)), "numbers of real64")
+      include "elements.inc"
+      if (.not. sends) call numbers(real(sample, real64))
    end subroutine
 
-   subroutine send_complex32()
+   subroutine complex32s(sends)
+      logical, intent(in) :: sends
       complex(real32), parameter :: sample(3) = c64
-      complex(real32), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_complex32()
-      complex(real32), parameter :: sample(3) = c64
-      complex(real32), pointer :: seen(:)
+      complex(real32), pointer :: array(:)
       complex(real32) :: into(3)
-      include "elements_receive.inc"
+      include "elements.inc"
    end subroutine
 
-   subroutine send_complex64()
+   subroutine complex64s(sends)
+      logical, intent(in) :: sends
       complex(real64), parameter :: sample(3) = c128
-      complex(real64), pointer :: lent(:)
-      include "elements_send.inc"
-   end subroutine
-
-   subroutine receive_complex64()
-      complex(real64), parameter :: sample(3) = c128
-      complex(real64), pointer :: seen(:)
+      complex(real64), pointer :: array(:)
       complex(real64) :: into(3)
-      include "elements_receive.inc"
+      include "elements.inc"
    end subroutine
 
    ! The numbers in the list of the map, of which the first is in the map, too.
-   subroutine numbers_int64(number)
-      integer(int64), intent(out) :: number(3)
-      integer(int64) :: one
-      type(titin_value) :: list
-      integer :: i
-      call message%item(list, name="list")
-      call check(list%size() == 3, "a list")
-      do i = 1, 3
-         call list%read(number(i), index=i)
-      end do
-      call message%read(one, name="number")
-      call check(one == number(1), "a number in a map")
+   subroutine whole_numbers(expected)
+      integer(int64), intent(in) :: expected(3)
+      integer(int64) :: number
+      include "elements_numbers.inc"
    end subroutine
 
-   ! The numbers in the list of the map, of which the first is in the map, too.
-   subroutine numbers_real64(number)
-      real(real64), intent(out) :: number(3)
-      real(real64) :: one
-      type(titin_value) :: list
-      integer :: i
-      call message%item(list, name="list")
-      call check(list%size() == 3, "a list")
-      do i = 1, 3
-         call list%read(number(i), index=i)
-      end do
-      call message%read(one, name="number")
-      call check(one == number(1), "a number in a map")
+   subroutine real_numbers(expected)
+      real(real64), intent(in) :: expected(3)
+      real(real64) :: number
+      include "elements_numbers.inc"
    end subroutine
 end program elements

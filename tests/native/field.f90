@@ -8,6 +8,8 @@ contains
    integer(c_int) function keep(context, bytes, count) bind(C)
       type(c_ptr), value :: context, bytes
       integer(c_int64_t), value :: count
+      associate (unused => context, same => bytes, all => count)
+      end associate
       keep = 0
    end function
 
@@ -16,6 +18,8 @@ contains
       type(c_ptr), value :: context, mine, all
       integer(c_int64_t), value :: count
       integer(c_int8_t), pointer :: from(:), to(:)
+      associate (unused => context)
+      end associate
       call c_f_pointer(mine, from, [count])
       call c_f_pointer(all, to, [count])
       to = from

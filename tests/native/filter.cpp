@@ -3,6 +3,12 @@
 
 extern "C" int twice(const titin_message *in, titin_output *out) {
     return titin::filter(in, out, [](const titin::Message &message, titin::Output &output) {
+        // A type that is tried in vain fails no filter.
+        try {
+            message.array<float>();
+            message.array<float>({titin::any});
+        } catch (const titin::TypeMismatch &) {
+        }
         const auto from = message.array<double>({titin::any});
         double *to = output.array<double>(from.extents());
         for (const double number : from) *to++ = 2.0 * number;

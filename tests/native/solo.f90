@@ -265,7 +265,8 @@ contains
       call map%new_map()
       call map%add(5, name="five")
       call map%view(view, name="five", ierr=ierr)
-      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), "view: ") == 1, "what is found here")
+      call check(ierr == titin_error_type_mismatch .and. &
+         index(titin_error_text(), "expected an array of float64 of rank 1, found a whole number") == 1, "what is found here")
       call map%item(map, name="five", ierr=ierr)
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "another value") > 0, "its own entry")
       call map%read(number, name="five")
@@ -384,6 +385,8 @@ contains
       extents = titin_any
       call c_f_pointer(titin_message_array(message, titin_i32, 1_c_int, extents, titin_order_c), copy, [2])
       call check(copy(2) == 8 .and. extents(1) == 2, "an array as it is wanted")
+      call c_f_pointer(titin_value_raw_data(titin_message_value(message)), copy, [2])
+      call check(copy(1) == 7, "data of a value")
       text = titin_value_array(titin_message_value(message), titin_f32, 1_c_int, extents, titin_order_c)
       call check(.not. c_associated(text), "an array of another type")
       call titin_message_free(message)

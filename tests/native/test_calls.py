@@ -36,6 +36,8 @@ LEFT_TO_C = {
     # the array of a message of any shape is that of its value
     "titin_message_dtype", "titin_message_extent", "titin_message_index_name",
     "titin_message_order", "titin_message_rank", "titin_message_raw_data",
+    # an array is asked for by its type
+    "titin_value_dtype", "titin_value_raw_data",
     # a Field knows its types
     "titin_field_dtype",
     # a View knows its elements and how they lie, and its type knows the rest

@@ -56,9 +56,9 @@ def test_an_instance_by_itself(build: Build, tmp_path: Path, language: str) -> N
         ("f90", "unsent", "send on 'end': the array is not allocated"),
         ("f90", "unsent-logicals", "send on 'end': the array is not allocated"),
         ("f90", "nothing", "the array to put into a value is not allocated"),
-        ("f90", "viewed", "view: the pointer is for an array of float64 of rank 2"),
-        ("cpp", "viewed", "expected an array of float64, found no array"),
-        ("cpp", "loop", "expected an array of float64, found no array"),
+        ("f90", "viewed", "expected an array of float64 of rank 2 in Fortran order, found a real number"),
+        ("cpp", "viewed", "expected an array of float64, found a real number"),
+        ("cpp", "loop", "expected an array of float64, found a real number"),
         ("cpp", "setting", "nope"),
     ],
 )

@@ -83,6 +83,12 @@ static void shapes(int order, const char *found) {
     refuse(message, TITIN_F64, 2, part, order, same, found);
     refuse(message, TITIN_F64, 2, any, order == TITIN_ORDER_C ? TITIN_ORDER_FORTRAN : TITIN_ORDER_C, other, found);
     CHECK(strstr(titin_error(), "receive it into memory of your own"));
+    refuse(message, TITIN_F32, TITIN_ANY, NULL, TITIN_ANY, "an array of float32, ", "found float64 of shape [2, 3]: ");
+    refuse(message, TITIN_F64, TITIN_ANY, NULL, order == TITIN_ORDER_C ? TITIN_ORDER_FORTRAN : TITIN_ORDER_C,
+           order == TITIN_ORDER_C ? "float64 in Fortran order, " : "float64 in C order, ", found);
+    CHECK(titin_message_array(message, TITIN_F64, TITIN_ANY, NULL, TITIN_ANY) == titin_message_raw_data(message));
+    CHECK(titin_message_array(message, TITIN_F64, 2, shape, TITIN_ANY) && shape[0] == 2);
+    shape[0] = TITIN_ANY;
     const double *data = titin_message_array(message, TITIN_F64, 2, shape, order);
     CHECK(shape[0] == 2 && data[1] == (order == TITIN_ORDER_C ? 1.0 : 3.0));
     titin_message_free(message);
@@ -112,7 +118,8 @@ static void wrong(void) {
     CHECK(!titin_message_array(message, 99, 1, &extent, TITIN_ORDER_C) && titin_error_kind() == TITIN_ERROR_USAGE);
     CHECK(!titin_message_array(message, TITIN_F64, 1, &extent, 7) && titin_error_kind() == TITIN_ERROR_USAGE);
     CHECK(!titin_message_array(message, TITIN_F64, 1, NULL, TITIN_ORDER_C) && strstr(titin_error(), "NULL"));
-    CHECK(!titin_message_array(message, TITIN_F64, -1, NULL, TITIN_ORDER_C) && titin_error_kind() == TITIN_ERROR_USAGE);
+    CHECK(!titin_message_array(message, TITIN_F64, -2, NULL, TITIN_ORDER_C) && titin_error_kind() == TITIN_ERROR_USAGE);
+    CHECK(!titin_message_array(message, TITIN_F64, 1, &extent, -2) && titin_error_kind() == TITIN_ERROR_USAGE);
     CHECK(titin_recover(instance) == 0);
     titin_message_free(message);
 }

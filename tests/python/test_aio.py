@@ -300,9 +300,9 @@ def test_a_cancelled_call_does_not_unbound_the_next_one(stage):
     assert stage.play(partial(sends_when, go), receives_one)["receiver"] == 1
 
 
-def test_a_cancelled_call_is_of_no_circle(stage):
+def test_a_cancelled_call_is_of_no_cycle(stage):
     """The manager has heard of it, and is told that it is over."""
-    model = Model("circle")
+    model = Model("cycle")
     model.component("sender", "sender", o_i="out", s="in")
     model.component("receiver", "receiver", o_i="out", s="in")
     model.conduit("sender.out", "receiver.in")
@@ -368,8 +368,8 @@ def test_a_cancelled_opening_fails_the_run(stage):
     assert "let go of the instance before it had joined the run" in str(raised) + log
 
 
-def test_a_circle_of_awaited_calls_is_a_deadlock(stage):
-    model = Model("circle")
+def test_a_cycle_of_awaited_calls_is_a_deadlock(stage):
+    model = Model("cycle")
     model.component("sender", "sender", o_i="out", s="in")
     model.component("receiver", "receiver", o_i="out", s="in")
     model.conduit("sender.out", "receiver.in")
@@ -419,11 +419,11 @@ async def gets_while_another_works(instance):
     return await getting
 
 
-def test_a_task_that_works_while_another_waits_is_of_no_circle(stage):
+def test_a_task_that_works_while_another_waits_is_of_no_cycle(stage):
     assert stage.play(gets_while_another_works, returns, looped())["sender"] == [0, 1, 2]
 
 
-def test_a_task_that_works_while_the_main_one_waits_is_of_no_circle(stage):
+def test_a_task_that_works_while_the_main_one_waits_is_of_no_cycle(stage):
     async def gets(instance):
         await instance.reuse()
         instance.skip_checks("two tasks")
@@ -441,7 +441,7 @@ def test_a_task_that_works_while_the_main_one_waits_is_of_no_circle(stage):
     assert stage.play(gets, returns, looped())["sender"] == [0, 1, 2]
 
 
-def test_a_program_whose_task_works_while_another_waits_is_of_no_circle(stage):
+def test_a_program_whose_task_works_while_another_waits_is_of_no_cycle(stage):
     program = """
 import asyncio, titin.aio
 
@@ -470,7 +470,7 @@ with titin.Instance(s=["in"], o_i=["out"], unchecked="it answers") as instance:
     stage.run(looped(), sender=program, receiver=answers)
 
 
-def test_a_circle_is_found_beside_a_function_that_works(stage):
+def test_a_cycle_is_found_beside_a_function_that_works(stage):
     """The host's own tasks are each for one instance alone."""
     model = looped()
     model.component("third", "third")
@@ -491,7 +491,7 @@ def test_a_circle_is_found_beside_a_function_that_works(stage):
         titin.run(model, {"sender": waits, "receiver": waits, "third": works}, run_dir=stage.folder / "run")
 
 
-def test_a_circle_of_programs_is_a_deadlock(stage):
+def test_a_cycle_of_programs_is_a_deadlock(stage):
     program = """
 import asyncio, titin.aio
 

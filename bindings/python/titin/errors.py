@@ -46,7 +46,7 @@ class PeerLost(Error):
 
 
 class Deadlock(Error):
-    """Instances wait for each other in a circle, which the text shows."""
+    """Instances wait for each other in a cycle, which the text shows."""
 
 
 class ConnectionFailed(Error, ConnectionError):

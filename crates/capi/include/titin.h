@@ -95,7 +95,7 @@ enum {
     TITIN_ERROR_TIMEOUT = 5,        /* the time given to the call is over (does not stick) */
     TITIN_ERROR_PORT_CLOSED = 6,    /* no more will come: the other end has finished, for instance (does not stick) */
     TITIN_ERROR_PEER_LOST = 7,      /* another instance has failed, or cannot be reached */
-    TITIN_ERROR_DEADLOCK = 8,       /* instances wait for each other in a circle */
+    TITIN_ERROR_DEADLOCK = 8,       /* instances wait for each other in a cycle */
     TITIN_ERROR_CONNECTION = 9,     /* the run cannot be joined, its manager is gone, or a link brings what cannot be understood */
     TITIN_ERROR_NO_MEMORY = 10,     /* no memory for a message */
     TITIN_ERROR_FORKED = 11,        /* the instance belongs to the process that this one was forked from */
@@ -168,7 +168,7 @@ enum {
 
 #define TITIN_NO_SLOT (-1)          /* for ports without slots */
 #define TITIN_MAX_RANK 32           /* most dimensions of an array */
-#define TITIN_ANY (-1)              /* an extent that is wanted: any */
+#define TITIN_ANY (-1)              /* an extent, rank or order that is wanted: any */
 #define TITIN_WAIT DBL_MAX          /* a timeout: for ever */
 #define TITIN_NO_NEXT (-DBL_MAX)    /* a next timestamp: not known, or there is none */
 
@@ -587,6 +587,7 @@ int titin_message_kind(const titin_message *message);
 /* The elements of an array, where they lie, if it is of this element type, rank, shape and order: `extents` says what is wanted
  * in each dimension, or TITIN_ANY, which the call replaces by what it is; it may be NULL if `rank` is 0. An array of rank 0 or 1 lies in
  * both orders. They are aligned to 64 bytes and must not be changed.
+ * Where `rank` is TITIN_ANY an array of any rank and extents will do, and `extents` is not used; where `order` is TITIN_ANY either order.
  * NULL for any other data, and TITIN_ERROR_TYPE_MISMATCH; what was TITIN_ANY is 0 then. That sticks to the instance that received
  * the message, and fails the filter that looks at it; one that knows what to do with several types looks at titin_message_dtype before.
  * titin_receive_into takes arrays of either order. */

@@ -45,19 +45,19 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected<'a> {
     pub(crate) dtype: Dtype,
-    /// What is wanted in each dimension; [`ANY`] for whatever it is.
-    pub(crate) extents: &'a [i64],
-    /// None where each element finds its place, whichever the order.
+    /// What is wanted in each dimension, [`ANY`] for whatever it is; None for any rank.
+    pub(crate) extents: Option<&'a [i64]>,
+    /// None for either order.
     pub(crate) order: Option<Order>,
 }
 
-/// Stands for any extent.
+/// Stands for any extent, rank or order; the header has the same number.
 const ANY: i64 = -1;
 
 /// What to do about data of another type or shape.
 pub(crate) const OTHERWISE: &str = "let its sender send what is expected, or ask for what it sends";
 
-/// Elements, and who keeps them.
+/// Elements, and what keeps them.
 #[derive(Debug, Clone)]
 pub(crate) enum Data {
     /// A part of a payload.
@@ -66,7 +66,7 @@ pub(crate) enum Data {
     Borrowed(*const u8, usize),
 }
 
-// SAFETY: the memory behind is only read, and whoever lends it promises that it does not change.
+// SAFETY: the memory behind is only read, and the lender promises that it does not change.
 unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
@@ -207,7 +207,7 @@ impl Described<'_> {
             Content::Array(layout) => shown(layout.dtype, &layout.shape),
             _ => Value::received(message.structure(), &message.buffer()).what(),
         };
-        Expected { dtype: self.dtype, extents: &extents, order: None }.mismatch(&found, OTHERWISE)
+        Expected { dtype: self.dtype, extents: Some(&extents), order: None }.mismatch(&found, OTHERWISE)
     }
 
     /// Writes a message's array here; a single value may also come as a number.
@@ -255,8 +255,9 @@ impl Expected<'_> {
     /// That an array is this.
     pub(crate) fn check(&self, found: &Layout) -> Result<()> {
         let fits = |(wanted, extent): (&i64, &u64)| *wanted == ANY || u64::try_from(*wanted) == Ok(*extent);
-        let same_shape =
-            self.extents.len() == found.shape.len() && self.extents.iter().zip(&found.shape).all(fits);
+        let same_shape = self.extents.is_none_or(|extents| {
+            extents.len() == found.shape.len() && extents.iter().zip(&found.shape).all(fits)
+        });
         let same_type = found.dtype == self.dtype;
         if same_type && same_shape && self.order.is_none_or(|order| lies_in(order, found)) {
             return Ok(());
@@ -276,15 +277,19 @@ impl Expected<'_> {
     pub(crate) fn mismatch(&self, found: &str, otherwise: &str) -> Error {
         let dtype = self.dtype.name();
         let shape = match self.extents {
-            [] => ", a single value".to_owned(),
-            extents if extents.iter().all(|extent| *extent == ANY) => format!(" of rank {}", extents.len()),
-            extents => {
+            None => String::new(),
+            Some([]) => ", a single value".to_owned(),
+            Some(extents) if extents.iter().all(|extent| *extent == ANY) => {
+                format!(" of rank {}", extents.len())
+            }
+            Some(extents) => {
                 let extent =
                     |extent: &i64| if *extent == ANY { "any".to_owned() } else { extent.to_string() };
                 format!(" of shape [{}]", extents.iter().map(extent).collect::<Vec<_>>().join(", "))
             }
         };
-        let order = self.order.filter(|_| self.extents.len() > 1).map_or("", in_order);
+        let order =
+            self.order.filter(|_| self.extents.is_none_or(|extents| extents.len() > 1)).map_or("", in_order);
         let text = format!("expected an array of {dtype}{shape}{order}, found {found}: {otherwise}");
         Error::new(Kind::TypeMismatch, text)
     }
@@ -308,14 +313,15 @@ fn in_order(order: Order) -> &'static str {
 /// error 0.
 ///
 /// # Safety
-/// `extents` is NULL or points to `rank` numbers that may be written.
+/// `extents` is NULL or points to `rank` numbers that may be written; it is not used for any rank.
 pub(crate) unsafe fn look<'a>(
     (dtype, rank, extents, order): (c_int, c_int, *mut i64, c_int),
     find: impl FnOnce(&Expected<'_>) -> Result<(&'a Layout, *const c_void)>,
 ) -> Result<*const c_void> {
+    let any_rank = i64::from(rank) == ANY;
     // SAFETY: as the caller promises.
-    let extents = unsafe { input::list_mut(extents, rank, "extents") }?;
-    let found = expected(dtype, extents, order).and_then(|expected| find(&expected));
+    let extents = unsafe { input::list_mut(extents, if any_rank { 0 } else { rank }, "extents") }?;
+    let found = expected(dtype, (!any_rank).then_some(&*extents), order).and_then(|expected| find(&expected));
     if let Ok((layout, data)) = found {
         extents.iter_mut().zip(&layout.shape).for_each(|(extent, found)| *extent = *found as i64);
         return Ok(data);
@@ -324,13 +330,14 @@ pub(crate) unsafe fn look<'a>(
     found.map(|(_, data)| data)
 }
 
-fn expected(dtype: c_int, extents: &[i64], order: c_int) -> Result<Expected<'_>> {
-    if let Some(extent) = extents.iter().find(|extent| **extent < ANY) {
+fn expected(dtype: c_int, extents: Option<&[i64]>, order: c_int) -> Result<Expected<'_>> {
+    if let Some(extent) = extents.into_iter().flatten().find(|extent| **extent < ANY) {
         return Err(usage(format!(
             "an array with an extent of {extent} is wanted: give one from 0 on, or TITIN_ANY"
         )));
     }
-    Ok(Expected { dtype: input::dtype(dtype)?, extents, order: Some(input::order(order)?) })
+    let order = if i64::from(order) == ANY { None } else { Some(input::order(order)?) };
+    Ok(Expected { dtype: input::dtype(dtype)?, extents, order })
 }
 
 impl AsRef<[u8]> for Data {
@@ -338,7 +345,7 @@ impl AsRef<[u8]> for Data {
         match self {
             Data::Shared(buffer, range) => &buffer[range.clone()],
             Data::Borrowed(_, 0) => &[],
-            // SAFETY: whoever made this promised that the memory is there and does not change.
+            // SAFETY: the code that made this promised that the memory is there and does not change.
             Data::Borrowed(data, length) => unsafe { std::slice::from_raw_parts(*data, *length) },
         }
     }

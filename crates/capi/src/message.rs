@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use titin_runtime::{Buffer, Content, Error, Kind, Layout, Mapped, Meta, Overlay, Parts, Result, structure};
+use titin_runtime::{
+    Buffer, Content, Error, Kind, Layout, Mapped, MessageParts, Meta, Overlay, Result, structure,
+};
 
 use crate::array::{Expected, OTHERWISE, extent, filling, look, order_number, stride};
 use crate::error::{null, status, value};
@@ -43,8 +45,8 @@ pub(crate) enum Origin {
 
 impl Message {
     #[inline(always)]
-    fn new(timestamp: f64, next: Option<f64>, parts: Parts, origin: Origin) -> Self {
-        let Parts { meta, body, structure, settings: overlay } = parts;
+    fn new(timestamp: f64, next: Option<f64>, parts: MessageParts, origin: Origin) -> Self {
+        let MessageParts { meta, body, structure, settings: overlay } = parts;
         let tree =
             structure.map(|plain| Value::received(plain, &body)).map_or_else(OnceLock::new, OnceLock::from);
         let (names, settings) = (OnceLock::new(), OnceLock::new());
@@ -67,7 +69,7 @@ impl Message {
             _ => None,
         };
         let meta = Arc::new(Meta { content: content.clone(), ..Meta::default() });
-        let parts = Parts { meta, body: body.clone(), structure, settings: None };
+        let parts = MessageParts { meta, body: body.clone(), structure, settings: None };
         Ok(Message::new(*timestamp, *next_timestamp, parts, origin))
     }
 

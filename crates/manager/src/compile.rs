@@ -10,7 +10,6 @@ use titin_model::{Call, Description, EndTime, ExecutionModel, Need, Network, Net
 use titin_transport::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
-use titin_wire::settings::Setting;
 
 use crate::placement;
 use crate::plan::{
@@ -110,12 +109,11 @@ fn planned(
         scale: extras.scales.get(path).map(scale),
         end: extras.progress.get(path).and_then(|progress| {
             let unit = extras.time_unit();
-            let end = match &progress.end {
+            match &progress.end {
                 EndTime::Time(time) if time.dimension == Dimension::NONE => Some(time.value_si),
                 EndTime::Time(time) => time.in_unit(unit).ok(),
                 EndTime::Setting(setting) => network.settings.find(name, setting)?.in_unit(unit).ok(),
-            };
-            end.map(Setting::Float)
+            }
         }),
         stage_in: stage.input,
         stage_out: stage.output,
@@ -375,7 +373,7 @@ titin:
                 compile(&description.network(None).unwrap(), &folders(&description), &Choices::default())
                     .unwrap();
             let micro = plan.instances.iter().nth(2).unwrap();
-            assert_eq!(micro.end, Some(Setting::Float(wanted)), "{unit}{end}");
+            assert_eq!(micro.end, Some(wanted), "{unit}{end}");
             // Scales stay in seconds.
             assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
         }
@@ -403,7 +401,7 @@ titin:
         let micro = plan.instances.iter().nth(2).unwrap();
         let settings: Vec<&str> = micro.settings.keys().map(String::as_str).collect();
         assert_eq!(settings, ["dt", "micro.t_end", "micro[1].dt"]);
-        assert_eq!(micro.end, Some(Setting::Float(3.0)));
+        assert_eq!(micro.end, Some(3.0));
         assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
         assert_eq!((micro.cores, micro.component.as_str()), (2, "micro"));
         let Start::Program(program) = &micro.start else { panic!("{:?}", micro.start) };

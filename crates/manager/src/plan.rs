@@ -15,7 +15,7 @@ use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
 use titin_wire::connection::PATIENCE;
 use titin_wire::control::{Scale, UserFilter};
-use titin_wire::settings::{Overlay, Setting};
+use titin_wire::settings::Overlay;
 
 /// Everything that a run needs to know about its model.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ pub struct Planned {
     /// Its scales, if the description gives them.
     pub scale: Option<Scale>,
     /// When its simulated time ends, if known.
-    pub end: Option<Setting>,
+    pub end: Option<f64>,
     /// Files to put into its work directory before it starts.
     pub stage_in: Vec<String>,
     /// Files of its work directory that are results.

@@ -376,7 +376,7 @@ impl Manager {
         };
         let planned = &self.plan.instances[id];
         let told = member.position.as_ref().and_then(|position| position.end);
-        let end = told.or_else(|| planned.end.as_ref()?.in_unit("s").ok());
+        let end = told.or(planned.end);
         Standing { name: planned.name.clone(), phase, position: member.position.clone(), end }
     }
 

@@ -5,7 +5,7 @@ mod guests;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::{Call, FilterKind, InstanceName, Network, before_wire};
+use titin_model::{Call, FilterKind, InstanceName, Network, Side};
 
 use crate::compile::{Choices, compile};
 use crate::launch::{Surroundings, prepare};
@@ -79,13 +79,11 @@ pub fn not_here(
 /// A filter in Python that has to run in a program, if there is one.
 fn python_filter(network: &Network, program: &str) -> Option<String> {
     network.bundles.iter().find_map(|bundle| {
-        let filters = network.filters(bundle);
-        let early = before_wire(&filters);
-        filters.iter().enumerate().find_map(|(at, filter)| {
+        let (sender, receiver) = network.ends(bundle);
+        bundle.filters.iter().zip(network.filter_sides(bundle)).find_map(|(filter, side)| {
             let FilterKind::User(name) = &filter.kind else { return None };
             let own = network.extras.filters.get(name)?;
-            let (sender, receiver) = network.ends(bundle);
-            let runs = if at < early { sender } else { receiver }.program.as_ref()?;
+            let runs = if side == Side::Sender { sender } else { receiver }.program.as_ref()?;
             (runs.name == program && matches!(own.call, Call::Python { .. })).then(|| name.to_string())
         })
     })

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::description::{Need, Port, Ports, Program};
 use crate::extras::{Buffer, Extras, Link, Medium};
-use crate::filter::{Filter, FilterKind};
+use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
 use crate::pattern::Pattern;
@@ -202,6 +202,14 @@ impl Network {
             }
         }
         filters
+    }
+
+    /// At which end each filter of a bundle runs, in their order. A filter pinned to the receiver runs at the sender all the
+    /// same if one behind it does, which the checks refuse.
+    pub fn filter_sides(&self, bundle: &Bundle) -> Vec<Side> {
+        let filters = self.filters(bundle);
+        let early = before_wire(&filters);
+        (0..filters.len()).map(|at| if at < early { Side::Sender } else { Side::Receiver }).collect()
     }
 
     /// The number of conduits of a bundle.

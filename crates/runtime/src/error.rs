@@ -20,7 +20,7 @@ pub enum Kind {
     PortClosed = 6,
     /// Another instance has failed, or cannot be reached.
     PeerLost = 7,
-    /// Instances wait for each other in a circle.
+    /// Instances wait for each other in a cycle.
     Deadlock = 8,
     /// The run cannot be joined, its manager is gone, or a link brings what cannot be understood.
     Connection = 9,

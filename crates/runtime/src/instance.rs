@@ -96,8 +96,8 @@ pub(crate) struct Inner {
     pub(crate) waits: AtomicU64,
     /// The number of the wait that the manager has heard of, while nothing is being done about it.
     pub(crate) waiting: Mutex<Option<u64>>,
-    /// The conduit of the last call that would not wait for ever, and when that had to come back.
-    pub(crate) polled: Mutex<Option<(ConduitId, Instant)>>,
+    /// The conduit of the last call that would not wait for ever, and when that had to come back, if that is known.
+    pub(crate) polled: Latch<Option<(ConduitId, Option<Instant>)>>,
     /// The thread of the last call, as [`this_thread`] names it.
     caller: AtomicUsize,
     pub(crate) threaded: AtomicBool,

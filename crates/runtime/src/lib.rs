@@ -45,7 +45,7 @@ pub use field::{FieldId, Stamps};
 pub use filter::{Function, Functions, Mapped};
 pub use instance::{Choice, Instance, Opening, Patience, PortId};
 pub use light::{Listing, Ready};
-pub use message::{Lent, Loan, Message, Parts, Payload};
+pub use message::{Lent, Loan, Message, MessageParts, Payload};
 pub use options::Options;
 pub use port::PortInfo;
 pub use process::{fork_child, not_forked};

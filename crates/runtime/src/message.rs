@@ -212,7 +212,7 @@ pub struct Message {
 
 /// What a message is made of.
 #[derive(Debug)]
-pub struct Parts {
+pub struct MessageParts {
     /// Says what the data are.
     pub meta: Arc<Meta>,
     /// The payload.
@@ -279,9 +279,9 @@ impl Message {
 
     /// What it is made of, to whoever keeps that in another way.
     #[inline(always)]
-    pub fn into_parts(self) -> Parts {
+    pub fn into_parts(self) -> MessageParts {
         let Message { meta, body, tree, settings, .. } = self;
-        Parts { meta, body, structure: tree.map(Arc::unwrap_or_clone), settings }
+        MessageParts { meta, body, structure: tree.map(Arc::unwrap_or_clone), settings }
     }
 
     /// Shared ownership of the payload, for views that outlive the message.

@@ -175,7 +175,8 @@ impl Process {
             state: Mutex::default(),
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));
-        let reactor = Reactor::with_exchange(connection.secret.clone(), handler, exchange).map_err(system)?;
+        let reactor = Reactor::with_exchange(connection.secret.clone(), handler, exchange, process.patience);
+        let reactor = reactor.map_err(system)?;
         // From here on the process stops it when it is dropped, also if what follows fails.
         process.reactor.set(reactor.clone()).ok().expect("set once");
         let ip = if connection.spans_hosts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };

@@ -36,9 +36,9 @@ pub(crate) struct Loop {
     /// Whether this use makes no more steps.
     stepped: bool,
     /// What there is to say of a message that was announced for another time, until somebody takes it.
-    stray: Option<String>,
+    misannounced: Option<String>,
     /// Ports of which that was said, and O_F ports of which was said that a use has sent nothing there.
-    strays: Vec<usize>,
+    misannounced_ports: Vec<usize>,
     missed: Vec<usize>,
 }
 
@@ -213,7 +213,7 @@ impl Loop {
         });
         *stamp = Some(Stamp { time: call.timestamp, step, next: call.next });
         if let Some(next) = last.and_then(|last| last.next).filter(|next| differs(*next, call.timestamp)) {
-            self.stray(call, next);
+            self.misannounced(call, next);
         }
         if self.now.is_none_or(|now| now < call.timestamp) {
             self.now = Some(call.timestamp);
@@ -222,16 +222,16 @@ impl Loop {
     }
 
     /// What there is to say of a message that was announced for another time than it came at; of each port once.
-    pub(crate) fn take_stray(&mut self) -> Option<String> {
-        self.stray.take()
+    pub(crate) fn take_misannounced(&mut self) -> Option<String> {
+        self.misannounced.take()
     }
 
     #[cold]
-    fn stray(&mut self, call: &Call<'_>, next: f64) {
+    fn misannounced(&mut self, call: &Call<'_>, next: f64) {
         let Call { port, operator, timestamp, end: (number, _), .. } = call;
-        if self.checked && !self.strays.contains(number) {
-            self.strays.push(*number);
-            self.stray = Some(format!(
+        if self.checked && !self.misannounced_ports.contains(number) {
+            self.misannounced_ports.push(*number);
+            self.misannounced = Some(format!(
                 "the message on {operator} port '{port}' is at {timestamp:?}, where the one before had announced {next:?} as the \
                  next timestamp: receivers may have gone by that; announce the time of the next message, or none"
             ));
@@ -326,7 +326,7 @@ fn in_time(call: &Call<'_>, last: Option<Stamp>, checked: bool) -> Result<(), St
 
 /// Whether two times are not the same, however they were computed.
 #[inline(always)]
-fn differs(one: f64, other: f64) -> bool {
+pub(crate) fn differs(one: f64, other: f64) -> bool {
     const ROUNDING: f64 = 1e-9;
     one != other && (one - other).abs() > ROUNDING * one.abs().max(other.abs())
 }
@@ -415,7 +415,7 @@ mod tests {
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         let mut send = |time: f64, next| {
             cycle.call(&Call { next, ..call(Operator::OI, time) }).unwrap();
-            cycle.take_stray()
+            cycle.take_misannounced()
         };
         assert_eq!(send(0.0, Some(0.3)), None);
         assert_eq!(send(0.1 + 0.2, Some(6.0)), None, "it is the same but for rounding");
@@ -424,13 +424,13 @@ mod tests {
         assert_eq!(send(9.0, Some(10.0)), None);
         // The next use begins anew.
         cycle.reuse(Vec::new(), Iteration::default());
-        assert_eq!(cycle.take_stray(), None);
+        assert_eq!(cycle.take_misannounced(), None);
         let mut cycle = begun();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         cycle.call(&Call { next: Some(6.0), ..call(Operator::OI, 5.0) }).unwrap();
         cycle.reuse(Vec::new(), Iteration::default());
         cycle.call(&call(Operator::OI, 0.0)).unwrap();
-        assert_eq!(cycle.take_stray(), None);
+        assert_eq!(cycle.take_misannounced(), None);
     }
 
     #[test]

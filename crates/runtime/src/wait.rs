@@ -264,23 +264,28 @@ impl Inner {
         pending.map_or_else(|| self.trace.now(), |since| self.trace.at(since))
     }
 
-    /// Notes that a call about this conduit comes back then at the latest, with or without what it looks for.
-    pub(crate) fn note_poll(&self, who: Option<ConduitId>, until: Instant) {
-        *self.polled.lock().expect("never poisoned") = who.map(|who| (who, until));
+    /// Notes that a call about this conduit comes back then at the latest, with or without what it looks for. None for
+    /// one that has just come back: the clock is left for [`Inner::polls`] to read.
+    #[inline(always)]
+    pub(crate) fn note_poll(&self, about: Option<ConduitId>, until: impl Into<Option<Instant>>) {
+        *self.polled.lock() = about.map(|conduit| (conduit, until.into()));
     }
 
     /// Notes that a call with a deadline has found what it looked for: the program is at work on that, and polls nothing.
     fn end_poll<T>(&self, deadline: Option<Instant>, outcome: &Result<T>) {
         if deadline.is_some() && outcome.is_ok() {
-            *self.polled.lock().expect("never poisoned") = None;
+            *self.polled.lock() = None;
         }
     }
 
     /// What the instance looks for by calls that do not wait for it, if it makes such calls.
     pub(crate) fn polls(&self) -> Option<WaitOn> {
-        let (conduit, until) = (*self.polled.lock().expect("never poisoned"))?;
+        let now = Instant::now();
+        // Of a call that read no clock it is known that it was made since the last question.
+        let (conduit, until) =
+            self.polled.lock().as_mut().map(|(id, until)| (*id, *until.get_or_insert(now)))?;
         let (_, inlet) = self.inlets().find(|(_, inlet)| inlet.end.conduit == conduit)?;
-        let lately = until.checked_add(POLLING).is_none_or(|end| Instant::now() < end);
+        let lately = until.checked_add(POLLING).is_none_or(|end| now < end);
         lately.then(|| self.wait_on(&inlet.end, None, Some(inlet)))
     }
 

@@ -33,7 +33,7 @@ impl Host {
     /// A host of the run with this secret, and with these conduit ends.
     pub fn start_with(secret: &Secret, exchange: Exchange) -> Self {
         let (exchange, events) = (Arc::new(exchange), Arc::new(Events::default()));
-        let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone());
+        let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone(), PATIENCE);
         let reactor = reactor.expect("a reactor starts");
         let directory = tempfile::tempdir().expect("a directory");
         Host { exchange, events, reactor, directory, _watchdog: Watchdog::start() }

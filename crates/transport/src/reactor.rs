@@ -19,6 +19,7 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit};
+use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, ConduitId, LinkSettings, Secret};
 
@@ -85,6 +86,8 @@ pub struct Reactor {
     epoll: Arc<Held>,
     wake: Held,
     secret: Secret,
+    /// How long programs may take to reach each other.
+    patience: Duration,
     commands: Mutex<Vec<Command>>,
     next: AtomicU64,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -104,10 +107,11 @@ impl Reactor {
     /// # Errors
     /// If the system refuses descriptors or a thread.
     pub fn start(secret: Secret, handler: Arc<dyn Handler>) -> io::Result<Arc<Self>> {
-        Self::begin(secret, handler, None)
+        Self::begin(secret, handler, None, PATIENCE)
     }
 
-    /// Starts the background thread of a process whose messages go to and come from this exchange.
+    /// Starts the background thread of a process whose messages go to and come from this exchange. A link that another
+    /// process makes has so long to come about, `patience`, once that has proved itself.
     ///
     /// # Errors
     /// If the system refuses descriptors or a thread.
@@ -115,19 +119,22 @@ impl Reactor {
         secret: Secret,
         handler: Arc<dyn Handler>,
         exchange: Arc<Exchange>,
+        patience: Duration,
     ) -> io::Result<Arc<Self>> {
-        Self::begin(secret, handler, Some(exchange))
+        Self::begin(secret, handler, Some(exchange), patience)
     }
 
     fn begin(
         secret: Secret,
         handler: Arc<dyn Handler>,
         exchange: Option<Arc<Exchange>>,
+        patience: Duration,
     ) -> io::Result<Arc<Self>> {
         let reactor = Arc::new(Reactor {
             epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?.into()),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?.into(),
             secret,
+            patience,
             commands: Mutex::default(),
             next: AtomicU64::new(WAKE + 1),
             thread: Mutex::default(),
@@ -466,7 +473,7 @@ impl Worker {
             return self.unregister(&first.socket);
         }
         self.await_events(token, &first.socket, epoll::EventFlags::empty());
-        let gathering = Gathering::new(first, wish);
+        let gathering = Gathering::new(first, wish, self.reactor.patience);
         if gathering.is_whole() {
             return self.assemble(token, gathering);
         }

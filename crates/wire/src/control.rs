@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use titin_model::{Filter, Pattern};
 
 use crate::ranks::RankProcess;
-use crate::settings::{Overlay, Setting};
+use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
 /// Begins what a program says that gives up a silent manager, in [`ToManager::Failed`]: one that was stopped meanwhile knows
@@ -261,7 +261,7 @@ pub struct Welcome {
     pub counts_steps: bool,
     /// When simulated time ends, in the unit of timestamps, if known; for the progress bar.
     #[serde(default)]
-    pub end: Option<Setting>,
+    pub end: Option<f64>,
     /// The unit of timestamps, if it is not the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<String>,

@@ -110,14 +110,6 @@ struct IsArray<T, std::void_t<decltype(describe(std::declval<const T &>()))>> : 
 template <class T>
 inline constexpr bool is_number = std::is_floating_point_v<T> || (std::is_integral_v<T> && sizeof(T) <= 8);
 
-inline std::string shown(int dtype, const Extents &extents) {
-    const char *name = titin_dtype_name(dtype);
-    if (!name) return "no array";
-    std::string text = std::string(name) + " of shape [";
-    for (int i = 0; i < extents.rank(); ++i) text += (i ? ", " : "") + std::to_string(extents[i]);
-    return text + "]";
-}
-
 } // namespace detail
 
 } // namespace titin

@@ -98,13 +98,11 @@ public:
     /// The array, of exactly this type of element, and of whatever rank, extents and order: a View knows them.
     template <class T>
     View<const T> array() const {
-        constexpr int wanted = detail::known_dtype<T>();
+        constexpr int dtype = detail::known_dtype<T>();
+        const void *elements = detail::check(titin_value_array(value_, dtype, TITIN_ANY, nullptr, TITIN_ANY));
         Extents extents;
         for (int i = 0; i < titin_value_rank(value_); ++i) extents.push(titin_value_extent(value_, i));
-        if (titin_value_dtype(value_) != wanted)
-            throw TypeMismatch(std::string("expected an array of ") + titin_dtype_name(wanted) + ", found " +
-                               detail::shown(titin_value_dtype(value_), extents));
-        return {static_cast<const T *>(titin_value_raw_data(value_)), extents, Order(titin_value_order(value_))};
+        return {static_cast<const T *>(elements), extents, Order(titin_value_order(value_))};
     }
     /// The same, of these extents, of which some may be `any`, and with its elements in this order.
     ///     array<double>({any}), array<double>({ny, nx}), array<double>({any, 3}, Order::Fortran)

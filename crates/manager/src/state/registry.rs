@@ -213,7 +213,7 @@ impl Manager {
             heartbeat: self.beat().as_secs_f64(),
             trace: terms.trace,
             counts_steps: self.plan.counts_steps(),
-            end: planned.end.clone(),
+            end: planned.end,
             time_unit: terms.time_unit.clone(),
             between_ranks: None,
         }

@@ -21,14 +21,16 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Where nothing has moved for so long it is told.
 const STILL: Duration = Duration::from_secs(30);
 
-/// What is known about those who poll.
+/// What is known about instances that poll.
 #[derive(Debug, Default)]
 pub(super) struct Stall {
     /// When to look, while somebody waits for room.
     next: Option<Duration>,
-    /// The number of the question that was asked last, and who was asked.
+    /// The number of the question that was asked last, and the instances that were asked.
     probe: u64,
     asked: BTreeSet<InstanceId>,
+    /// The instances that have answered it.
+    answered: BTreeSet<InstanceId>,
     /// What those look for that poll, since it was first heard.
     polls: Graph,
     /// The knot that was told last.
@@ -48,7 +50,7 @@ impl Stall {
         }
     }
 
-    /// Those who poll, as far as they have not reported a wait since.
+    /// The instances that poll, as far as they have not reported a wait since.
     pub(super) fn polls<'a>(&'a self, waits: &'a Graph) -> impl Iterator<Item = (&'a InstanceId, &'a Wait)> {
         self.polls.iter().filter(|(id, _)| !waits.contains_key(id))
     }
@@ -65,6 +67,10 @@ impl Manager {
             self.stall = Stall::default();
             return;
         }
+        // An answer holds for one round: of those that were not asked, or have not answered, nothing is known any more.
+        let Stall { answered, polls, .. } = &mut self.stall;
+        polls.retain(|id, _| answered.contains(id));
+        answered.clear();
         self.tell_stall();
         self.stall.next = Some(self.now + LOOK);
         self.stall.probe = self.waits.next_probe();
@@ -77,6 +83,7 @@ impl Manager {
         if self.stall.next.is_none() || probe != self.stall.probe {
             return;
         }
+        self.stall.answered.insert(id);
         let Some(on) = told.and_then(|told| self.awaited(id, told)) else {
             self.stall.polls.remove(&id);
             return;
@@ -136,7 +143,7 @@ impl Manager {
         self.log(Level::Warning, None, text);
     }
 
-    /// Who waits for what, and who polls, in words.
+    /// What each instance waits or polls for, in words.
     pub(super) fn waits_now(&self) -> Vec<(InstanceId, String)> {
         let waits = self.waits.graph();
         waits.iter().chain(self.stall.polls(waits)).map(|(id, wait)| (*id, describe(wait))).collect()

@@ -495,12 +495,12 @@ impl Manager {
             && matches!(member.process, Process::Running(_) | Process::Foreign)
             && member.fault.is_none()
             && self.course.failure().is_none();
-        awaited.then_some(member.since + self.plan.terms.patience)
+        awaited.then_some(member.since.saturating_add(self.plan.terms.patience))
     }
 
     /// Somebody is waited for from now on.
     pub(super) fn expect_somebody(&mut self) {
-        let at = self.now + self.plan.terms.patience;
+        let at = self.now.saturating_add(self.plan.terms.patience);
         self.next_late = Some(self.next_late.map_or(at, |next| next.min(at)));
     }
 

@@ -3,7 +3,7 @@
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
 use crate::extras::{Call, Medium};
-use crate::filter::{Filter, FilterKind, Side, before_wire};
+use crate::filter::{Filter, FilterKind, Side};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
@@ -79,11 +79,11 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
 fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
     let placed = network.filters(bundle);
-    let last_early = before_wire(&placed).checked_sub(1);
+    let sides = network.filter_sides(bundle);
+    let last_early = sides.iter().rposition(|side| *side == Side::Sender);
     let (from, to) = ends(sender, receiver, bundle);
     for (i, filter) in bundle.filters.iter().enumerate() {
-        let before = last_early.filter(|last| i <= *last);
-        let later = before.filter(|last| i < *last).map(|last| &bundle.filters[last]);
+        let later = last_early.filter(|last| i < *last).map(|last| &bundle.filters[last]);
         if let (Some(Side::Receiver), Some(later)) = (placed[i].side, later) {
             let what = format!("filter \"{}\" cannot run at the receiver, \"{to}\"", plain(filter));
             let why =
@@ -104,9 +104,9 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
                 _ => None,
             })
         };
-        let (here, there, own, word) = match before {
-            Some(_) => (sender, receiver, &from, "sender"),
-            None => (receiver, sender, &to, "receiver"),
+        let (here, there, own, word) = match sides[i] {
+            Side::Sender => (sender, receiver, &from, "sender"),
+            Side::Receiver => (receiver, sender, &to, "receiver"),
         };
         let name = plain(filter);
         // A filter in a library runs in every program; one in Python needs Python there, which a host of libraries never has.
@@ -137,13 +137,13 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             here.path,
             runs.name()
         );
-        let hint = match (built_in(there).is_some(), before, later) {
+        let hint = match (built_in(there).is_some(), sides[i], later) {
             (true, _, _) => {
                 "the other end cannot call it either: put a program of your own between the two".to_string()
             }
-            (false, None, _) => format!("let it run at the other end: \"{name}@sender\""),
-            (false, Some(_), None) => format!("let it run at the other end: \"{name}@receiver\""),
-            (false, Some(_), Some(later)) => {
+            (false, Side::Receiver, _) => format!("let it run at the other end: \"{name}@sender\""),
+            (false, Side::Sender, None) => format!("let it run at the other end: \"{name}@receiver\""),
+            (false, Side::Sender, Some(later)) => {
                 format!("let it run at the other end: \"{name}@receiver\", after \"{later}\"")
             }
         };

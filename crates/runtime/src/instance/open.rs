@@ -19,7 +19,7 @@ use crate::profile::Trace;
 use crate::ranks::{Met, Ranks, is_between_ranks, meet};
 use crate::sel::Loop;
 use crate::wait::SLICE;
-use crate::{Error, Kind, Options, Result, SettingValue};
+use crate::{Error, Kind, Options, Result};
 
 /// An instance that has asked to join the run.
 ///
@@ -257,10 +257,6 @@ impl Inner {
         // What leads nowhere does not count the steps of what does.
         let apart = timelines.len() + 1;
         ports.iter_mut().filter(|port| !port.connected()).for_each(|port| port.timeline = apart);
-        let end = welcome
-            .end
-            .as_ref()
-            .and_then(|end| SettingValue { name: "end".to_owned(), value: end.clone() }.in_unit("s").ok());
         trace.live("CONNECT", registered);
         Ok(Inner {
             name: name.to_owned(),
@@ -283,7 +279,7 @@ impl Inner {
             overlaid: AtomicBool::new(false),
             numbered: Mutex::default(),
             scale: welcome.scale.clone(),
-            end,
+            end: welcome.end,
             time_unit: welcome.time_unit.clone().unwrap_or_else(|| "s".to_owned()),
             trace,
             simulated: AtomicU64::new(f64::NAN.to_bits()),
@@ -291,7 +287,7 @@ impl Inner {
             interrupt: OnceLock::new(),
             waits: AtomicU64::new(0),
             waiting: Mutex::default(),
-            polled: Mutex::default(),
+            polled: Latch::default(),
             caller: AtomicUsize::new(0),
             threaded: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),

@@ -119,9 +119,9 @@ impl Instance {
         let mut cycle = inner.cycle();
         let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
         cycle.call(&call).map_err(refused)?;
-        let stray = cycle.take_stray();
+        let misannounced = cycle.take_misannounced();
         drop(cycle);
-        stray.inspect(|text| inner.log(super::close::WARNING, text));
+        misannounced.inspect(|text| inner.log(super::close::WARNING, text));
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };

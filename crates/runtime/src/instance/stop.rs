@@ -3,11 +3,9 @@
 use titin_wire::settings::Setting;
 
 use super::Instance;
+use crate::sel::differs;
 use crate::setting::SettingValue;
 use crate::{Error, Kind, Result};
-
-/// By how much of a timestep a step may pass the end: sums of timesteps are rounded.
-const ROUNDING: f64 = 1e-6;
 
 impl Instance {
     /// Whether the step that begins at this time would pass the end of the use.
@@ -49,9 +47,13 @@ impl Instance {
     }
 }
 
-/// Whether a step from this time on ends after the end.
+/// Whether a step from this time on ends after the end, or begins there if it takes no time.
 fn passes(elapsed: f64, step: f64, total: f64) -> bool {
-    if step > 0.0 { elapsed + step > total + ROUNDING * step } else { elapsed >= total }
+    if step > 0.0 {
+        elapsed + step > total && differs(elapsed + step, total)
+    } else {
+        elapsed >= total || !differs(elapsed, total)
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +77,8 @@ mod tests {
 
     #[test]
     fn without_a_timestep_the_end_itself_counts() {
+        let sum = (0..100).fold(0.0, |sum: f64, _| sum + 0.1);
+        assert!(sum < 10.0 && passes(sum, 0.0, 10.0), "a sum of timesteps is rounded");
         assert!(!passes(9.9, 0.0, 10.0) && passes(10.0, 0.0, 10.0) && passes(11.0, 0.0, 10.0));
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Dialled {
     again: VecDeque<Target>,
     /// The one that is being tried.
     trying: Option<Target>,
+    /// Whether the last one shares memory, and hung up before it had proved itself.
+    hung_up: bool,
     /// Each once.
     failures: Vec<Failure>,
 }
@@ -112,6 +114,7 @@ impl Dialled {
             untried: addresses.into(),
             again: VecDeque::new(),
             trying: None,
+            hung_up: false,
             failures: Vec::new(),
         }
     }
@@ -151,9 +154,11 @@ impl Dialled {
         Ok(connect(self.trying.as_ref().ok_or(Lost::Closed)?, &self.settings)?)
     }
 
-    /// Notes that the address that is being tried did not serve; where that was about a further stream, its number.
-    pub(super) fn fail(&mut self, stream: Option<u64>, why: Lost) {
+    /// Notes that the address that is being tried did not serve; where that was about a further stream, its number. `proved`
+    /// says whether the other end had proved itself.
+    pub(super) fn fail(&mut self, stream: Option<u64>, why: Lost, proved: bool) {
         if let Some(peer) = self.trying.take() {
+            self.hung_up = matches!(peer, Target::Shm(_)) && why == Lost::Closed && !proved;
             self.note(peer, stream, why);
         }
     }
@@ -170,10 +175,16 @@ impl Dialled {
 
     /// Goes on with the next address.
     pub(super) fn next(mut self, now: Instant) -> Next {
+        // A listener with too many connections hangs up, and has room in a moment. It has a share of the time, too.
+        let waits = now < self.until - self.patience + self.patience / SHARE;
+        if std::mem::take(&mut self.hung_up) && waits {
+            self.again.pop_back().into_iter().for_each(|peer| self.untried.push_front(peer));
+            return self.pause(now);
+        }
         while let Some(peer) = self.untried.pop_front() {
             match connect(&peer, &self.settings) {
                 Ok(socket) => {
-                    // Who listens at a file is there. To take the network instead would cost the whole run more than waiting.
+                    // A process that listens at a file is there. To take the network instead would cost the whole run more than waiting.
                     let shares = matches!(peer, Target::Shm(_));
                     let share = if shares {
                         self.patience
@@ -271,4 +282,57 @@ fn connect_local(path: &str) -> Result<Held, Errno> {
     let socket = Held::from(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
     net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the next connection shares memory, after a pause if there is one.
+    fn next(dialled: Dialled, now: Instant) -> (Dialled, bool, bool) {
+        match dialled.next(now) {
+            Next::Connect(_, attempt) => (attempt.dialled, false, attempt.shares),
+            Next::Pause(until, dialled) => {
+                let (dialled, _, shares) = next(dialled, until);
+                (dialled, true, shares)
+            }
+            Next::Fail(_, why) => panic!("{why}"),
+        }
+    }
+
+    #[test]
+    fn a_listener_that_hangs_up_is_dialled_again_before_the_network_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _local = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let network = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let targets =
+            || vec![Target::Shm(path.display().to_string()), Target::Tcp(network.local_addr().unwrap())];
+        let dial = || {
+            let patience = Duration::from_secs(300);
+            let dialled = Dialled::new(targets(), Purpose::Data, 1, LinkSettings::default(), patience);
+            let (dialled, paused, shares) = next(dialled, Instant::now());
+            assert!(shares && !paused);
+            dialled
+        };
+
+        let mut dialled = dial();
+        for _ in 0..5 {
+            dialled.fail(None, Lost::Closed, false);
+            let (again, paused, shares) = next(dialled, Instant::now());
+            assert!(paused && shares, "it is dialled again");
+            dialled = again;
+        }
+        let later = Instant::now() + Duration::from_secs(11);
+        dialled.fail(None, Lost::Closed, false);
+        let (dialled, _, shares) = next(dialled, later);
+        assert!(!shares, "not for ever");
+        assert!(dialled.detour().unwrap().contains("closed by the other end"));
+
+        for (why, proved) in [(Lost::Closed, true), (Lost::System("no".into()), false)] {
+            let mut dialled = dial();
+            dialled.fail(None, why, proved);
+            assert!(!next(dialled, Instant::now()).2, "memory cannot be shared");
+        }
+    }
 }

@@ -4,10 +4,9 @@
 //! those proves itself as well, before it says which link it belongs to.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use titin_wire::Malformed;
-use titin_wire::connection::PATIENCE;
 
 use super::pending::{Joining, Pending, Wish};
 use crate::Lost;
@@ -26,10 +25,10 @@ pub(super) struct Gathering {
 pub(super) struct Gatherings(HashMap<u64, Gathering>);
 
 impl Gathering {
-    pub(super) fn new(first: Pending, wish: Wish) -> Self {
+    /// A first stream that was dialled has its own time; the streams of one that has come to us have so long to join.
+    pub(super) fn new(first: Pending, wish: Wish, patience: Duration) -> Self {
         let further = (0..wish.count).map(|_| None).collect();
-        // Who has come to us has proved that it belongs here.
-        let deadline = first.until().unwrap_or_else(|| Instant::now() + PATIENCE);
+        let deadline = first.until().unwrap_or_else(|| Instant::now() + patience);
         Gathering { first, wish, further, deadline }
     }
 

@@ -155,8 +155,9 @@ impl Pending {
 
     /// Gives this socket up; where that was because of a further stream, its number. What was dialled goes on, if it was dialled.
     pub(super) fn give_up(self, stream: Option<u64>, why: Lost) -> Option<Dialled> {
+        let proved = self.shake.is_some_and(|(shake, _)| shake.is_done());
         let mut dialled = self.dialled?;
-        dialled.fail(stream, why);
+        dialled.fail(stream, why, proved);
         Some(dialled)
     }
 

@@ -2,7 +2,7 @@
 //! such an order that no two lines lie on each other, and few cross.
 //!
 //! Where one bus leaves the channel at the height at which another enters it, the other must turn first. Such demands can go
-//! round in a circle; then a bus turns twice, on two trunks that are joined at a height of their own.
+//! round in a cycle; then a bus turns twice, on two trunks that are joined at a height of their own.
 
 use std::collections::BTreeSet;
 

@@ -165,6 +165,17 @@ fn vector_ports_are_declared_on_both_sides_or_by_the_model() {
 }
 
 #[test]
+fn the_longest_time_to_join_overflows_nothing() {
+    let mut plan = plan(&PAIR, &[]);
+    plan.terms.patience = Duration::MAX;
+    let mut rig = Rig::new(plan);
+    rig.pass(Duration::from_secs(1));
+    rig.join("macro");
+    rig.join("micro");
+    assert_eq!(rig.failure(), None);
+}
+
+#[test]
 fn one_that_comes_a_minute_late_is_waited_for_and_one_that_never_comes_is_not() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");

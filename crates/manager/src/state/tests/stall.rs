@@ -70,3 +70,15 @@ fn who_computes_for_long_holds_up_its_sender_and_no_more() {
     rig.say(rig.link("a"), ToManager::Proceed { instance: "a".into(), wait: 1 });
     assert!(rig.asked_within(6 * ROUND).is_empty());
 }
+
+#[test]
+fn an_answer_of_long_ago_says_nothing() {
+    let mut rig = joined(&CONDUITS);
+    rig.wait("a", 1, &[(0, 4)]);
+    rig.ask_b(Some(2));
+    // No further answers come.
+    (0..3).for_each(|_| drop(rig.asked_within(ROUND)));
+    rig.event(Event::Interrupted("SIGINT".into()));
+    let waits = &rig.manager.course.failure().unwrap().waits;
+    assert_eq!((rig.stalls().len(), waits.len()), (0, 1), "{waits:?}");
+}

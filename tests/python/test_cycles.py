@@ -1,4 +1,4 @@
-"""Circles of waits in which somebody works, which are no deadlocks."""
+"""Cycles of waits in which somebody works, which are no deadlocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def looped():
     model.component("receiver", "receiver", s="in", o_i="out")
     model.conduit("sender.out", "receiver.in", "slow")
     model.conduit("receiver.out", "sender.in")
-    model.titin = {"filters": {"slow": {"python": "titin_test_circles:slow"}}}
+    model.titin = {"filters": {"slow": {"python": "titin_test_cycles:slow"}}}
     return model
 
 
@@ -44,7 +44,7 @@ async def light(instance):
 
 
 @pytest.mark.parametrize("receiver", [answers, light])
-def test_a_filter_at_work_is_of_no_circle(stage, monkeypatch, receiver):
+def test_a_filter_at_work_is_of_no_cycle(stage, monkeypatch, receiver):
     """Its message counts as taken already, while the call that it is for waits still."""
 
     def sender(instance):
@@ -54,12 +54,12 @@ def test_a_filter_at_work_is_of_no_circle(stage, monkeypatch, receiver):
         instance.send("out", 1, timestamp=0)
         return instance.receive("in").data
 
-    stage.program("titin_test_circles", FILTER)
+    stage.program("titin_test_cycles", FILTER)
     monkeypatch.syspath_prepend(stage.folder)
     assert stage.play(sender, receiver, looped())["sender"] == 1
 
 
-def test_a_message_behind_last_that_nobody_has_looked_at_is_of_no_circle(stage):
+def test_a_message_behind_last_that_nobody_has_looked_at_is_of_no_cycle(stage):
     model = Model("chain")
     model.component("driver", "driver", o_i="start", s="result")
     model.component("sender", "sender", f_init="init", o_i="out")
