@@ -172,7 +172,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "cpp": built("culprit.cpp", cpp, *flags),
         "fortran": built("culprit.f90", ["gfortran"], "--fortran", "--libs"),
     }
-    hosts = {"c": built("hosts.c", c, *flags), "cpp": built("hosts.cpp", cpp, *flags)}
+    hosts = {
+        "c": built("hosts.c", c, *flags),
+        "cpp": built("hosts.cpp", cpp, *flags),
+        "fortran": built("hosts.f90", ["gfortran", "-frecursive"], "--fortran", "--libs"),
+    }
     return {
         "python": f"executable: {sys.executable}\n    args: [{PROGRAMS}/culprit.py, ",
         "coroutine": f"executable: {sys.executable}\n    args: [{PROGRAMS}/hosts.py, ",

@@ -11,7 +11,7 @@ from .conftest import Run
 LANGUAGES = ["python", "c", "cpp", "fortran"]
 
 #: Programs that run functions as instances: coroutines, on threads, as light steps.
-HOSTS = ["coroutine", "c-threads", "c-steps", "cpp-threads", "cpp-steps"]
+HOSTS = ["coroutine", "c-threads", "c-steps", "cpp-threads", "cpp-steps", "fortran-threads", "fortran-steps"]
 
 #: How it fails, and what the report has to say of it.
 IN_THE_MIDDLE = {

@@ -12,7 +12,7 @@ import pytest
 
 from ..conftest import Manage
 from .conftest import HOST, PROGRAMS, Run, meeting_place
-from .test_death import AFTER, BEFORE, IN_THE_MIDDLE, check_ended
+from .test_death import AFTER, BEFORE, HOSTS, IN_THE_MIDDLE, check_ended
 
 Start = Callable[..., Run]
 
@@ -79,7 +79,7 @@ def test_a_host_without_a_fault(crowd: Crowd, kind: str) -> None:
 
 
 @pytest.mark.parametrize("how", IN_THE_MIDDLE)
-@pytest.mark.parametrize("host", ["c-threads", "c-steps", "cpp-threads", "cpp-steps"])
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "coroutine"])
 def test_a_program_of_several_instances_that_was_started_by_hand(
     manage: Manage, programs: dict[str, str], host: str, how: str, tmp_path: Path
 ) -> None:

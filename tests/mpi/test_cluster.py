@@ -68,6 +68,30 @@ def test_the_death_of_a_rank_on_another_host_ends_the_run(build: Build, tmp_path
     assert "driver: the run has failed because of a" in told, done.stdout
 
 
+WHERE = """\
+import os, sys
+import titin
+
+ports = {"o_f": ["u"]} if sys.argv[1] == "a" else {"f_init": ["u"]}
+with titin.Instance(**ports) as instance:
+    while instance.reuse():
+        instance.send("u", 1, timestamp=0.0) if sys.argv[1] == "a" else instance.receive("u")
+    print(os.uname().nodename)
+"""
+
+
+def test_a_serial_program_runs_on_the_node_that_srun_is_told(tmp_path: Path) -> None:
+    (tmp_path / "where.py").write_text(WHERE)
+    srun = ["srun", "--overlap", "--cpu-bind=none", "--nodes=1", "--ntasks=1", "--relative=1"]
+    program = [sys.executable, tmp_path / "where.py"]
+    text = pair(("o_f: u", "f_init: u"), "a.u: b.u", [(*program, "a"), (*srun, *program, "b")])
+    done = run(tmp_path, text.replace("    matching_timelines: {a: [b]}\n", ""), CLUSTER)
+    assert done.returncode == 0, done.stdout
+    told = [(tmp_path / f"run/instances/{name}/stdout.txt").read_text() for name in "ab"]
+    assert told == ["n1\n", "n2\n"]
+    assert 'first of the job\'s 2 nodes: "a"; `executable: srun' in done.stdout, done.stdout
+
+
 PLACES = """\
 import os, sys
 from pathlib import Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from itertools import product
 from pathlib import Path
@@ -85,6 +86,18 @@ def test_the_death_of_a_rank_ends_the_run_and_names_one(build: Build, tmp_path: 
     told = r"rank \d \(process \d+" + (r"|ended with exit code 9" if mpi == "mpich" else "")
     assert re.search(rf"First: +a .*({told})", " ".join(done.stdout.split())), done.stdout
     assert "driver: the run has failed because of a" in done.stdout
+
+
+def test_what_a_rank_of_mpich_leaves_that_is_killed_in_mpi_init_goes_with_the_run(build: Build, tmp_path: Path) -> None:
+    program = build("left", "c", "mpich")
+    subprocess.run(["mpiexec.mpich", "-n", "2", program], cwd=tmp_path, capture_output=True, check=False)
+    others = Path((tmp_path / "left").read_text())
+    done = run(tmp_path, model({"a": (started(program, "mpich"), 2)}))
+    assert done.returncode != 0
+    own = Path((tmp_path / "run/instances/a/workdir/left").read_text())
+    assert others.exists(), "what is not the run's stays"
+    others.unlink()
+    assert not own.exists()
 
 
 @pytest.mark.parametrize(("mpi", "launcher"), [("openmpi", "mpich"), ("mpich", "openmpi")])

@@ -8,7 +8,7 @@ mod end;
 mod open;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::guard::Guard;
 use crate::hand::{ByHand, instructions};
 use crate::log::Log;
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, Start};
+use crate::plan::{InstanceId, Plan, Start, What};
 use crate::profile::Recorder;
 use crate::sentry::{self, Sentry};
 use crate::starter::Starter;
@@ -305,21 +305,28 @@ impl Session {
     }
 }
 
-/// What to say where a job of Slurm has several nodes: programs without MPI use the first one alone.
+/// What to say where a job of Slurm has several nodes: programs without MPI use the first one alone, but those that `srun`
+/// starts.
 fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
     let is_serial = |id: &InstanceId| match &plan.instances[*id].start {
-        Start::Program(program) => program.mpi.is_none() && !plan.instances[*id].is_built_in(),
+        Start::Program(program) => {
+            program.mpi.is_none() && !plan.instances[*id].is_built_in() && !is_srun(&program.what)
+        }
         _ => false,
     };
     let serial: Vec<&str> =
         plan.instances.ids().filter(is_serial).map(|id| plan.instances[id].name.as_str()).collect();
     (nodes > 1 && !serial.is_empty()).then(|| {
         format!(
-            "all programs without MPI run on {host}, the first of the job's {nodes} nodes: {}; `execution_model: srunmpi` \
-             with one process has Slurm choose the node of a program",
+            "all programs without MPI run on {host}, the first of the job's {nodes} nodes: {}; `executable: srun, \
+             args: [--overlap, --nodes=1, --ntasks=1, --relative=1, PROGRAM]` has one run on the second",
             titin_model::listing(serial)
         )
     })
+}
+
+fn is_srun(what: &What) -> bool {
+    matches!(what, What::Executable { path, .. } if Path::new(path).file_name() == Some("srun".as_ref()))
 }
 
 #[cfg(test)]
@@ -330,15 +337,16 @@ mod tests {
     #[test]
     fn serial_programs_of_a_job_of_several_nodes_are_named() {
         let text = "ymmsl_version: v0.2\nmodels: {m: {components: {a: {description: x, implementation: s}, b: {description: x, \
-                    implementation: p}, c: {description: x, implementation: titin.sink, ports: {s: in}}}}}\nprograms: {s: \
-                    {executable: s}, p: {executable: p, execution_model: srunmpi}}\nresources: {m.b: {mpi_processes: 1}}";
+                    implementation: p}, d: {description: x, implementation: r}, c: {description: x, implementation: titin.sink, ports: {s: in}}}}}\nprograms: {s: \
+                    {executable: s}, p: {executable: p, execution_model: srunmpi}, \
+                    r: {executable: srun, args: [r]}}\nresources: {m.b: {mpi_processes: 1}}";
         let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
         let network = description.network(None).unwrap();
         let plan = crate::compile::compile(&network, &[], &Default::default()).unwrap();
         assert_eq!(on_first_node(&plan, 1, "n1"), None);
         let said = on_first_node(&plan, 4, "n1").unwrap();
         assert!(
-            said.contains("run on n1, the first of the job's 4 nodes: \"a\"; `execution_model: srunmpi`"),
+            said.contains("run on n1, the first of the job's 4 nodes: \"a\"; `executable: srun"),
             "{said}"
         );
     }

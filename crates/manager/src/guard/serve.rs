@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_transport::claim;
 
+use super::mpi_files::MpiFiles;
 use super::{Launch, Order, Report};
 use crate::directory::remove_connection;
 use crate::event::Signal;
@@ -64,6 +65,7 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
         shim: std::env::current_exe()?,
         manager_lives: true,
         paused: None,
+        mpi_files: MpiFiles::watch().ok(),
     };
     let _claim = claim::join(meeting_place);
     let process = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
@@ -99,6 +101,8 @@ struct Serving {
     manager_lives: bool,
     /// While all are stopped: the processes that somebody else had stopped before, which stay so.
     paused: Option<HashSet<u32>>,
+    /// None if the system does not tell of files.
+    mpi_files: Option<MpiFiles>,
 }
 
 impl Serving {
@@ -137,14 +141,21 @@ impl Serving {
         false
     }
 
-    /// Waits until the manager or a child has news; signals only wake it up.
-    fn wait(&self, limit: Option<Duration>) {
+    /// Waits until the manager or a child has news, or files were made; signals only wake it up.
+    fn wait(&mut self, limit: Option<Duration>) {
         let limit = limit
             .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
         let socket = self.manager_lives.then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN));
         let mut ready = vec![PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN)];
         ready.extend(socket);
+        ready.extend(
+            self.mpi_files.as_ref().map(|files| PollFd::from_borrowed_fd(files.events(), PollFlags::IN)),
+        );
         let _ = poll(&mut ready, limit.as_ref());
+        // Before orders, which may be to end those that have the files.
+        if let Some(files) = &mut self.mpi_files {
+            files.look();
+        }
         let _ = (&self.children).read(&mut [0; 512]);
     }
 
@@ -248,6 +259,9 @@ impl Serving {
             if let Some(id) = self.running.remove(&pid) {
                 self.tell(&Report::Ended { id, exit });
             }
+        }
+        if let Some(files) = self.mpi_files.take() {
+            files.remove();
         }
         let names = |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
         let report = Report::Swept { left: names(left), stuck: names(stuck) };

@@ -1,0 +1,194 @@
+//! Memory files of an MPI that a killed rank leaves behind.
+//!
+//! MPICH makes a file in `/dev/shm` while its ranks begin, and removes it some milliseconds later; no variable puts it elsewhere.
+//! A rank that is killed in between leaves it for ever. So the guard looks at each such file when it is made: whether one of
+//! the run's processes has it open or mapped. Those files, and no others, are removed once these processes have ended.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify;
+
+use crate::tree::{self, Descendant};
+
+/// Where MPICH makes them.
+const PLACE: &str = "/dev/shm";
+
+/// How their names begin. Files of other names are left alone: a program may want to keep what it makes there.
+const NAMES: [&[u8]; 1] = [b"mpich_shar_tmp"];
+
+/// A file on this host: its device and its number there.
+type FileId = (u64, u64);
+
+/// The files that the run's processes have made, as far as they have been seen with them.
+#[derive(Debug)]
+pub(super) struct MpiFiles {
+    place: PathBuf,
+    events: OwnedFd,
+    found: HashMap<OsString, FileId>,
+}
+
+impl MpiFiles {
+    /// Looks at what is made from now on.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub(super) fn watch() -> io::Result<Self> {
+        MpiFiles::watch_in(Path::new(PLACE))
+    }
+
+    fn watch_in(place: &Path) -> io::Result<Self> {
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        // At the first event the file may not be in its maker's hands yet; when it is closed it has been mapped.
+        inotify::add_watch(&events, place, inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE)?;
+        Ok(MpiFiles { place: place.to_owned(), events, found: HashMap::new() })
+    }
+
+    /// Readable when there is something to [look](Self::look) at.
+    pub(super) fn events(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    /// Looks which of the files that were made are in the hands of processes below this one.
+    pub(super) fn look(&mut self) {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(&self.events, &mut buffer);
+        let mut new: HashMap<OsString, FileId> = HashMap::new();
+        while let Ok(event) = events.next() {
+            let name = OsStr::from_bytes(event.file_name().map(CStr::to_bytes).unwrap_or_default());
+            if NAMES.iter().any(|begin| name.as_bytes().starts_with(begin))
+                && let Some(file) = own_file(&self.place.join(name))
+                && self.found.get(name) != Some(&file)
+            {
+                new.insert(name.to_owned(), file);
+            }
+        }
+        if new.is_empty() {
+            return;
+        }
+        for process in tree::descendants(tree::own_pid()) {
+            self.found.extend(new.extract_if(|name, file| has(&process, &self.place.join(name), *file)));
+        }
+    }
+
+    /// Removes those that are still there. The processes have ended.
+    pub(super) fn remove(self) {
+        for (name, file) in self.found {
+            let path = self.place.join(name);
+            if own_file(&path) == Some(file) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Which file this is, if it is a plain one of this user's.
+fn own_file(path: &Path) -> Option<FileId> {
+    let found = fs::symlink_metadata(path).ok()?;
+    let is_own = found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
+    is_own.then(|| id(&found))
+}
+
+fn id(of: &Metadata) -> FileId {
+    (of.dev(), of.ino())
+}
+
+/// Whether a process has a file open, or else mapped: a file is mapped before it is closed.
+fn has(process: &Descendant, path: &Path, file: FileId) -> bool {
+    let proc = PathBuf::from(format!("/proc/{}", process.pid));
+    let mut open = fs::read_dir(proc.join("fd")).into_iter().flatten().flatten();
+    if open.any(|entry| fs::metadata(entry.path()).is_ok_and(|found| id(&found) == file)) {
+        return true;
+    }
+    let maps = fs::read(proc.join("maps")).unwrap_or_default();
+    maps.split(|&byte| byte == b'\n').any(|line| is_mapped(line, path, file))
+}
+
+/// Whether a line of a process's `maps` is of this file.
+fn is_mapped(line: &[u8], path: &Path, (_, number): FileId) -> bool {
+    // Addresses, rights, offset, device, number; blanks; path.
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let found = fields.nth(4).and_then(|number| str::from_utf8(number).ok()?.parse().ok());
+    found == Some(number)
+        && fields.next().is_some_and(|rest| rest.trim_ascii_start() == path.as_os_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A child that has run this in a shell in the folder. It ends with its input.
+    fn child(folder: &Path, script: &str) -> Child {
+        let script = format!("{script}\necho done; read word");
+        let mut child = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "done\n");
+        child
+    }
+
+    fn end(mut child: Child) {
+        writeln!(child.stdin.as_mut().unwrap()).unwrap();
+        child.wait().unwrap();
+    }
+
+    fn left(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_descendants_have_in_hand_goes_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path();
+        fs::write(place.join("mpich_shar_tmp_before"), "").unwrap();
+        let mut files = MpiFiles::watch_in(place).unwrap();
+        // This process stands for somebody else's: it is not below itself.
+        let _other = fs::File::create(place.join("mpich_shar_tmp_other")).unwrap();
+        let below = "sh -c 'exec 5>mpich_shar_tmp_below; echo done; read word'";
+        let holder = child(place, &format!("exec 3>mpich_shar_tmp_open 4>mine; {below}"));
+        let replaced = child(place, "exec 3>mpich_shar_tmp_again");
+        files.look();
+        end(holder);
+        end(replaced);
+        // Another file by the name of one that was removed.
+        let again = place.join("mpich_shar_tmp_again");
+        fs::rename(&again, place.join("moved")).unwrap();
+        fs::write(&again, "").unwrap();
+        files.look();
+        files.remove();
+        let kept = ["mine", "moved", "mpich_shar_tmp_again", "mpich_shar_tmp_before", "mpich_shar_tmp_other"];
+        assert_eq!(left(place), kept);
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_and_closed_is_found() {
+        let line = b"7f6e139eb000-7f6e139ec000 rw-s 00000000 00:1a 4711                       /dev/shm/mpich_shar_tmp1";
+        let path = Path::new("/dev/shm/mpich_shar_tmp1");
+        assert!(is_mapped(line, path, (0, 4711)));
+        assert!(!is_mapped(line, path, (0, 4712)), "another file of that name");
+        assert!(!is_mapped(line, Path::new("/dev/shm/mpich_shar_tmp"), (0, 4711)));
+        assert!(!is_mapped(b"7f6e139eb000-7f6e139ec000 rw-p 00000000 00:00 0 ", path, (0, 4711)));
+        assert!(!is_mapped(b"", path, (0, 0)));
+    }
+}
