@@ -135,6 +135,32 @@ def compare(
     )
 
 
+def beside_all(
+    question: str,
+    case: str,
+    times: Mapping[str, Sequence[float]],
+    *,
+    unit: str,
+    target: float,
+    size: int | None = None,
+) -> list[Record]:
+    """A record beside each rival; ``times`` are all figures, round by round. The best one has the target."""
+    rivals = [name for name in times if name != "titin"]
+    best = min(rivals, key=lambda name: statistics.median(times[name]))
+    return [
+        compare(
+            question,
+            case,
+            list(zip(times["titin"], times[name], strict=True)),
+            rival=name,
+            unit=unit,
+            size=size,
+            target=target if name == best else None,
+        )
+        for name in rivals
+    ]
+
+
 def alternate(rounds: int, titin: Callable[[], float], rival: Callable[[], float]) -> list[tuple[float, float]]:
     """Times both in every round, titin first in even ones."""
     pairs = []

@@ -52,10 +52,11 @@ def more(quick: bool) -> list[Record]:
     rounds = 2 if quick else 5
     found = []
     for ranks in RANKS[:1] if quick else RANKS:
-        figures = measure(ranks, EXTENT, rounds, [PACKED])
-        found += records(figures, ranks, EXTENT, PACKED, {EXCHANGE: "exchange"})
-        # Not in the table of all benchmarks, which has no sizes like this one.
-        found += records(figures, ranks, EXTENT, PACKED, {STEP: "step", THERE: "there", BACK: "back"}, size=BYTES)
+        figures = measure(ranks, EXTENT, rounds, list(RIVALS))
+        for rival in RIVALS:
+            found += records(figures, ranks, EXTENT, rival, {EXCHANGE: "exchange"})
+            # Not in the table of all benchmarks, which has no sizes like this one.
+            found += records(figures, ranks, EXTENT, rival, {STEP: "step", THERE: "there", BACK: "back"}, size=BYTES)
     return found
 
 

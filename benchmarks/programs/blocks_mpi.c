@@ -1,8 +1,10 @@
-/* The same by hand in one MPI job; who shares what with whom is worked out beforehand. blocks_mpi and the words of the task */
+/* The same by hand in one MPI job, in one of the two ways of by_hand.h; what ranks share is worked out beforehand.
+ * blocks_mpi, the words of the task, and alltoallv|isend */
 #include "blocks_shares.h"
 
 int main(int argc, char **argv) {
-    if (argc != 1 + WORDS) return 2;
+    if (argc != 2 + WORDS) return 2;
+    const int typed = strcmp(argv[1 + WORDS], "isend") == 0;
     MPI_Init(&argc, &argv);
     const struct task task = task_of(argv + 1);
     int place, all;
@@ -11,6 +13,7 @@ int main(int argc, char **argv) {
     const int senders = senders_of(&task), second = place >= senders;
     const int sends = task.ways == 2 || !second, receives = task.ways == 2 || second;
     struct shares shares = blocks_shares(&task, place, all);
+    if (typed) share_types(&shares, shares.boxes[place]);
     const int64_t *own = shares.boxes[place], count = count_of(own);
     double *u = doubles(count), *other = doubles(count), *packed = doubles(count), *arrived = doubles(count), begin = 0;
     each_of(u, own, task.extents[1], 1);
@@ -20,7 +23,8 @@ int main(int argc, char **argv) {
             MPI_Barrier(MPI_COMM_WORLD);
             begin = now();
         }
-        exchange(&shares, own, sends ? u : NULL, packed, receives ? other : NULL, arrived);
+        if (typed) exchange_typed(&shares, sends ? u : NULL, receives ? other : NULL);
+        else exchange_packed(&shares, own, sends ? u : NULL, packed, receives ? other : NULL, arrived);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     const double seconds = now() - begin;

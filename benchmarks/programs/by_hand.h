@@ -1,4 +1,5 @@
-/* What those share that exchange boxes of an array by hand in one MPI job: packing, MPI_Alltoallv, unpacking. */
+/* What those share that exchange boxes of an array by hand in one MPI job: by packing, MPI_Alltoallv and unpacking, or by derived
+ * types, MPI_Isend and MPI_Irecv from array to array. */
 #ifndef BY_HAND_H
 #define BY_HAND_H
 
@@ -11,17 +12,36 @@ struct shares {
     int all;
     int64_t (*boxes)[4], (*shared)[4];
     int *counts, *places, *none;
+    MPI_Datatype *types;
+    MPI_Request *requests;
 };
 
 static inline struct shares shares_new(int all) {
     const size_t n = (size_t)all, box = 4 * sizeof(int64_t);
     const struct shares shares = {all, calloc(n, box), calloc(n, box), calloc(n, sizeof(int)), calloc(n, sizeof(int)),
-                                  calloc(n, sizeof(int))};
+                                  calloc(n, sizeof(int)), calloc(n, sizeof(MPI_Datatype)), calloc(2 * n, sizeof(MPI_Request))};
     return shares;
 }
 
 static inline void shares_free(struct shares *s) {
-    free(s->boxes), free(s->shared), free(s->counts), free(s->places), free(s->none);
+    for (int k = 0; k < s->all; k++) {
+        if (s->types[k]) MPI_Type_free(&s->types[k]);
+    }
+    free(s->boxes), free(s->shared), free(s->counts), free(s->places), free(s->none), free(s->types), free(s->requests);
+}
+
+/* A part of a rank's box, as a type of its array. */
+static inline MPI_Datatype part_of(const int64_t box[4], const int64_t part[4]) {
+    int sizes[2], subsizes[2], starts[2];
+    for (int dim = 0; dim < 2; dim++) {
+        sizes[dim] = (int)(box[2 * dim + 1] - box[2 * dim]);
+        subsizes[dim] = (int)(part[2 * dim + 1] - part[2 * dim]);
+        starts[dim] = (int)(part[2 * dim] - box[2 * dim]);
+    }
+    MPI_Datatype part_type;
+    MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &part_type);
+    MPI_Type_commit(&part_type);
+    return part_type;
 }
 
 /* What a box has in common with the boxes of these ranks. */
@@ -39,6 +59,13 @@ static inline void share(struct shares *s, const int64_t own[4], int begin, int 
     }
 }
 
+/* The same as derived types, for exchange_typed. */
+static inline void share_types(struct shares *s, const int64_t own[4]) {
+    for (int k = 0; k < s->all; k++) {
+        if (s->counts[k]) s->types[k] = part_of(own, s->shared[k]);
+    }
+}
+
 /* Both ways between a buffer and the array of a rank: what it shares with each of the others, one box after the other. */
 static inline void copy(const struct shares *s, double *u, const int64_t own[4], double *buffer, int packs) {
     for (int k = 0; k < s->all; k++) {
@@ -51,8 +78,20 @@ static inline void copy(const struct shares *s, double *u, const int64_t own[4],
     }
 }
 
-/* Sends one array and receives into another; who does not send has NULL for the one, who does not receive for the other. */
-static inline void exchange(const struct shares *s, const int64_t own[4], double *out, double *packed, double *in, double *arrived) {
+/* Sends one array and receives into another; NULL stands for the array of a rank that does not send, or does not receive. */
+static inline void exchange_typed(const struct shares *s, const double *out, double *in) {
+    int count = 0;
+    for (int k = 0; k < s->all; k++) {
+        if (!s->counts[k]) continue;
+        if (in) MPI_Irecv(in, 1, s->types[k], k, 0, MPI_COMM_WORLD, &s->requests[count++]);
+        if (out) MPI_Isend(out, 1, s->types[k], k, 0, MPI_COMM_WORLD, &s->requests[count++]);
+    }
+    MPI_Waitall(count, s->requests, MPI_STATUSES_IGNORE);
+}
+
+/* The same, packed into one buffer and unpacked from another. */
+static inline void exchange_packed(const struct shares *s, const int64_t own[4], double *out, double *packed, double *in,
+                                   double *arrived) {
     if (out) copy(s, out, own, packed, 1);
     MPI_Alltoallv(packed, out ? s->counts : s->none, s->places, MPI_DOUBLE, arrived, in ? s->counts : s->none, s->places, MPI_DOUBLE,
                   MPI_COMM_WORLD);

@@ -4,19 +4,6 @@
 #include "blocks_shares.h"
 #include "pull.h"
 
-static MPI_Datatype part_of(const int64_t box[4], const int64_t part[4]) {
-    int sizes[2], subsizes[2], starts[2];
-    for (int dim = 0; dim < 2; dim++) {
-        sizes[dim] = (int)(box[2 * dim + 1] - box[2 * dim]);
-        subsizes[dim] = (int)(part[2 * dim + 1] - part[2 * dim]);
-        starts[dim] = (int)(part[2 * dim] - box[2 * dim]);
-    }
-    MPI_Datatype part_type;
-    MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &part_type);
-    MPI_Type_commit(&part_type);
-    return part_type;
-}
-
 static void keep(MPI_Win window, int place, double *kept, const double *u, int64_t count) {
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, place, 0, window);
     memcpy(kept, u, (size_t)count * sizeof *u);

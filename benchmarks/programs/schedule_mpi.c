@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
             MPI_Allgather(own, 4, MPI_INT64_T, shares.boxes, 4, MPI_INT64_T, MPI_COMM_WORLD);
             share(&shares, own, second ? 0 : senders, second ? senders : all);
         }
-        exchange(&shares, own, second ? NULL : u, buffer, second ? u : NULL, buffer);
+        exchange_packed(&shares, own, second ? NULL : u, buffer, second ? u : NULL, buffer);
         MPI_Barrier(side);
         seconds[trip] = now() - begin;
         if (second) each_of(u, own, EXTENT, 0);

@@ -1,7 +1,7 @@
-"""One of two programs whose ranks exchange pieces so large that they travel in parts: `a RANKS WAY` sends to `b RANKS WAY`.
+"""One of two programs whose ranks exchange pieces so large that they travel in parts.
 
-The sender has rows of three arrays of different elements, and runs ahead; the receiver has rows, too, or columns,
-block-cyclic, in the order of Fortran.
+`a RANKS WAY` sends to `b RANKS WAY`. The sender has rows of three arrays of different elements, and runs ahead; the
+receiver has rows, too, or columns, block-cyclic, in the order of Fortran.
 """
 
 from __future__ import annotations

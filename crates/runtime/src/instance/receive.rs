@@ -265,7 +265,7 @@ impl Inner {
         let here = self.here(&source);
         let found = self.poll(&source, &mut port.inlets[source.place], &here, 0)?;
         let Some((slot, message)) = found else {
-            self.note_poll(Some(source.inlet.end.conduit), Instant::now());
+            self.note_poll(Some(source.inlet.end.conduit), None);
             return self.place(&[source]).map(|()| None);
         };
         if let Err(error) = ordinary(|| source.port.label(None), &message) {
