@@ -13,7 +13,9 @@ from titin.errors import TypeMismatch, UsageError
 Spread = Literal["even", "block"] | tuple[Literal["cyclic"], int] | Sequence[int]
 """How one dimension is spread over its processes; see :class:`Grid`."""
 
-_EVEN, _BLOCK, _CYCLIC = 1, 2, 3
+# As in titin.h.
+_KINDS = {"even": 1, "block": 2}
+_CYCLIC = 3
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, r
 
 
 def _spreads(spread: Any, dims: int) -> list[Any]:
-    one_for_all = isinstance(spread, str) or (len(spread) == 2 and spread[0] == "cyclic")
+    one_for_all = isinstance(spread, str) or _is_cyclic(spread)
     each = [spread] * dims if one_for_all else list(spread)
     if len(each) != dims:
         raise UsageError(f"{len(each)} ways to spread an array of {dims} dimensions: give one for all, or one for each")
@@ -121,15 +123,18 @@ def _spreads(spread: Any, dims: int) -> list[Any]:
 
 def _spread(one: Any) -> Any:
     """Kind and block size, or bounds."""
-    if one == "even":
-        return _EVEN, 0
-    if one == "block":
-        return _BLOCK, 0
     if isinstance(one, str):
-        raise UsageError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
-    if len(one) == 2 and one[0] == "cyclic":
+        if one not in _KINDS:
+            raise UsageError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
+        return _KINDS[one], 0
+    if _is_cyclic(one):
         return _CYCLIC, int(one[1])
     return [int(bound) for bound in one]
+
+
+def _is_cyclic(spread: Any) -> bool:
+    """Whether this is ("cyclic", b). Bounds may be an array, which compares with a word element by element."""
+    return len(spread) == 2 and isinstance(spread[0], str) and spread[0] == "cyclic"
 
 
 def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
