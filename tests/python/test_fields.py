@@ -83,6 +83,7 @@ def test_a_box_of_slices_is_what_they_choose_of_an_array(box):
 def test_a_box_is_a_slice_where_there_is_one_dimension():
     assert describe(Boxes([slice(2, 4), slice(7, None)]), (9,), "C", 0, 1)[1] == [([2], [4]), ([7], [9])]
     assert region(slice(2, 4), (9,)) == ([2], [4])
+    assert region(slice(None), (0,)) == ([0], [0])
     assert region(None, (9,)) is None
 
 
@@ -145,6 +146,11 @@ def test_an_owner_is_asked_for_each_element_and_numbers_are_those_of_memory(orde
     assert all((share[0], *share[2:]) == ("indices", None, None) and share[1].dtype == np.int64 for share in shares)
     assert sorted(asked) == sorted(3 * list(np.ndindex(shape)))
     assert all(type(index) is int for indices in asked for index in indices)
+
+
+def test_a_rank_that_owns_nothing_has_no_numbers():
+    none = describe(Owner(lambda i: 0), (3,), "C", 1, 2)[1]
+    assert (none.size, none.dtype) == (0, np.int64)
 
 
 @pytest.mark.parametrize("found", [2, -1, 0.0, None])

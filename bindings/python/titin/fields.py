@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -142,10 +143,10 @@ def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
     if box and all(isinstance(part, slice) for part in box):
         if len(box) != len(shape):
             raise UsageError(f"a box of {len(box)} slices in an array of {len(shape)} dimensions: give one for each")
-        steps = [part.indices(extent) for part, extent in zip(box, shape, strict=True)]
+        steps = [part.indices(extent) for part, extent in zip(box, shape)]
         if any(step != 1 for _, _, step in steps):
             raise UsageError(f"a box of slices has no steps: {box}")
-        if any((part.stop or 0) > extent for part, extent in zip(box, shape, strict=True)):
+        if any((part.stop or 0) > extent for part, extent in zip(box, shape)):
             raise UsageError(f"the slices {box} end outside the array of {' × '.join(map(str, shape))}")
         return [start for start, _, _ in steps], [max(start, stop) for start, stop, _ in steps]
     if len(box) != 2:
@@ -172,10 +173,9 @@ def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
 
 
 def _owned(owner: Callable[..., int], shape: Sequence[int], order: str, rank: int, ranks: int) -> NDArray[np.int64]:
-    size = int(np.prod(shape, dtype=np.int64))
-    places = np.unravel_index(np.arange(size), tuple(shape), order="F" if order == "F" else "C")
+    places = np.unravel_index(np.arange(prod(shape)), tuple(shape), order="F" if order == "F" else "C")
     mine = []
-    for number, place in enumerate(zip(*places, strict=True)):
+    for number, place in enumerate(zip(*places)):
         indices = tuple(map(int, place))
         found = owner(*indices)
         if not isinstance(found, int | np.integer) or not 0 <= found < ranks:
