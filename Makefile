@@ -7,6 +7,7 @@ SHELL := /bin/bash
 # One profile for all that is built, so that nothing is compiled twice; `make PROFILE=release build` for speed.
 PROFILE ?= dev
 export PROFILE
+export MUTANTS
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 VENV := $(CURDIR)/.venv
 PYTHON := $(VENV)/bin/python
@@ -82,6 +83,9 @@ papers: setup  ## the experiments of the papers, repeated, in docs/papers.md
 fuzz: setup  ## the decoders against random bytes, 60 seconds each
 	tools/fuzz.sh
 
+mutants: build  ## small changes of the code that no test notices, in build/mutants; `make mutants MUTANTS=0/16` for a sample
+	tools/mutants.sh
+
 clean:  ## removes what was built
 	rm -rf $(CARGO_TARGET_DIR) $(VENV) build dist
 	find examples miniapps -depth -name build -type d -exec rm -rf {} +
@@ -94,4 +98,4 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench papers fuzz clean clean-stage
+.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench papers fuzz mutants clean clean-stage

@@ -82,6 +82,31 @@ def test_steps_may_end_by_a_condition_of_ones_own(stage):
     assert frame.called[-1] == ("finish", 2.0)
 
 
+def test_a_time_may_stand_still_where_a_condition_ends_the_steps(stage):
+    class Steady(Frame):
+        def solve(self):
+            self.called.append("solve")
+
+        def stops(self):
+            return self.called.count("solve") == 3
+
+    frame = Steady()
+    stage.play(lambda: frame.run(), receives, model())
+    assert frame.called[-1] == ("finish", 0.0)
+
+
+def test_the_ports_of_each_operator_are_those_of_the_class(stage):
+    class Ports(Frame):
+        f_init, o_i, s, o_f = "initial", ["out", "spare"], "in", "final"
+
+        def finish(self):
+            self.found = {name: port.operator for name, port in self.instance.ports.items()}
+
+    frame = Ports()
+    stage.play(lambda: frame.run(), receives, model(t_max=3, dt=1))
+    assert frame.found == {"initial": "f_init", "out": "o_i", "spare": "o_i", "in": "s", "final": "o_f"}
+
+
 def test_a_time_that_stands_still_is_an_error(stage):
     class Still(Frame):
         def solve(self):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +14,9 @@ from titin.errors import TypeMismatch, UsageError
 Spread = Literal["even", "block"] | tuple[Literal["cyclic"], int] | Sequence[int]
 """How one dimension is spread over its processes; see :class:`Grid`."""
 
-_EVEN, _BLOCK, _CYCLIC = 1, 2, 3
+# As in titin.h.
+_KINDS = {"even": 1, "block": 2}
+_CYCLIC = 3
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, r
 
 
 def _spreads(spread: Any, dims: int) -> list[Any]:
-    one_for_all = isinstance(spread, str) or (len(spread) == 2 and spread[0] == "cyclic")
+    one_for_all = isinstance(spread, str) or _is_cyclic(spread)
     each = [spread] * dims if one_for_all else list(spread)
     if len(each) != dims:
         raise UsageError(f"{len(each)} ways to spread an array of {dims} dimensions: give one for all, or one for each")
@@ -121,15 +124,18 @@ def _spreads(spread: Any, dims: int) -> list[Any]:
 
 def _spread(one: Any) -> Any:
     """Kind and block size, or bounds."""
-    if one == "even":
-        return _EVEN, 0
-    if one == "block":
-        return _BLOCK, 0
     if isinstance(one, str):
-        raise UsageError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
-    if len(one) == 2 and one[0] == "cyclic":
+        if one not in _KINDS:
+            raise UsageError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
+        return _KINDS[one], 0
+    if _is_cyclic(one):
         return _CYCLIC, int(one[1])
     return [int(bound) for bound in one]
+
+
+def _is_cyclic(spread: Any) -> bool:
+    """Whether this is ("cyclic", b). Bounds may be an array, which compares with a word element by element."""
+    return len(spread) == 2 and isinstance(spread[0], str) and spread[0] == "cyclic"
 
 
 def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -137,10 +143,10 @@ def _bounds(box: Any, shape: Sequence[int]) -> tuple[list[int], list[int]]:
     if box and all(isinstance(part, slice) for part in box):
         if len(box) != len(shape):
             raise UsageError(f"a box of {len(box)} slices in an array of {len(shape)} dimensions: give one for each")
-        steps = [part.indices(extent) for part, extent in zip(box, shape, strict=True)]
+        steps = [part.indices(extent) for part, extent in zip(box, shape)]
         if any(step != 1 for _, _, step in steps):
             raise UsageError(f"a box of slices has no steps: {box}")
-        if any((part.stop or 0) > extent for part, extent in zip(box, shape, strict=True)):
+        if any((part.stop or 0) > extent for part, extent in zip(box, shape)):
             raise UsageError(f"the slices {box} end outside the array of {' × '.join(map(str, shape))}")
         return [start for start, _, _ in steps], [max(start, stop) for start, stop, _ in steps]
     if len(box) != 2:
@@ -167,10 +173,9 @@ def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
 
 
 def _owned(owner: Callable[..., int], shape: Sequence[int], order: str, rank: int, ranks: int) -> NDArray[np.int64]:
-    size = int(np.prod(shape, dtype=np.int64))
-    places = np.unravel_index(np.arange(size), tuple(shape), order="F" if order == "F" else "C")
+    places = np.unravel_index(np.arange(prod(shape)), tuple(shape), order="F" if order == "F" else "C")
     mine = []
-    for number, place in enumerate(zip(*places, strict=True)):
+    for number, place in enumerate(zip(*places)):
         indices = tuple(map(int, place))
         found = owner(*indices)
         if not isinstance(found, int | np.integer) or not 0 <= found < ranks:

@@ -223,4 +223,18 @@ mod tests {
         assert!(register.enter(3, &Entries::Boxes(vec![])).is_err());
         assert!(register.enter(0, &Entries::Runs(vec![])).is_err());
     }
+
+    #[test]
+    fn runs_outside_the_domain_are_refused() {
+        let from = Side::new(Decomposition::indices(&[9], 2).unwrap());
+        let exchange = Exchange::new(from, Side::new(Decomposition::block(&[9], &[3]).unwrap())).unwrap();
+        let enter = |first, length| {
+            Register::new(exchange.clone()).enter(1, &Entries::Runs(vec![Run { first, length }]))
+        };
+        assert!(enter(0, 9).is_ok() && enter(8, 1).is_ok());
+        for (first, length) in [(0, 10), (8, 2), (9, 1), (3, 0)] {
+            let error = enter(first, length).unwrap_err().to_string();
+            assert!(error.contains(&format!("{length} elements from {first} on")), "{error}");
+        }
+    }
 }

@@ -179,3 +179,30 @@ impl Builder {
         Schedule { order, shapes, shared: Shared::List(list) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_message_has_these_elements_of_the_whole() {
+        let (mut builder, mut whole) = (Builder::default(), [Vec::new(), Vec::new()]);
+        // Strips of two partners, none beside the next, more than are between two marks.
+        for number in 0..3 * APART as u64 {
+            let (partner, at, length) = (number % 2, 10 * number + 3, number % 3 + 1);
+            builder.strip(partner as u32, Strip { at, length });
+            whole[partner as usize].extend(at..at + length);
+        }
+        let schedule = builder.finish(Order::C, Vec::new());
+        for (partner, whole) in whole.iter().enumerate() {
+            let Content::Strips(strips) = schedule.content(partner) else { panic!("single elements") };
+            let ends = |begin: usize| [begin + 1, begin + 2, begin + 7, begin + 40, whole.len()];
+            for (begin, end) in (0..whole.len()).flat_map(|begin| ends(begin).map(|end| (begin, end))) {
+                let end = end.min(whole.len());
+                let part =
+                    strips.cut(begin as u64..end as u64).flat_map(|strip| strip.at..strip.at + strip.length);
+                assert!(part.eq(whole[begin..end].iter().copied()), "elements {begin} to {end}");
+            }
+        }
+    }
+}

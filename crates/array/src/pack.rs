@@ -526,6 +526,8 @@ mod tests {
         let local = Local::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
         let places: Vec<_> = (0..3).map(|partner| schedule.in_place(partner, &local, 8)).collect();
         assert_eq!(places, [None, Some(48..72), Some(0..24)]);
+        let apart = Local::strided(&[9], 0, &[2]).unwrap();
+        assert_eq!(schedule.in_place(1, &apart, 8), None, "its elements do not lie together");
     }
 
     #[test]
