@@ -29,10 +29,6 @@ WHOLE = [(4096, 2048), (4096, 4096)]
 #: Exchanges of a run; with seven rounds some more than the paper's 50.
 TRIPS = 8
 
-#: Both ways in which one writes it by hand, and what the program for them calls each.
-PACKED, TYPED = "by hand, MPI_Alltoallv", "by hand, MPI_Isend, derived types"
-RIVALS = {PACKED: "alltoallv", TYPED: "isend"}
-
 #: Of the time of the better one.
 TARGET = 0.9
 
@@ -85,7 +81,9 @@ def main(quick: bool) -> list[Record]:
     rounds = 2 if quick else 7
     records = []
     for task in tasks()[:1] if quick else tasks():
-        figures = sweep(rounds, {"titin": titin(task)} | {name: by_hand(task, how) for name, how in RIVALS.items()})
+        figures = sweep(
+            rounds, {"titin": titin(task)} | {name: by_hand(task, how) for name, how in native.BY_HAND.items()}
+        )
         times = {name: [time / 1000 for time in of_case[0]] for name, of_case in figures.items()}
         records += beside_all(task.question, task.case, times, unit="ms", target=TARGET)
     return records

@@ -31,6 +31,10 @@ OPEN_MPI = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe"]
 OPEN_MPI_YIELD = [*OPEN_MPI, "--mca", "mpi_yield_when_idle", "1"]
 MPICH = ["mpiexec.mpich", "-bind-to", "none"]
 
+#: How arrays are redistributed by hand in one MPI job, in both ways, and what the rivals' programs call each.
+PACKED, TYPED = "by hand, MPI_Alltoallv", "by hand, MPI_Isend, derived types"
+BY_HAND = {PACKED: "alltoallv", TYPED: "isend"}
+
 #: Where programs write, in a model or a command; the folder is that of the run.
 RESULT = "{folder}/times"
 

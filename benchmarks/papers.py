@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks import blocks, canal, harness, many, message, pull, schedule, streams, toysmp
+from benchmarks import blocks, canal, harness, many, message, native, pull, schedule, streams, toysmp
 from benchmarks.harness import RESULTS, ROOT, Record
 
 PAGE = ROOT / "docs" / "papers.md"
@@ -326,14 +326,14 @@ def latest(found: list[Record]) -> Experiment:
 
 
 #: What `block_rows` shows.
-BLOCK_COLUMNS = ["ranks", "MiB", *(cell for who in ("titin", *blocks.RIVALS) for cell in (who, "throughput"))]
+BLOCK_COLUMNS = ["ranks", "MiB", *(cell for who in ("titin", *native.BY_HAND) for cell in (who, "throughput"))]
 
 
 def block_rows(found: list[Record]) -> list[list[str]]:
     """A row for each case of coupled blocks, with both rivals."""
     cases = {record.case: {other.rival_name: other for other in found if other.case == record.case} for record in found}
     return [
-        [*block_row(of_case[blocks.PACKED]), *throughput(of_case[blocks.PACKED], of_case[blocks.TYPED].rival)]
+        [*block_row(of_case[native.PACKED]), *throughput(of_case[native.PACKED], of_case[native.TYPED].rival)]
         for of_case in cases.values()
     ]
 

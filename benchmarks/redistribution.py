@@ -24,9 +24,6 @@ FIELDS = [1, 1, 1, 10, 10, 1, 1, 1]
 #: Ranks of the two programs.
 SIDES = [(1, 1), (2, 2), (1, 4), (4, 2)]
 
-#: Both ways in which one writes it by hand, and what the program for them calls each.
-RIVALS = {"by hand, MPI_Alltoallv": "alltoallv", "by hand, MPI_Isend, derived types": "isend"}
-
 #: Of the time of the better one.
 TARGET = 0.9
 
@@ -36,7 +33,7 @@ def main(quick: bool) -> list[Record]:
     rounds = 2 if quick else 7
     found = []
     for senders, receivers in SIDES[1:2] if quick else SIDES:
-        rivals = {name: by_hand(senders, receivers, how) for name, how in RIVALS.items()}
+        rivals = {name: by_hand(senders, receivers, how) for name, how in native.BY_HAND.items()}
         figures = sweep(rounds, {"titin": titin(senders, receivers)} | rivals)
         for number, case in enumerate(CASES):
             size = 8 * EXTENTS[number] ** 2 * FIELDS[number]

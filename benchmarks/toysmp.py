@@ -32,8 +32,8 @@ RANKS = [1, 2, 4, 8]
 BYTES = 4 * 10 * 8 * EXTENT**2
 
 #: Rivals, and how the program for them calls the way in which they exchange.
-PACKED, STRAIGHT = "by hand, MPI_Alltoallv", "by hand, MPI_Isend, no packing"
-RIVALS = {PACKED: "alltoallv", STRAIGHT: "isend"}
+STRAIGHT = "by hand, MPI_Isend, no packing"
+RIVALS = {native.PACKED: "alltoallv", STRAIGHT: "isend"}
 
 
 def main(quick: bool) -> list[Record]:

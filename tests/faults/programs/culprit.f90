@@ -5,17 +5,9 @@ program culprit
    use titin
    implicit none
 
+   include "endings.inc"
+
    interface
-      subroutine c_abort() bind(C, name="abort")
-      end subroutine
-      subroutine c_exit(status) bind(C, name="_exit")
-         import :: c_int
-         integer(c_int), value :: status
-      end subroutine
-      integer(c_int) function c_raise(signal) bind(C, name="raise")
-         import :: c_int
-         integer(c_int), value :: signal
-      end function
       integer(c_int) function c_panic(instance) bind(C, name="titin_test_panic")
          import :: c_int, c_ptr
          type(c_ptr), value :: instance

@@ -5,18 +5,7 @@ module acts
    use titin
    implicit none
 
-   interface
-      subroutine c_abort() bind(C, name="abort")
-      end subroutine
-      subroutine c_exit(status) bind(C, name="_exit")
-         import :: c_int
-         integer(c_int), value :: status
-      end subroutine
-      integer(c_int) function c_raise(signal) bind(C, name="raise")
-         import :: c_int
-         integer(c_int), value :: signal
-      end function
-   end interface
+   include "endings.inc"
 
    ! A call that goes on later is made again by the next step: what a step has done stands here.
    integer, parameter :: to_reuse = 1, to_send = 2, to_receive = 3

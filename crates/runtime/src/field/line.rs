@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use titin_array::{Role, Schedule};
-use titin_transport::Window;
+use titin_transport::{PAST_CACHES, Window};
 use titin_wire::ranks::pair;
 
 use super::pieces::AT_ONCE;
@@ -20,6 +20,9 @@ use crate::{Error, Kind, Result};
 /// instances, and a large piece goes in many messages.
 const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 
+/// By these limits a receiver acknowledges, which it does for each quarter of them: every part, so that the sender can keep its pace.
+const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
+
 /// From one rank to the ranks of a peer, or the reverse.
 pub(crate) struct Line {
     /// The instance at the other end.
@@ -29,6 +32,8 @@ pub(crate) struct Line {
     rank: u32,
     /// A port of its own, with a place for each partner in the schedule.
     pub(crate) port: Port,
+    /// Whether the caches cannot hold what this rank exchanges of the field, so that it is copied past them.
+    pub(super) past_caches: bool,
     /// How many exchanges there were, as far as this rank has sent its pieces.
     pub(super) exchanges: AtomicU32,
     /// Whether its receiver pulls.
@@ -100,13 +105,15 @@ impl Inner {
                 }
                 Role::Receiver => {
                     let inbox = self.process.exchange.inbox(conduit);
-                    line.put_inlet(place, Inlet { end, inbox, limits: (u64::MAX, 4 * AT_ONCE) });
+                    line.put_inlet(place, Inlet { end, inbox, limits: ACKNOWLEDGED });
                 }
             }
         }
         let (peer, pulled) = (peer.clone(), way.pattern.cache().is_some());
+        let element: usize = field.dtypes.iter().map(|dtype| dtype.size()).sum();
+        let past_caches = schedule.elements().saturating_mul(element as u64) >= PAST_CACHES as u64;
         let exchanges = AtomicU32::new(0);
-        let line = Arc::new(Line { peer, schedule, rank, port: line, exchanges, pulled });
+        let line = Arc::new(Line { peer, schedule, rank, port: line, past_caches, exchanges, pulled });
         self.lines.write().expect("never poisoned").push(line.clone());
         self.process.join_ranks(self, &peers);
         // Its word may have come before this line was there to hear it.

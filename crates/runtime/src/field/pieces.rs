@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_array::{CopyBytes, Source, Target};
-use titin_transport::{Medium, PAST_CACHES, copy_past_caches};
+use titin_transport::{Medium, copy, copy_past_caches};
 use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
 use super::places;
@@ -59,7 +59,6 @@ impl Inner {
         let mut port = line.port.enter()?;
         let exchange = line.exchanges.load(Ordering::Relaxed);
         let outlets = &line.port.outlets[to];
-        let large = is_large(line, sizes());
         let shared =
             |outlet: &Outlet| outlet.end.carrier.get().is_some_and(|carrier| carrier.medium() == Medium::Shm);
         let shared = outlets.iter().all(shared) && self.light.is_none();
@@ -73,7 +72,7 @@ impl Inner {
             };
             let (layout, packed);
             // What the partner does not take at once does not stay in a cache until then.
-            let past_caches = shared && !paced && large;
+            let past_caches = shared && !paced && line.past_caches;
             let payload = match in_place.filter(|_| !past_caches) {
                 Some(bytes) => {
                     layout = flat(end - *done);
@@ -150,7 +149,7 @@ impl Inner {
             let partners = (0..line.schedule.count()).map(|turn| line.partner(turn));
             let mut left: VecDeque<usize> =
                 partners.filter(|from| come.0[*from] < line.schedule.bytes(*from, sizes())).collect();
-            let copy = copy_by(is_large(line, sizes()));
+            let copy = copy_by(line.past_caches);
             let mut port = line.port.enter()?;
             while let Some((from, message)) = self.await_part(line, &mut port, &mut left)? {
                 if message.tag != number as u32 {
@@ -178,7 +177,7 @@ impl Inner {
                 }
                 come.0[from] += message.bytes().len() as u64;
                 if come.0[from] >= line.schedule.bytes(from, sizes()) {
-                    left.retain(|place| *place != from);
+                    left.pop_front();
                 }
             }
             Ok(())
@@ -209,14 +208,8 @@ impl Inner {
     }
 }
 
-/// Whether the caches cannot hold what this rank exchanges of a field, so that it is copied past them.
-fn is_large(line: &Line, sizes: impl Iterator<Item = usize>) -> bool {
-    let element: usize = sizes.sum();
-    line.schedule.elements().saturating_mul(element as u64) >= PAST_CACHES as u64
-}
-
 fn copy_by(past_caches: bool) -> CopyBytes {
-    if past_caches { copy_past_caches } else { |from, to| to.copy_from_slice(from) }
+    if past_caches { copy_past_caches } else { copy }
 }
 
 /// So many bytes.
