@@ -60,8 +60,10 @@ pub enum Action {
     SignalHost(u32, Signal),
     /// Report when this process ends, if it is one of this host and of this run.
     Watch(u32),
-    /// Write to the log.
+    /// Write to the log, and show it.
     Record(Record),
+    /// Write to the log alone: the report at the end of the run shows it.
+    RecordCause(Record),
     /// Keep what an instance counted.
     Keep(Box<Profile>),
     /// The run is over; nothing more will be asked for.
@@ -211,6 +213,13 @@ pub struct Record {
     pub simulated: Option<f64>,
     /// What it says.
     pub text: String,
+}
+
+impl Record {
+    /// What the manager itself says, now.
+    pub fn of_manager(level: Level, text: String) -> Self {
+        Record { level, instance: None, time: None, simulated: None, text }
+    }
 }
 
 #[cfg(test)]

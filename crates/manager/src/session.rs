@@ -220,6 +220,9 @@ impl Session {
                 ),
                 Action::Watch(pid) => self.watch(pid),
                 Action::Record(record) => self.record(&record, view),
+                Action::RecordCause(record) => {
+                    self.write(&record, view);
+                }
                 Action::Keep(profile) => self.recorder.keep(profile),
                 Action::Finish => over = true,
             }
@@ -237,22 +240,30 @@ impl Session {
     }
 
     fn record(&mut self, record: &Record, view: &mut dyn View) {
+        if let Some(line) = self.write(record, view) {
+            view.said(record.level, &line);
+        }
+    }
+
+    /// Writes to the log, and returns the line; `None` if the log cannot be written, which the view is told once.
+    fn write(&mut self, record: &Record, view: &mut dyn View) -> Option<String> {
         if self.log_trouble.is_some() {
-            return;
+            return None;
         }
         match self.log.write(record) {
-            Ok(line) => view.said(record.level, &line),
+            Ok(line) => Some(line),
             Err(source) => {
                 let trouble = DirectoryError::Write { path: self.directory.log(), source }.to_string();
                 self.log_trouble = Some(trouble.clone());
                 view.said(Level::Error, &trouble);
                 let _ = self.sender.send(Incoming::Event(Event::Trouble(trouble)));
+                None
             }
         }
     }
 
     fn say(&mut self, level: Level, text: String, view: &mut dyn View) {
-        self.record(&Record { level, instance: None, time: None, simulated: None, text }, view);
+        self.record(&Record::of_manager(level, text), view);
     }
 
     /// Says what is run, and whether there is room for it.

@@ -60,7 +60,9 @@ impl Done {
 
     fn assert_failed(&self, first: &str) {
         assert_eq!(self.code(), Some(1), "{}", self.err);
-        assert!(self.err.contains(&format!("First:    {first}")), "expected {first}\n{}", self.err);
+        let (lines, report) = self.err.split_once("First:    ").expect("a report");
+        assert!(report.starts_with(first), "expected {first}\n{}", self.err);
+        assert!(!lines.contains(first), "the cause is in the report alone\n{}", self.err);
     }
 }
 

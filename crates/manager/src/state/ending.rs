@@ -8,7 +8,7 @@ use std::time::Duration;
 use titin_wire::control::ToProgram;
 
 use super::{Fault, Manager, Phase, Process, Seat};
-use crate::event::{Action, Level, Signal};
+use crate::event::{Action, Level, Record, Signal};
 use crate::plan::{InstanceId, Start};
 
 /// From SIGTERM to SIGKILL.
@@ -116,8 +116,7 @@ impl Manager {
         }
         let computing = self.ids().filter(|id| self.standing(*id).phase == Phase::Running).collect();
         let failure = Failure { at: self.now, cause, waits: self.waits_now(), computing };
-        let line = self.line(&failure);
-        self.log(Level::Error, None, line);
+        self.log_failure(&failure);
         let message = self.run_failed(&failure);
         let links: Vec<_> = self.links.keys().copied().collect();
         for link in links {
@@ -138,17 +137,32 @@ impl Manager {
         }
     }
 
+    /// The log gets the whole cause at once, because the manager may be killed before its report. The user reads the cause
+    /// in the report, and until then how long it may take.
+    fn log_failure(&mut self, failure: &Failure) {
+        let grace = self.plan.terms.grace.as_secs_f64();
+        let line = self.line(failure);
+        if matches!(failure.cause, Cause::Interrupted(_)) {
+            self.log(Level::Error, None, line);
+            self.log(
+                Level::Info,
+                None,
+                format!("programs have {grace} s to end; once more ends them at once"),
+            );
+        } else {
+            self.actions.push(Action::RecordCause(Record::of_manager(Level::Error, line)));
+            let (culprit, _) = self.told(&failure.cause);
+            self.log(
+                Level::Error,
+                None,
+                format!("the run fails ({culprit}); programs have {grace} s to end"),
+            );
+        }
+    }
+
     pub(super) fn interrupted(&mut self, signal: String) {
         match &mut self.course {
-            Course::Running => {
-                self.fail(Cause::Interrupted(signal));
-                let grace = self.plan.terms.grace.as_secs_f64();
-                self.log(
-                    Level::Info,
-                    None,
-                    format!("programs have {grace} s to end; once more ends them at once"),
-                );
-            }
+            Course::Running => self.fail(Cause::Interrupted(signal)),
             // Whoever asks twice does not want to wait.
             Course::Stopping { failure, terminate, kill, .. } => {
                 if self.now - failure.at >= SAME_WISH {

@@ -27,13 +27,17 @@ impl Manager {
         match self.admit(&registration) {
             Ok(id) => self.join(link, id, registration),
             Err(Refusal { text, instance, fatal }) => {
-                self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
+                let over = self.course.failure().is_some();
+                // A refusal that ends the run is its cause, and is told as that.
+                if over || !fatal {
+                    self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
+                }
                 self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
                 let Some(id) = instance else { return };
                 let told = format!("process {pid} was not let in: {text}");
                 self.remember(id, &told);
                 let member = &mut self.members[id];
-                if self.course.failure().is_some() {
+                if over {
                     member.too_late = true;
                 } else if fatal {
                     self.fault(id, Fault::Refused(text));
@@ -56,7 +60,7 @@ impl Manager {
         // A user who starts the program by hand can correct it and start it again.
         let ours = member.process != Process::Foreign;
         if let Some(failure) = self.course.failure() {
-            return refuse(format!("the run has failed already: {}", self.line(failure)));
+            return refuse(format!("the run has failed already ({})", self.told(&failure.cause).0));
         }
         match &member.seat {
             Seat::Taken(joined) => {

@@ -153,7 +153,9 @@ impl Rig {
                 Action::Signal(id, signal) => self.signals.push((self.manager.name(id).to_owned(), signal)),
                 Action::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
                 Action::Watch(pid) => self.watches.push(pid),
-                Action::Record(record) => self.logs.push((record.level, record.text)),
+                Action::Record(record) | Action::RecordCause(record) => {
+                    self.logs.push((record.level, record.text))
+                }
                 Action::Keep(_) => {}
                 Action::Finish => self.finished = true,
             }

@@ -132,7 +132,7 @@ impl Stage {
                             link.tell(&control::encode(&message));
                         }
                         Action::Finish => return reactor.stop(),
-                        Action::Record(record) => eprintln!("{record:?}"),
+                        Action::Record(record) | Action::RecordCause(record) => eprintln!("{record:?}"),
                         _ => {}
                     }
                 }
