@@ -43,10 +43,10 @@ class Model:
         return self.folder / "run" / "instances"
 
     def fail(self):
-        """What a run that must fail has said."""
+        """What a run that must fail has said, in one line, as the report breaks long lines."""
         done = self.start()
         assert done.returncode != 0, done.stdout
-        return done.stdout
+        return " ".join(done.stdout.split())
 
     def start(self):
         settings = "settings:\n" + "".join(self.settings) if self.settings else ""
