@@ -484,8 +484,7 @@ impl Manager {
     }
 
     fn log(&mut self, level: Level, instance: Option<InstanceId>, text: impl Into<String>) {
-        let text = text.into();
-        self.actions.push(Action::Record(Record { level, instance, time: None, simulated: None, text }));
+        self.actions.push(Action::Record(Record { instance, ..Record::of_manager(level, text.into()) }));
     }
 }
 

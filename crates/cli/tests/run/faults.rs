@@ -160,7 +160,8 @@ fn a_pipe_is_no_file_to_stage() {
     assert!(made.success());
     let done = stage.run();
     done.assert_failed("macro could not be started: cannot copy ");
-    assert!(done.err.contains("pipe is neither a file nor a"), "{}", done.err);
+    let report = done.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("pipe is neither a file nor a folder"), "{}", done.err);
 }
 
 #[test]

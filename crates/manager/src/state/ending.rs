@@ -140,23 +140,15 @@ impl Manager {
     /// The log gets the whole cause at once, because the manager may be killed before its report. The user reads the cause
     /// in the report, and until then how long it may take.
     fn log_failure(&mut self, failure: &Failure) {
-        let grace = self.plan.terms.grace.as_secs_f64();
         let line = self.line(failure);
+        let time = format!("programs have {} s to end", self.plan.terms.grace.as_secs_f64());
         if matches!(failure.cause, Cause::Interrupted(_)) {
             self.log(Level::Error, None, line);
-            self.log(
-                Level::Info,
-                None,
-                format!("programs have {grace} s to end; once more ends them at once"),
-            );
+            self.log(Level::Info, None, format!("{time}; once more ends them at once"));
         } else {
-            self.actions.push(Action::RecordCause(Record::of_manager(Level::Error, line)));
             let (culprit, _) = self.told(&failure.cause);
-            self.log(
-                Level::Error,
-                None,
-                format!("the run fails ({culprit}); programs have {grace} s to end"),
-            );
+            self.actions.push(Action::RecordCause(Record::of_manager(Level::Error, line)));
+            self.log(Level::Error, None, format!("the run fails ({culprit}); {time}"));
         }
     }
 
