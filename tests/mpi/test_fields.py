@@ -324,6 +324,66 @@ def test_who_is_interrupted_goes_on_with_the_same_arrays(tmp_path: Path, then: s
     assert told == (then == "closes"), done.stdout
 
 
+#: Both sides send and receive in each step; one rank of one side leaves out a call, and then nobody closes.
+LEFT_OUT = """
+import sys
+import numpy as np
+import titin
+from mpi4py import MPI
+
+role, side, call, who = *sys.argv[1:4], int(sys.argv[4])
+ports = {"o_i": ["x"], "s": ["y"]} if role == "a" else {"f_init": ["x"], "o_f": ["y"]}
+with titin.Instance(**ports, comm=MPI.COMM_WORLD) as instance:
+    ranks = instance.ranks
+    x, y = (instance.field(port, (12,), float, owned=titin.Grid((ranks,))) for port in "xy")
+    u, step = np.zeros(12 // ranks), 0
+
+    def makes(what):
+        return (role, instance.rank) != (side, who) or (call, step) not in [(what, 2), ("both", 3)]
+
+    while instance.reuse():
+        for _ in range(4 if role == "a" else 1):
+            if role == "b" and makes("receive"):
+                x.receive(u)
+            if makes("send"):
+                (x if role == "a" else y).send(u, timestamp=float(step))
+            if role == "a" and makes("receive"):
+                y.receive(u)
+            step += 1
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("call", ["send", "receive"])
+@pytest.mark.parametrize("side", ["a", "b"])
+@pytest.mark.parametrize(("who", "ranks"), [(0, 2), (1, 2), (2, 3)])
+def test_a_rank_that_leaves_out_a_call_is_named_while_all_wait(
+    tmp_path: Path, who: int, ranks: int, side: str, call: str
+) -> None:
+    (tmp_path / "left_out.py").write_text(LEFT_OUT)
+    programs = [(sys.executable, tmp_path / "left_out.py", role, side, call, who) for role in "ab"]
+    counts = (ranks, 2) if side == "a" else (2, ranks)
+    model = pair(("o_i: x, s: y", "f_init: x, o_f: y"), "a.x: b.x, b.y: a.y", programs, counts)
+    done = run(tmp_path, model.replace("    matching_timelines: {a: [b]}\n", ""))
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    theirs, ours = (3, 2) if who == 0 else (2, 3)
+    # Of a receive that was left out several calls may tell.
+    told = rf"rank {who or 1} has sent it {theirs} times, and rank 0 {ours} times" if call == "send" else ""
+    assert re.match(rf"First: {side} reported an error: rank \d: .*{told}", first), first
+
+
+@pytest.mark.usefixtures("python")
+def test_a_rank_in_another_call_is_named_while_all_wait(tmp_path: Path) -> None:
+    (tmp_path / "left_out.py").write_text(LEFT_OUT)
+    programs = [(sys.executable, tmp_path / "left_out.py", role, "a", "both", 1) for role in "ab"]
+    model = pair(("o_i: x, s: y", "f_init: x, o_f: y"), "a.x: b.x, b.y: a.y", programs, (2, 1))
+    done = run(tmp_path, model.replace("    matching_timelines: {a: [b]}\n", ""))
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    assert re.match(r"First: a .*: rank 1 calls reuse, but rank 0 calls receive on port 'y'", first), first
+
+
 def told(mode: str, who: int, what: str) -> list[str]:
     """What the report may say of a rank that sends otherwise than the others: either side may find it out first."""
     odd = {"caught": 5, "fewer": 5, "none": 0, "withdraws": 3}[what]

@@ -464,25 +464,33 @@ impl Inner {
         Sends(sent.map(|field| field.sends.load(Ordering::Relaxed)).collect())
     }
 
-    /// What there is to say if a rank below has sent fields less often than this one, or more often if that counts, too.
-    pub(crate) fn unequal_sends(&self, (rank, theirs): (u32, &Sends), more: bool) -> Option<Error> {
+    /// What there is to say if of some field the number of times that another rank has sent it is `wrong` beside that of this one.
+    pub(crate) fn unequal_sends(
+        &self,
+        (rank, theirs): (u32, &Sends),
+        wrong: impl Fn(u64, u64) -> bool,
+    ) -> Option<Error> {
         let (own, ours) = (self.place_in_ranks().0, self.sends());
         let fields = self.fields.read().expect("never poisoned");
         let names = fields.iter().filter(|field| field.role == Role::Sender).map(|field| &field.name);
-        let counts = names.zip(theirs.0.iter().zip(&ours.0));
-        let unlike = |theirs: &u64, ours: &u64| theirs < ours || (more && theirs > ours);
-        if let Some((port, (theirs, ours))) =
-            counts.into_iter().find(|(_, (theirs, ours))| unlike(theirs, ours))
-        {
-            return Some(unequal(port, (rank, *theirs), (own, *ours)));
-        }
-        let (theirs, ours) = (theirs.0.len(), ours.0.len());
+        let mut counts = names.zip(theirs.0.iter().zip(&ours.0));
+        let (port, (theirs, ours)) = counts.find(|(_, (theirs, ours))| wrong(**theirs, **ours))?;
+        // Whoever it is that found out, rank 0 is the one that the others are to be like.
+        Some(match rank {
+            0 => unequal(port, (own, *ours), (0, theirs)),
+            _ => unequal(port, (rank, *theirs), (own, ours)),
+        })
+    }
+
+    /// What there is to say if a rank that has closed has declared another number of fields that it sends.
+    pub(crate) fn unequal_fields(&self, (rank, theirs): (u32, &Sends)) -> Option<Error> {
+        let (own, ours, theirs) = (self.place_in_ranks().0, self.sends().0.len(), theirs.0.len());
         let text = || {
             format!(
                 "rank {rank} has closed with {theirs} fields that it sends, and rank {own} has {ours}: all ranks declare the same ones"
             )
         };
-        (theirs != ours && more).then(|| Error::new(Kind::CallOrder, text()))
+        (theirs != ours).then(|| Error::new(Kind::CallOrder, text()))
     }
 
     /// A field that was declared.

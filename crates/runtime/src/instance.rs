@@ -118,6 +118,8 @@ pub(crate) struct Inner {
     pub(crate) pulls: AtomicBool,
     /// Ranks right below that have closed, and how often they have sent each field.
     pub(crate) sends_below: Mutex<Vec<(u32, Sends)>>,
+    /// The call that rank 0 makes for all ranks.
+    leading: Mutex<Option<String>>,
     /// Whether some call has put a message back, which stands on no list then.
     put_back: AtomicBool,
     /// Whose list the inboxes were put on last.
