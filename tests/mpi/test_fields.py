@@ -263,7 +263,8 @@ def test_a_rank_that_closes_early_is_named_where_all_wait_for_it(tmp_path: Path,
     assert any(text in first for text in texts), first
 
 
-#: A receiver that a signal interrupts when the part of one rank has come, and that of the other has not.
+#: A receiver that a signal interrupts, or whose time is over, when the part of one rank has come, and that of the other
+#: has not.
 INTERRUPTED = """
 import pathlib
 import signal
@@ -283,7 +284,7 @@ def ring(*_):
     raise Alarm
 
 
-role, folder, goes_on = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "again"
+role, folder, how, goes_on = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4] == "again"
 sends = role == "a"
 with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if sends else None) as instance:
     instance.reuse()
@@ -297,10 +298,13 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if s
         signal.signal(signal.SIGALRM, ring)
         while u[0] != 1:
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.2)
-                field.receive(u)
+                if how == "signal":
+                    signal.setitimer(signal.ITIMER_REAL, 0.2)
+                field.receive(u, timeout=0.2 if how == "timeout" else None)
             except Alarm:
                 pass
+            except titin.Timeout as error:
+                assert u[0] != 1 or "not all of it has come in the time given" in str(error), error
         try:
             field.receive(np.zeros(8))
             raise AssertionError("other arrays")
@@ -314,14 +318,15 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if s
 
 
 @pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("how", ["signal", "timeout"])
 @pytest.mark.parametrize("then", ["again", "closes"])
-def test_who_is_interrupted_goes_on_with_the_same_arrays(tmp_path: Path, then: str) -> None:
+def test_a_receive_that_was_broken_off_goes_on_with_the_same_arrays(tmp_path: Path, then: str, how: str) -> None:
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
-    programs = [(sys.executable, tmp_path / "interrupted.py", side, tmp_path, then) for side in "ab"]
+    programs = [(sys.executable, tmp_path / "interrupted.py", side, tmp_path, how, then) for side in "ab"]
     done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs, (2, 1)))
     assert (done.returncode == 0) == (then == "again"), done.stdout
-    told = "field on port 'x': a call was interrupted, and not made again" in " ".join(done.stdout.split())
-    assert told == (then == "closes"), done.stdout
+    text = "field on port 'x': a call was interrupted, or its time was over, and it was not made again"
+    assert (text in " ".join(done.stdout.split())) == (then == "closes"), done.stdout
 
 
 #: Both sides send and receive in each step; one rank of one side leaves out a call, and then nobody closes.

@@ -208,7 +208,7 @@ impl Instance {
             }
         };
         let send = |state: &mut State, done: &mut Done| -> Result<()> {
-            let lines = inner.lines(&field, state)?;
+            let lines = inner.lines(&field, state, None)?;
             let all = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
             let ways = all.clone().filter_map(|(way, line)| Some((way, line.as_ref()?)));
             let pieces = ways.clone().flat_map(|(way, line)| {
@@ -247,6 +247,8 @@ impl Instance {
     }
 
     /// Receives the field into these arrays: what this rank owns of it, and nothing else of them is written. Waits until it is there.
+    /// Where the patience ends when some of it has come, the call is to be made again with the same arrays. The patience of a program
+    /// of several ranks is for the announcement by rank 0 of the sender alone, on which all ranks agree.
     /// A field that is pulled is that of the version at or before the simulated time `at`, which is known once the sender has passed
     /// that time, or the latest one. `None` if the description couples nothing at this step.
     ///
@@ -267,7 +269,8 @@ impl Instance {
         field.check(arrays.iter().map(|array| array.size))?;
         if state.receiving.is_some() && state.into.as_ref().is_some_and(|into| *into != places(arrays)) {
             let text = format!(
-                "field on port '{}': a call was interrupted, when some of it was received: make that again first, with the same arrays",
+                "field on port '{}': a call was interrupted, or its time was over, when some of it was received: make that again first, \
+                 with the same arrays",
                 field.name
             );
             return Err(Error::new(Kind::Usage, text));
@@ -290,15 +293,17 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             None => {
+                let deadline = patience.deadline();
                 let (header, done) = match state.receiving.take() {
                     Some(halfway) => halfway,
                     None => {
                         let fits = |message: &Message| field.is_header(message);
-                        (self.receive_begun(field.port, None, || Ok(patience), fits)?, Come::default())
+                        let begin = || Ok(Patience::until(deadline));
+                        (self.receive_begun(field.port, None, begin, fits)?, Come::default())
                     }
                 };
                 let number = header.number;
-                inner.receive_pieces(&field, &mut state, (&header, number), done, Some(arrays))?;
+                inner.receive_pieces(&field, &mut state, (&header, number), done, Some(arrays), deadline)?;
                 Stamps::of(&header)
             }
         };
@@ -440,7 +445,7 @@ impl Inner {
         idle.map(text).collect()
     }
 
-    /// Fails if a call on a field was interrupted, and not made again: others wait for the rest, or it is lost.
+    /// Fails if a call on a field was interrupted, or its time was over, and not made again: others wait for the rest, or it is lost.
     pub(crate) fn nothing_halfway(&self) -> Result<()> {
         for field in self.fields.read().expect("never poisoned").iter() {
             let state = field.enter()?;
@@ -448,7 +453,8 @@ impl Inner {
             let receives = state.receiving.is_some() && !pulled && self.cycle().checked();
             if state.sending.is_some() || receives {
                 let text = format!(
-                    "field on port '{}': a call was interrupted, and not made again: make it again before the instance closes",
+                    "field on port '{}': a call was interrupted, or its time was over, and it was not made again: make it again before \
+                     the instance closes",
                     field.name
                 );
                 return Err(Error::new(Kind::CallOrder, text));
@@ -499,14 +505,14 @@ impl Inner {
     }
 
     /// The lines to or from the peers; waits until these have declared the field.
-    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Lines> {
+    fn lines(self: &Arc<Self>, field: &Field, state: &mut State, deadline: Option<Instant>) -> Result<Lines> {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
         // A wait that is interrupted, or an end that does not fit, leaves no line open.
         let mut met = Vec::new();
         for way in &field.ways {
-            let Some(Found { away, schedule }) = self.meet(field, way, None)? else {
+            let Some(Found { away, schedule }) = self.meet(field, way, deadline)? else {
                 met.push(None);
                 continue;
             };

@@ -11,7 +11,7 @@ use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{Common, Sends, Verdict, children};
 
 use super::close::WARNING;
-use super::receive::NextUse;
+use super::receive::{NextUse, Patience};
 use super::send::Sending;
 use super::{Inner, PortId};
 use crate::iteration::Iteration;
@@ -132,7 +132,8 @@ impl Inner {
             if inlet.inbox.received() == inlet.inbox.consumed() {
                 continue;
             }
-            let message = self.await_at(&self.ports[below], place, &mut port.inlets[place])?;
+            let message =
+                self.await_at(&self.ports[below], place, &mut port.inlets[place], Patience::Forever)?;
             let sends = control::decode(message.bytes()).map_err(|error| {
                 let text = format!("{}: what rank {rank} tells cannot be read: {error}", self.name);
                 Error::new(Kind::Internal, text)
@@ -231,7 +232,7 @@ impl Inner {
         let mut port = self.take_turn(above)?;
         let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
         let mut next = || -> Result<Message> {
-            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0])?;
+            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0], Patience::Forever)?;
             if let Some((down, port)) = &mut below {
                 self.pass_down(*down, port, &message)?;
             }
