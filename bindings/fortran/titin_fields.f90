@@ -74,7 +74,9 @@ module titin_fields
       !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives what this rank owns into
       !> each; nothing else in them is written. One that is pulled is the version at or before the simulated time `at`, or the
       !> latest; titin_error_evicted if that is not kept, titin_error_port_closed if none at that time will come. `coupled` is
-      !> false, and nothing is written, where the description couples nothing at this step.
+      !> false, and nothing is written, where the description couples nothing at this step. titin_error_timeout once `timeout` is
+      !> over, when some of it may have come: make the call again with the same arrays; where the instance has several ranks the
+      !> timeout is for the announcement by rank 0 of the sender.
       procedure :: receive => receive_field
       !> withdraw(): the sender says that no more follows, and gives up all versions.
       procedure :: withdraw => withdraw_field

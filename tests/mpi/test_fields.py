@@ -263,7 +263,8 @@ def test_a_rank_that_closes_early_is_named_where_all_wait_for_it(tmp_path: Path,
     assert any(text in first for text in texts), first
 
 
-#: A receiver that a signal interrupts when the part of one rank has come, and that of the other has not.
+#: A receiver that a signal interrupts, or whose time is over, when the part of one rank has come, and that of the other
+#: has not.
 INTERRUPTED = """
 import pathlib
 import signal
@@ -283,7 +284,7 @@ def ring(*_):
     raise Alarm
 
 
-role, folder, goes_on = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "again"
+role, folder, how, goes_on = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4] == "again"
 sends = role == "a"
 with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if sends else None) as instance:
     instance.reuse()
@@ -297,10 +298,13 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if s
         signal.signal(signal.SIGALRM, ring)
         while u[0] != 1:
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.2)
-                field.receive(u)
+                if how == "signal":
+                    signal.setitimer(signal.ITIMER_REAL, 0.2)
+                field.receive(u, timeout=0.2 if how == "timeout" else None)
             except Alarm:
                 pass
+            except titin.Timeout as error:
+                assert u[0] != 1 or "not all of it has come in the time given" in str(error), error
         try:
             field.receive(np.zeros(8))
             raise AssertionError("other arrays")
@@ -314,14 +318,75 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if s
 
 
 @pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("how", ["signal", "timeout"])
 @pytest.mark.parametrize("then", ["again", "closes"])
-def test_who_is_interrupted_goes_on_with_the_same_arrays(tmp_path: Path, then: str) -> None:
+def test_a_receive_that_was_broken_off_goes_on_with_the_same_arrays(tmp_path: Path, then: str, how: str) -> None:
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
-    programs = [(sys.executable, tmp_path / "interrupted.py", side, tmp_path, then) for side in "ab"]
+    programs = [(sys.executable, tmp_path / "interrupted.py", side, tmp_path, how, then) for side in "ab"]
     done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs, (2, 1)))
     assert (done.returncode == 0) == (then == "again"), done.stdout
-    told = "field on port 'x': a call was interrupted, and not made again" in " ".join(done.stdout.split())
-    assert told == (then == "closes"), done.stdout
+    text = "field on port 'x': a call was interrupted, or its time was over, and it was not made again"
+    assert (text in " ".join(done.stdout.split())) == (then == "closes"), done.stdout
+
+
+#: Both sides send and receive in each step; one rank of one side leaves out a call, and then nobody closes.
+LEFT_OUT = """
+import sys
+import numpy as np
+import titin
+from mpi4py import MPI
+
+role, side, call, who = *sys.argv[1:4], int(sys.argv[4])
+ports = {"o_i": ["x"], "s": ["y"]} if role == "a" else {"f_init": ["x"], "o_f": ["y"]}
+with titin.Instance(**ports, comm=MPI.COMM_WORLD) as instance:
+    ranks = instance.ranks
+    x, y = (instance.field(port, (12,), float, owned=titin.Grid((ranks,))) for port in "xy")
+    u, step = np.zeros(12 // ranks), 0
+
+    def makes(what):
+        return (role, instance.rank) != (side, who) or (call, step) not in [(what, 2), ("both", 3)]
+
+    while instance.reuse():
+        for _ in range(4 if role == "a" else 1):
+            if role == "b" and makes("receive"):
+                x.receive(u)
+            if makes("send"):
+                (x if role == "a" else y).send(u, timestamp=float(step))
+            if role == "a" and makes("receive"):
+                y.receive(u)
+            step += 1
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("call", ["send", "receive"])
+@pytest.mark.parametrize("side", ["a", "b"])
+@pytest.mark.parametrize(("who", "ranks"), [(0, 2), (1, 2), (2, 3)])
+def test_a_rank_that_leaves_out_a_call_is_named_while_all_wait(
+    tmp_path: Path, who: int, ranks: int, side: str, call: str
+) -> None:
+    (tmp_path / "left_out.py").write_text(LEFT_OUT)
+    programs = [(sys.executable, tmp_path / "left_out.py", role, side, call, who) for role in "ab"]
+    counts = (ranks, 2) if side == "a" else (2, ranks)
+    model = pair(("o_i: x, s: y", "f_init: x, o_f: y"), "a.x: b.x, b.y: a.y", programs, counts)
+    done = run(tmp_path, model.replace("    matching_timelines: {a: [b]}\n", ""))
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    theirs, ours = (3, 2) if who == 0 else (2, 3)
+    # Of a receive that was left out several calls may tell.
+    told = rf"rank {who or 1} has sent it {theirs} times, and rank 0 {ours} times" if call == "send" else ""
+    assert re.match(rf"First: {side} reported an error: rank \d: .*{told}", first), first
+
+
+@pytest.mark.usefixtures("python")
+def test_a_rank_in_another_call_is_named_while_all_wait(tmp_path: Path) -> None:
+    (tmp_path / "left_out.py").write_text(LEFT_OUT)
+    programs = [(sys.executable, tmp_path / "left_out.py", role, "a", "both", 1) for role in "ab"]
+    model = pair(("o_i: x, s: y", "f_init: x, o_f: y"), "a.x: b.x, b.y: a.y", programs, (2, 1))
+    done = run(tmp_path, model.replace("    matching_timelines: {a: [b]}\n", ""))
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    assert re.match(r"First: a .*: rank 1 calls reuse, but rank 0 calls receive on port 'y'", first), first
 
 
 def told(mode: str, who: int, what: str) -> list[str]:

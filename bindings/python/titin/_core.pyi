@@ -48,6 +48,10 @@ class Field:
 
         Called by all ranks together. Raises as :meth:`Instance.receive`, :class:`titin.Evicted` for a version that its
         sender does not keep, and :class:`titin.PortClosed` if none at that time will come.
+
+        Once ``timeout`` is over, some of it may have come: make the call again with the same arrays, which goes on.
+        Where the instance has several ranks the timeout is for the announcement by rank 0 of the sender, so that all of
+        them get the same.
         """
 
     def withdraw(self) -> None:

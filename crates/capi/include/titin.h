@@ -313,7 +313,8 @@ int titin_field_send(titin_field *field, const void *const *arrays, double times
 /* Receives what this rank owns into each array; nothing else in it is written. One that is pulled is the latest version.
  * `timestamp` and `next_timestamp` may be NULL; the second is TITIN_NO_NEXT if the sender gave none. Where the description couples
  * nothing at this step nothing is written, and
- * `*timestamp` is NaN. */
+ * `*timestamp` is NaN. TITIN_ERROR_TIMEOUT once `timeout` is over, when some of it may have come: make the call again with the same
+ * arrays. Where the instance has several ranks the timeout is for the announcement by rank 0 of the sender, and then the call waits. */
 int titin_field_receive(titin_field *field, void *const *arrays, double timeout, double *timestamp, double *next_timestamp);
 /* Of one that is pulled, the version at or before the simulated time `at`; waits until the sender has passed that time. It is
  * TITIN_ERROR_EVICTED if that version is not kept, and TITIN_ERROR_PORT_CLOSED if none at that time will come. */

@@ -100,6 +100,8 @@ pub(crate) struct Member {
     refused: Option<String>,
     /// Its own error, and what that is an echo of.
     said: Option<(String, Echo)>,
+    /// What its receivers wait for in vain, because it has left that out.
+    missed: Option<String>,
     /// A failure unless something explains it before that time.
     doubt: Option<(Duration, Fault)>,
     /// How it failed: first, or as a consequence.
@@ -395,12 +397,15 @@ impl Manager {
             | ToManager::Proceed { instance, .. }
             | ToManager::Counts { instance, .. }
             | ToManager::Log { instance, .. }
+            | ToManager::Missed { instance, .. }
             | ToManager::Field { instance, .. }
             | ToManager::Failed { instance, .. }
             | ToManager::Done { instance } => instance,
             ToManager::Progress(progress) => &progress.instance,
             ToManager::Profile(profile) => &profile.instance,
-            ToManager::Register(_) | ToManager::Heartbeat {} => unreachable!("handled above"),
+            ToManager::Register(_) | ToManager::Heartbeat {} => {
+                unreachable!("handled above")
+            }
         };
         // A program speaks for the instances that it has joined as, and for nobody else.
         let Some(id) = self.names.get(name).copied().filter(|id| self.links[&link].members.contains(id))
@@ -427,6 +432,9 @@ impl Manager {
                     simulated,
                     text,
                 }));
+            }
+            ToManager::Missed { text, .. } => {
+                self.members[id].missed.get_or_insert(text);
             }
             ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
             ToManager::Failed { text, echo, after, .. } => {
@@ -501,6 +509,7 @@ impl Member {
             first_gone: None,
             refused: None,
             said: None,
+            missed: None,
             doubt: None,
             fault: None,
             stopped: false,

@@ -208,7 +208,7 @@ impl Instance {
             }
         };
         let send = |state: &mut State, done: &mut Done| -> Result<()> {
-            let lines = inner.lines(&field, state)?;
+            let lines = inner.lines(&field, state, None)?;
             let all = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
             let ways = all.clone().filter_map(|(way, line)| Some((way, line.as_ref()?)));
             let pieces = ways.clone().flat_map(|(way, line)| {
@@ -247,6 +247,8 @@ impl Instance {
     }
 
     /// Receives the field into these arrays: what this rank owns of it, and nothing else of them is written. Waits until it is there.
+    /// Where the patience ends when some of it has come, the call is to be made again with the same arrays. The patience of a program
+    /// of several ranks is for the announcement by rank 0 of the sender alone, on which all ranks agree.
     /// A field that is pulled is that of the version at or before the simulated time `at`, which is known once the sender has passed
     /// that time, or the latest one. `None` if the description couples nothing at this step.
     ///
@@ -267,7 +269,8 @@ impl Instance {
         field.check(arrays.iter().map(|array| array.size))?;
         if state.receiving.is_some() && state.into.as_ref().is_some_and(|into| *into != places(arrays)) {
             let text = format!(
-                "field on port '{}': a call was interrupted, when some of it was received: make that again first, with the same arrays",
+                "field on port '{}': a call was interrupted, or its time was over, when some of it was received: make that again first, \
+                 with the same arrays",
                 field.name
             );
             return Err(Error::new(Kind::Usage, text));
@@ -290,15 +293,17 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             None => {
+                let deadline = patience.deadline();
                 let (header, done) = match state.receiving.take() {
                     Some(halfway) => halfway,
                     None => {
                         let fits = |message: &Message| field.is_header(message);
-                        (self.receive_begun(field.port, None, || Ok(patience), fits)?, Come::default())
+                        let begin = || Ok(Patience::until(deadline));
+                        (self.receive_begun(field.port, None, begin, fits)?, Come::default())
                     }
                 };
                 let number = header.number;
-                inner.receive_pieces(&field, &mut state, (&header, number), done, Some(arrays))?;
+                inner.receive_pieces(&field, &mut state, (&header, number), done, Some(arrays), deadline)?;
                 Stamps::of(&header)
             }
         };
@@ -440,7 +445,7 @@ impl Inner {
         idle.map(text).collect()
     }
 
-    /// Fails if a call on a field was interrupted, and not made again: others wait for the rest, or it is lost.
+    /// Fails if a call on a field was interrupted, or its time was over, and not made again: others wait for the rest, or it is lost.
     pub(crate) fn nothing_halfway(&self) -> Result<()> {
         for field in self.fields.read().expect("never poisoned").iter() {
             let state = field.enter()?;
@@ -448,7 +453,8 @@ impl Inner {
             let receives = state.receiving.is_some() && !pulled && self.cycle().checked();
             if state.sending.is_some() || receives {
                 let text = format!(
-                    "field on port '{}': a call was interrupted, and not made again: make it again before the instance closes",
+                    "field on port '{}': a call was interrupted, or its time was over, and it was not made again: make it again before \
+                     the instance closes",
                     field.name
                 );
                 return Err(Error::new(Kind::CallOrder, text));
@@ -464,25 +470,33 @@ impl Inner {
         Sends(sent.map(|field| field.sends.load(Ordering::Relaxed)).collect())
     }
 
-    /// What there is to say if a rank below has sent fields less often than this one, or more often if that counts, too.
-    pub(crate) fn unequal_sends(&self, (rank, theirs): (u32, &Sends), more: bool) -> Option<Error> {
+    /// What there is to say if of some field the number of times that another rank has sent it is `wrong` beside that of this one.
+    pub(crate) fn unequal_sends(
+        &self,
+        (rank, theirs): (u32, &Sends),
+        wrong: impl Fn(u64, u64) -> bool,
+    ) -> Option<Error> {
         let (own, ours) = (self.place_in_ranks().0, self.sends());
         let fields = self.fields.read().expect("never poisoned");
         let names = fields.iter().filter(|field| field.role == Role::Sender).map(|field| &field.name);
-        let counts = names.zip(theirs.0.iter().zip(&ours.0));
-        let unlike = |theirs: &u64, ours: &u64| theirs < ours || (more && theirs > ours);
-        if let Some((port, (theirs, ours))) =
-            counts.into_iter().find(|(_, (theirs, ours))| unlike(theirs, ours))
-        {
-            return Some(unequal(port, (rank, *theirs), (own, *ours)));
-        }
-        let (theirs, ours) = (theirs.0.len(), ours.0.len());
+        let mut counts = names.zip(theirs.0.iter().zip(&ours.0));
+        let (port, (theirs, ours)) = counts.find(|(_, (theirs, ours))| wrong(**theirs, **ours))?;
+        // Whoever it is that found out, rank 0 is the one that the others are to be like.
+        Some(match rank {
+            0 => unequal(port, (own, *ours), (0, theirs)),
+            _ => unequal(port, (rank, *theirs), (own, ours)),
+        })
+    }
+
+    /// What there is to say if a rank that has closed has declared another number of fields that it sends.
+    pub(crate) fn unequal_fields(&self, (rank, theirs): (u32, &Sends)) -> Option<Error> {
+        let (own, ours, theirs) = (self.place_in_ranks().0, self.sends().0.len(), theirs.0.len());
         let text = || {
             format!(
                 "rank {rank} has closed with {theirs} fields that it sends, and rank {own} has {ours}: all ranks declare the same ones"
             )
         };
-        (theirs != ours && more).then(|| Error::new(Kind::CallOrder, text()))
+        (theirs != ours).then(|| Error::new(Kind::CallOrder, text()))
     }
 
     /// A field that was declared.
@@ -491,14 +505,14 @@ impl Inner {
     }
 
     /// The lines to or from the peers; waits until these have declared the field.
-    fn lines(self: &Arc<Self>, field: &Field, state: &mut State) -> Result<Lines> {
+    fn lines(self: &Arc<Self>, field: &Field, state: &mut State, deadline: Option<Instant>) -> Result<Lines> {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
         // A wait that is interrupted, or an end that does not fit, leaves no line open.
         let mut met = Vec::new();
         for way in &field.ways {
-            let Some(Found { away, schedule }) = self.meet(field, way, None)? else {
+            let Some(Found { away, schedule }) = self.meet(field, way, deadline)? else {
                 met.push(None);
                 continue;
             };

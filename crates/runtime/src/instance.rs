@@ -118,6 +118,8 @@ pub(crate) struct Inner {
     pub(crate) pulls: AtomicBool,
     /// Ranks right below that have closed, and how often they have sent each field.
     pub(crate) sends_below: Mutex<Vec<(u32, Sends)>>,
+    /// The call that rank 0 makes for all ranks.
+    leading: Mutex<Option<String>>,
     /// Whether some call has put a message back, which stands on no list then.
     put_back: AtomicBool,
     /// Whose list the inboxes were put on last.
@@ -385,9 +387,7 @@ impl Drop for Instance {
         if !forked() && !inner.over.load(Ordering::Acquire) {
             // A program that unwinds because the run has failed is not the cause of it.
             let noted = inner.first_error().clone();
-            let error = noted.or_else(|| inner.check().err()).unwrap_or_else(|| {
-                Error::new(Kind::Closed, "the program let go of the instance without closing it")
-            });
+            let error = noted.or_else(|| inner.check().err()).unwrap_or_else(|| inner.let_go());
             inner.fail(&error);
         }
         // The user's filters go with the instance, on this thread: the background thread may hold it for a moment.

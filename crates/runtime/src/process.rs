@@ -179,6 +179,7 @@ impl Process {
         let reactor = reactor.map_err(system)?;
         // From here on the process stops it when it is dropped, also if what follows fails.
         process.reactor.set(reactor.clone()).ok().expect("set once");
+        reactor.introduce(process.id);
         let ip = if connection.spans_hosts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let Address::Tcp(_, port) = reactor.listen(IpAddr::V4(ip)).map_err(system)? else {
             unreachable!("a tcp listener has a tcp address")
@@ -193,8 +194,14 @@ impl Process {
 
     fn reach_manager(&self, connection: &Connection) -> Result<()> {
         let settings = LinkSettings::default();
-        let dialled =
-            self.reactor().dial(&connection.addresses, Purpose::Control, MANAGER, settings, self.patience);
+        let dialled = self.reactor().dial(
+            &connection.addresses,
+            Purpose::Control,
+            MANAGER,
+            None,
+            settings,
+            self.patience,
+        );
         dialled.map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))
     }
 

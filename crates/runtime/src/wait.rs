@@ -322,6 +322,7 @@ impl Inner {
         if self.is_shared() || on.is_empty() || on.iter().any(|on| is_between_ranks(&on.port)) {
             return None;
         }
+        self.tell_ranks_of_wait();
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         self.stand(Some(wait));
         self.tell(&ToManager::Waiting { instance: self.name.clone(), wait, on });

@@ -67,7 +67,7 @@ impl Host {
 
     /// Begins to dial, and gives up after so long.
     pub fn dial_within(&self, addresses: &[Address], tag: u128, settings: LinkSettings, patience: Duration) {
-        let begun = self.reactor.dial(addresses, Purpose::Data, tag, settings, patience);
+        let begun = self.reactor.dial(addresses, Purpose::Data, tag, None, settings, patience);
         begun.expect("addresses that can be dialled");
     }
 }

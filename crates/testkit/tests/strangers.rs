@@ -12,7 +12,7 @@ use titin_transport::{InboxOptions, Lost, Medium};
 use titin_wire::connection::PATIENCE;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
-use titin_wire::{Address, ConduitId, LinkSettings, Secret};
+use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 /// So many strangers have places at a listener.
 const PLACES: usize = 1024;
@@ -164,6 +164,28 @@ fn every_address_is_tried() {
 }
 
 #[test]
+fn an_address_at_which_another_process_of_the_run_listens_is_passed_over() {
+    let secret = Secret::random();
+    let [dialler, other, meant] = [(); 3].map(|()| Host::start(&secret));
+    other.reactor.introduce(EndpointId(6));
+    meant.reactor.introduce(EndpointId(7));
+    let dial = |addresses: &[Address], tag| {
+        let (settings, to) = (LinkSettings::default(), Some(EndpointId(7)));
+        dialler.reactor.dial(addresses, Purpose::Data, tag, to, settings, PATIENCE).unwrap();
+    };
+    let there = other.listen();
+    for first in [there.clone(), other.listen_shm()] {
+        dial(&[first, meant.listen()], 1);
+        assert_eq!(dialler.events.opened().tag(), Some(1));
+        meant.events.opened();
+    }
+    dial(&[there], 2);
+    let why = dialler.events.unreachable(2).to_string();
+    assert!(why.contains("another process is there than the one that was meant"), "{why}");
+    assert_eq!(other.events.count(), 0);
+}
+
+#[test]
 fn the_verdict_names_every_address() {
     let dialler = Host::start(&Secret::random());
     let (rude, thread) = greeter(b"220 mail.example ESMTP\r\n");
@@ -179,6 +201,7 @@ fn the_verdict_names_every_address() {
         &[Address::Other("ucx:1".into())],
         Purpose::Data,
         4,
+        None,
         LinkSettings::default(),
         PATIENCE,
     );

@@ -12,7 +12,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit};
 use titin_wire::connection::PATIENCE;
-use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::{Address, ConduitId, LinkSettings, Secret};
+use titin_wire::handshake::{Agreement, Handshake, Purpose};
+use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Sinks};
@@ -86,6 +86,8 @@ pub struct Reactor {
     epoll: Arc<Held>,
     wake: Held,
     secret: Secret,
+    /// The id by which peers know the process.
+    own: OnceLock<EndpointId>,
     /// How long programs may take to reach each other.
     patience: Duration,
     commands: Mutex<Vec<Command>>,
@@ -134,6 +136,7 @@ impl Reactor {
             epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?.into()),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?.into(),
             secret,
+            own: OnceLock::new(),
             patience,
             commands: Mutex::default(),
             next: AtomicU64::new(WAKE + 1),
@@ -166,6 +169,11 @@ impl Reactor {
         before.thread_set_mask()?;
         *reactor.thread.lock().expect("never poisoned") = Some(thread?);
         Ok(reactor)
+    }
+
+    /// Has listeners say from now on that this is the process with that id.
+    pub fn introduce(&self, own: EndpointId) {
+        let _ = self.own.set(own);
     }
 
     /// Listens on a port that the system chooses. Whoever comes must prove that it knows the secret.
@@ -201,7 +209,8 @@ impl Reactor {
         self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket, shares));
     }
 
-    /// Connects to the first of these addresses that answers as a titin of this run, trying one after the other. Those
+    /// Connects to the first of these addresses that answers as a titin of this run, and as the process that is meant if that is known,
+    /// trying one after the other. Those
     /// that answer late or hang up are tried again until the time is over. If the link comes to be by tcp it has these
     /// settings. Waits for no answer: [`Handler::opened`] is called with a link that bears the tag, or
     /// [`Handler::unreachable`]. Only host names are looked up here, on the caller's thread.
@@ -213,6 +222,7 @@ impl Reactor {
         addresses: &[Address],
         purpose: Purpose,
         tag: u128,
+        meant: Option<EndpointId>,
         settings: LinkSettings,
         patience: Duration,
     ) -> Result<(), Lost> {
@@ -231,7 +241,7 @@ impl Reactor {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             return Err(Lost::Unreachable(format!("any of the addresses [{}]", list.join(", "))));
         }
-        let dialled = Dialled::new(found, purpose, tag, settings, patience);
+        let dialled = Dialled::new(found, purpose, tag, meant, settings, patience);
         self.command(Command::Dial(dialled.into()));
         Ok(())
     }
@@ -377,8 +387,9 @@ impl Worker {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match net::accept_with(socket, flags) {
                 Ok(socket) => {
-                    let pending =
-                        Pending::accepted(socket.into(), *shares, &self.reactor.secret, STRANGER_TIME);
+                    let shake = Handshake::listen(self.reactor.secret.clone());
+                    let shake = self.reactor.own.get().copied().into_iter().fold(shake, Handshake::of);
+                    let pending = Pending::accepted(socket.into(), *shares, shake, STRANGER_TIME);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
                     self.pending.insert(token, pending);

@@ -72,6 +72,13 @@ pub enum ToManager {
         /// What it says.
         text: String,
     },
+    /// A use has ended without a message that its callers wait for: if one of these fails by a closed port, that is why.
+    Missed {
+        /// Whose use.
+        instance: String,
+        /// What was left out, as the log has it.
+        text: String,
+    },
     /// Counters and events for the profile; see [`Profile`].
     Profile(Profile),
     /// A port of the instance carries a field. Answered by [`ToProgram::Field`], once the other end has said the same.

@@ -5,7 +5,8 @@
 //! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with settings
 //!    or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest
 //!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
-//! 2. listener → dialler, 64 bytes: the same with its own versions and random bytes.
+//! 2. listener → dialler, 64 bytes: the same with its own versions and random bytes, and in place of the 8 × 0 before
+//!    these the low half of its process's id, if that has one that peers know.
 //! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
 //! 4. listener → dialler, 32 bytes: HMAC-SHA256(secret, "titin listener" ‖ 1 ‖ 2).
 //!
@@ -14,15 +15,20 @@
 //! [`Handshake`] is a state machine over bytes; who reads and writes them is the transport's business, as are the time
 //! and the number of places that strangers get.
 
+use std::ops::Range;
+
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::ids::random_bytes;
-use crate::{Malformed, Secret};
+use crate::{EndpointId, Malformed, Secret};
 
 const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
 const HELLO: usize = 64;
 const PROOF: usize = 32;
+
+/// Where a listener's hello says which process it is of.
+const PROCESS: Range<usize> = 24..32;
 
 /// Versions of the control messages that this release speaks, lowest and highest.
 pub const CONTROL_VERSIONS: (u16, u16) = (1, 1);
@@ -84,6 +90,9 @@ pub enum Refusal {
         "the other end does not know this run's secret: it belongs to another run, or TITIN_MANAGER or TITIN_SECRET is stale"
     )]
     Secret,
+    /// A titin is there, but not the process that was meant.
+    #[error("another process is there than the one that was meant")]
+    Elsewhere,
 }
 
 #[derive(Debug)]
@@ -107,6 +116,8 @@ pub struct Handshake {
     secret: Secret,
     dialler: bool,
     hello: [u8; HELLO],
+    /// Which process the dialler means.
+    meant: Option<EndpointId>,
     received: Vec<u8>,
     state: State,
 }
@@ -125,17 +136,31 @@ pub struct Progress {
 impl Handshake {
     /// The dialling end, and the bytes that it begins with.
     pub fn dial(secret: Secret, purpose: Purpose) -> (Self, Vec<u8>) {
-        let hello = hello(purpose);
-        (
-            Handshake { secret, dialler: true, hello, received: Vec::new(), state: State::Hello },
-            hello.to_vec(),
-        )
+        let shake = Handshake::new(secret, true, hello(purpose));
+        let hello = shake.hello.to_vec();
+        (shake, hello)
+    }
+
+    /// A dialling end that refuses whoever says to be another process.
+    #[must_use]
+    pub fn to(self, meant: Option<EndpointId>) -> Self {
+        Handshake { meant, ..self }
     }
 
     /// The listening end, which says nothing until it has been greeted.
     pub fn listen(secret: Secret) -> Self {
-        let hello = hello(Purpose::Control);
-        Handshake { secret, dialler: false, hello, received: Vec::new(), state: State::Hello }
+        Handshake::new(secret, false, hello(Purpose::Control))
+    }
+
+    /// A listening end that says which process it is of.
+    #[must_use]
+    pub fn of(mut self, own: EndpointId) -> Self {
+        self.hello[PROCESS].copy_from_slice(&short(own));
+        self
+    }
+
+    fn new(secret: Secret, dialler: bool, hello: [u8; HELLO]) -> Self {
+        Handshake { secret, dialler, hello, meant: None, received: Vec::new(), state: State::Hello }
     }
 
     /// Takes bytes from the other end.
@@ -192,6 +217,10 @@ impl Handshake {
                     }
                     Err(refusal) => return Err(refusal),
                 };
+                let there = &message[PROCESS];
+                if self.meant.is_some_and(|meant| there != short(meant) && there != [0; 8]) {
+                    return Err(Refusal::Elsewhere);
+                }
                 let (first, second) =
                     if self.dialler { (&self.hello[..], message) } else { (message, &self.hello[..]) };
                 let dialler = proof(&self.secret, b"titin dialler", first, second);
@@ -232,6 +261,10 @@ fn hello(purpose: Purpose) -> [u8; HELLO] {
     }
     bytes[32..].copy_from_slice(&random_bytes::<32>());
     bytes
+}
+
+fn short(id: EndpointId) -> [u8; 8] {
+    (id.0 as u64).to_le_bytes()
 }
 
 fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
@@ -344,6 +377,21 @@ mod tests {
         assert_eq!((progress.agreed, listener.is_greeted(), listener.is_done()), (None, false, false));
         assert_eq!(dialler.advance(&progress.reply), Err(Refusal::Secret));
         assert_eq!(listener.advance(b"?"), Err(Refusal::Secret));
+    }
+
+    #[test]
+    fn whoever_is_another_process_than_the_one_meant_is_refused() {
+        let secret = Secret::random();
+        let meant = EndpointId(0x1234_0000_0000_0000_0005);
+        let answer = |own: Option<EndpointId>| {
+            let (dialler, hello) = Handshake::dial(secret.clone(), Purpose::Data);
+            let listener = Handshake::listen(secret.clone());
+            let mut listener = own.into_iter().fold(listener, Handshake::of);
+            dialler.to(Some(meant)).advance(&listener.advance(&hello).unwrap().reply)
+        };
+        assert!(answer(Some(meant)).is_ok());
+        assert!(answer(None).is_ok(), "it does not say");
+        assert_eq!(answer(Some(EndpointId(6))), Err(Refusal::Elsewhere));
     }
 
     #[test]

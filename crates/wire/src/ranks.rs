@@ -61,11 +61,16 @@ pub struct Verdict {
     pub call: String,
     /// What it has come to.
     pub outcome: Outcome<Common>,
+    /// How often rank 0 had sent each field until then. Others that are in this call have sent it as often.
+    #[serde(default, skip_serializing_if = "Sends::is_empty")]
+    pub sends: Sends,
 }
 
 /// What all ranks are to know after a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Common {
+    /// Rank 0 is in the call and has waited for a while: what it comes to will follow.
+    Waits,
     /// Nothing was there, or is to be done any more.
     Nothing,
     /// The next use begins.
@@ -99,8 +104,14 @@ pub enum Common {
 }
 
 /// How often a rank has sent each field of its instance, in the order of their declaration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sends(pub Vec<u64>);
+
+impl Sends {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// What a rank tells another one of the same or another instance, so that both find out who sends what of a field to whom. It comes
 /// by a link of its own, that only its dialler uses.

@@ -205,7 +205,8 @@ public:
     Stamps receive(First &&first, Rest &&...rest) {
         return receive_within(std::nullopt, TITIN_WAIT, first, rest...);
     }
-    /// The same, at most so long; then throws Timeout.
+    /// The same, at most so long; then throws Timeout. Some of it may have come by then: make the call again with the same arrays.
+    /// Where the instance has several ranks the timeout is for the announcement by rank 0 of the sender.
     template <class Rep, class Period, class... Arrays>
     Stamps receive(std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count(), arrays...);

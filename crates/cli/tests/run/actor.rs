@@ -35,7 +35,7 @@ fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
     let ports = match role {
         "macro" => "o_i: out; s: back",
         "misspelt" => "o_i: uot; s: back",
-        "micro" => "f_init: in; o_f: final",
+        "micro" | "leaver" => "f_init: in; o_f: final",
         _ => "o_i: out; s: back",
     };
     let instance = Instance::open(Options::default().ports(ports)?.language("rust"))?;
@@ -53,6 +53,18 @@ fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
                 instance.send(output, None, &Payload::nil(), message.timestamp, None, None)?;
             }
             println!("called {uses} times");
+        }
+        // Ends in the middle of its third use.
+        "leaver" => {
+            let (input, output) = (instance.port("in")?, instance.port("final")?);
+            for use_number in 1.. {
+                instance.reuse()?;
+                let message = instance.receive(input, None, Patience::Forever)?;
+                if use_number == 3 {
+                    break;
+                }
+                instance.send(output, None, &Payload::nil(), message.timestamp, None, None)?;
+            }
         }
         // Waits before it has sent, which nobody should.
         "deaf" => {

@@ -29,6 +29,19 @@ fn every_death_in_the_middle_is_named_first_and_its_peer_second() {
 }
 
 #[test]
+fn who_leaves_in_the_middle_of_a_use_is_named_first_and_not_who_waits_for_it() {
+    let quiet = "settings: {muscle_remote_log_level: ERROR}";
+    for more in ["", quiet] {
+        let done = Stage::pair("macro", "leaver", more).run();
+        done.assert_failed(
+            "micro left its peers waiting: a use has ended in which nothing was sent on O_F port",
+        );
+        assert!(done.err.contains("Affected: macro: "), "{}", done.err);
+        assert!(!done.err.contains("of its log:"), "the warning is told once: {}", done.err);
+    }
+}
+
+#[test]
 fn a_death_before_joining_or_after_the_coupling_is_told_as_such() {
     for (fault, told) in [
         ("before:exit0", "micro ended with exit code 0 before it had joined the run"),

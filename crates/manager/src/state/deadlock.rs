@@ -26,6 +26,10 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Until a trial that proved nothing, or got no answers, is made again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Until a deadlock is told in which a parallel program takes part: first its ranks may say which of them has left out a call, and then
+/// that is the reason.
+const RANKS: Duration = Duration::from_secs(1);
+
 /// What a message takes in memory beside its payload.
 const OVERHEAD: u64 = 256;
 
@@ -256,6 +260,11 @@ impl Manager {
             held.saturating_add(on.ahead_bytes).saturating_add(on.ahead.saturating_mul(OVERHEAD))
         });
         if senders.is_empty() || held > self.plan.terms.ceiling {
+            let parallel = knot.iter().filter(|id| !self.members[**id].ranks.is_empty());
+            let told = parallel.map(|id| self.waits.waits[id].since + RANKS).max();
+            if let Some(told) = told.filter(|told| *told > self.now) {
+                return self.waits.search_at(told);
+            }
             let mut text = show_cycle(&self.waits.waits, &knot, "deadlock", |id| self.name(id));
             if !senders.is_empty() {
                 let _ = write!(

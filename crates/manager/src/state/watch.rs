@@ -53,6 +53,8 @@ pub enum Fault {
         /// Whether all of them are done, in good order.
         well: bool,
     },
+    /// It has left out a message, for want of which another one has failed.
+    Missed(String),
     /// It was not let in.
     Refused(String),
     /// Its link was lost, though its process lives or cannot be seen.
@@ -116,7 +118,12 @@ impl Fault {
     pub fn is_of_process(&self) -> bool {
         !matches!(
             self.of_all(),
-            Fault::Said(_) | Fault::AfterEnd { .. } | Fault::Refused(_) | Fault::Late(_) | Fault::Stopped
+            Fault::Said(_)
+                | Fault::AfterEnd { .. }
+                | Fault::Missed(_)
+                | Fault::Refused(_)
+                | Fault::Late(_)
+                | Fault::Stopped
         )
     }
 
@@ -153,6 +160,7 @@ impl fmt::Display for Fault {
             Fault::AfterEnd { text, by, well: false } => {
                 write!(f, "reported an error: {text}\n({by} had not ended yet, and has reported no failure)")
             }
+            Fault::Missed(text) => write!(f, "left its peers waiting: {text}"),
             Fault::Refused(text) => write!(f, "was not let in: {text}"),
             Fault::LinkLost(why) => write!(f, "lost its link to the manager: {why}"),
             Fault::Silent(time) => write!(f, "was silent for {:.1} s", time.as_secs_f64()),
@@ -448,6 +456,7 @@ impl Manager {
 
     /// The instance has failed: as the first, or as a consequence.
     pub(super) fn fault(&mut self, id: InstanceId, fault: Fault) {
+        let fault = self.blame_ender(id, fault);
         let member = &mut self.members[id];
         member.doubt = None;
         if member.fault.is_some() {
@@ -469,6 +478,21 @@ impl Manager {
         } else {
             let level = if fault == Fault::Stopped { Level::Info } else { Level::Debug };
             self.log(level, Some(id), fault.to_string());
+        }
+    }
+
+    /// Where the first failure comes of what another instance has ended, and that one has left out a message, that is the first failure;
+    /// what is left to say of the other.
+    fn blame_ender(&mut self, id: InstanceId, fault: Fault) -> Fault {
+        let Fault::AfterEnd { text, .. } = &fault else { return fault };
+        let missed = |ender: InstanceId| Some((ender, self.members[ender].missed.clone()?));
+        match self.enders(id).into_iter().find_map(missed) {
+            Some((ender, missed)) if self.course.failure().is_none() => {
+                let said = Fault::Said(text.clone());
+                self.fault(ender, Fault::Missed(missed));
+                said
+            }
+            _ => fault,
         }
     }
 

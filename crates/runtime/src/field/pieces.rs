@@ -12,7 +12,7 @@ use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
 use super::places;
 use super::{Field, Line, State, refused};
-use crate::instance::{Inner, Part, Sending};
+use crate::instance::{Inner, Part, Patience, Sending};
 use crate::message::Lent;
 use crate::port::{Outlet, PortState};
 use crate::{Error, Kind, Message, Payload, Result};
@@ -132,7 +132,7 @@ impl Inner {
     }
 
     /// Receives the pieces with this number that have not come yet, into these arrays if there are any; parts are taken as they
-    /// come, from whichever partner. If it is interrupted it notes how many have come.
+    /// come, from whichever partner. If it is interrupted, or has not all when its time is over, it notes how many have come.
     pub(super) fn receive_pieces(
         self: &Arc<Self>,
         field: &Field,
@@ -140,9 +140,12 @@ impl Inner {
         (header, number): (&Message, u64),
         mut come: Come,
         mut arrays: Option<&mut [Target<'_>]>,
+        deadline: Option<Instant>,
     ) -> Result<()> {
+        // Ranks would not agree on whose time is over: together they have one for what rank 0 receives.
+        let deadline = deadline.filter(|_| self.ranks.is_none());
         let mut receive = |state: &mut State, come: &mut Come| -> Result<()> {
-            let lines = self.lines(field, state)?;
+            let lines = self.lines(field, state, deadline)?;
             let Some(Some(line)) = lines.first() else { return Ok(()) };
             let sizes = || field.dtypes.iter().map(|dtype| dtype.size());
             come.0.resize(line.schedule.count(), 0);
@@ -151,7 +154,7 @@ impl Inner {
                 partners.filter(|from| come.0[*from] < line.schedule.bytes(*from, sizes())).collect();
             let copy = copy_by(line.past_caches);
             let mut port = line.port.enter()?;
-            while let Some((from, message)) = self.await_part(line, &mut port, &mut left)? {
+            while let Some((from, message)) = self.await_part(line, &mut port, &mut left, deadline)? {
                 if message.tag != number as u32 {
                     let text = format!(
                         "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
@@ -182,9 +185,19 @@ impl Inner {
             }
             Ok(())
         };
-        let received = receive(state, &mut come);
+        let received = receive(state, &mut come).map_err(|error| match error.kind {
+            Kind::Timeout => {
+                let text = format!(
+                    "{}: field on port '{}': not all of it has come in the time given: make the call again, with the same arrays",
+                    self.name, field.name
+                );
+                Error::new(Kind::Timeout, text)
+            }
+            _ => error,
+        });
         state.into = None;
-        if received.as_ref().is_err_and(Error::is_unfinished) {
+        let goes_on = |error: &Error| error.is_unfinished() || error.kind == Kind::Timeout;
+        if received.as_ref().is_err_and(goes_on) {
             state.into = arrays.as_deref().filter(|_| come.0.iter().any(|bytes| *bytes > 0)).map(places);
             state.receiving = Some((header.clone(), come));
         }
@@ -197,12 +210,14 @@ impl Inner {
         line: &Line,
         port: &mut PortState,
         left: &mut VecDeque<usize>,
+        deadline: Option<Instant>,
     ) -> Result<Option<(usize, Message)>> {
         let Some(&first) = left.front() else { return Ok(None) };
         if left.len() == 1 {
-            return Ok(Some((first, self.await_at(&line.port, first, &mut port.inlets[first])?)));
+            let patience = Patience::until(deadline);
+            return Ok(Some((first, self.await_at(&line.port, first, &mut port.inlets[first], patience)?)));
         }
-        let (turn, message) = self.await_any_at(&line.port, left, &mut port.inlets)?;
+        let (turn, message) = self.await_any_at(&line.port, left, &mut port.inlets, deadline)?;
         left.rotate_left(turn);
         Ok(Some((left[0], message)))
     }

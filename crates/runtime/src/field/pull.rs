@@ -441,7 +441,7 @@ impl Instance {
             // What was asked for by a call that has given up is in the way, and goes nowhere.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
-            inner.receive_pieces(field, state, (&header, piece), done, arrays)?;
+            inner.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
             if !late {
                 state.asking.open = None;
                 if inner.leads() {

@@ -103,7 +103,7 @@ impl Inner {
         self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
     }
 
-    /// Tells of O_F ports on which the use that ends has sent nothing.
+    /// Tells of O_F ports on which the use that ends has sent nothing. The manager hears of it whatever the log takes.
     pub(super) fn tell_missed(&self) {
         let finals = self.ports.iter().enumerate();
         let finals =
@@ -116,6 +116,7 @@ impl Inner {
                 self.ports[port].name
             );
             self.log(WARNING, &text);
+            self.tell(&ToManager::Missed { instance: self.name.clone(), text: self.as_rank(&text) });
         }
     }
 
@@ -248,6 +249,13 @@ impl Inner {
         let ended = self.ended.lock().expect("never poisoned");
         let known = ended.as_ref().filter(|(error, _)| text.contains(error));
         known.map(|(_, after)| after.clone()).unwrap_or_default()
+    }
+
+    /// The error of a program that lets go of the instance without closing it: where peers have ended something, most likely by that.
+    pub(super) fn let_go(&self) -> Error {
+        let ended = self.ended.lock().expect("never poisoned");
+        let after = ended.as_ref().map(|(error, _)| format!(", after this: {error}")).unwrap_or_default();
+        Error::new(Kind::Closed, format!("the program let go of the instance without closing it{after}"))
     }
 
     pub(super) fn leave(&self) {

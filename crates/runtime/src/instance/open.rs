@@ -299,6 +299,7 @@ impl Inner {
             lists: AtomicBool::new(false),
             pulls: AtomicBool::new(false),
             sends_below: Mutex::default(),
+            leading: Mutex::default(),
             closing: AtomicBool::new(false),
             put_back: AtomicBool::new(false),
             chosen_by: Mutex::default(),

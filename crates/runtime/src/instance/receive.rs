@@ -338,10 +338,15 @@ impl Inner {
     }
 
     /// Waits for the next message at this place of a port that is none of the program's.
-    pub(crate) fn await_at(&self, port: &Port, place: usize, state: &mut InletState) -> Result<Message> {
+    pub(crate) fn await_at(
+        &self,
+        port: &Port,
+        place: usize,
+        state: &mut InletState,
+        patience: Patience,
+    ) -> Result<Message> {
         let source = self.inner_source(port, place);
-        let (_, message) =
-            self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(()))?;
+        let (_, message) = self.await_message(&source, state, patience, &Here::default(), || Ok(()))?;
         Ok(message)
     }
 
@@ -351,6 +356,7 @@ impl Inner {
         port: &Port,
         places: &VecDeque<usize>,
         states: &mut [InletState],
+        deadline: Option<Instant>,
     ) -> Result<(usize, Message)> {
         let source = |place: usize| self.inner_source(port, place);
         let who = places.front().map(|place| source(*place).inlet.end.conduit);
@@ -371,7 +377,7 @@ impl Inner {
         }
         let start = self.trace.clock();
         let on = || places.iter().map(|place| source(*place).wait_on(self)).collect();
-        let (turn, message) = self.wait(who, None, None, on, poll)?;
+        let (turn, message) = self.wait(who, deadline, None, on, poll)?;
         source(places[turn]).inlet.end.meter.waited(self.waited_since(start));
         Ok((turn, message))
     }

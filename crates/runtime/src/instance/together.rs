@@ -11,7 +11,7 @@ use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{Common, Sends, Verdict, children};
 
 use super::close::WARNING;
-use super::receive::NextUse;
+use super::receive::{NextUse, Patience};
 use super::send::Sending;
 use super::{Inner, PortId};
 use crate::iteration::Iteration;
@@ -31,7 +31,7 @@ impl Inner {
     ) -> Result<Option<NextUse>> {
         let call = "reuse";
         if self.leads() {
-            let next = act();
+            let next = self.lead(call, act);
             let common = next.as_ref().map(|next| next.as_ref().map_or(Common::Nothing, NextUse::for_ranks));
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
@@ -54,7 +54,7 @@ impl Inner {
         act: impl FnOnce() -> Result<Option<Received>>,
     ) -> Result<Option<Received>> {
         if self.leads() {
-            let received = act();
+            let received = self.lead(call, act);
             let (common, data) = match &received {
                 Err(error) => (Err(error.clone()), None),
                 Ok(None) => (Ok(Common::Nothing), None),
@@ -132,7 +132,8 @@ impl Inner {
             if inlet.inbox.received() == inlet.inbox.consumed() {
                 continue;
             }
-            let message = self.await_at(&self.ports[below], place, &mut port.inlets[place])?;
+            let message =
+                self.await_at(&self.ports[below], place, &mut port.inlets[place], Patience::Forever)?;
             let sends = control::decode(message.bytes()).map_err(|error| {
                 let text = format!("{}: what rank {rank} tells cannot be read: {error}", self.name);
                 Error::new(Kind::Internal, text)
@@ -154,7 +155,9 @@ impl Inner {
         }
         // Where this is called by who takes them in, that compares them.
         let Ok(heard) = self.hear_sends(ranks, below) else { return Ok(()) };
-        let behind = heard.iter().find_map(|(rank, sends)| self.unequal_sends((*rank, sends), false));
+        let behind = heard
+            .iter()
+            .find_map(|(rank, sends)| self.unequal_sends((*rank, sends), |theirs, ours| theirs < ours));
         behind.map_or(Ok(()), Err)
     }
 
@@ -165,7 +168,11 @@ impl Inner {
             return Ok(());
         };
         let heard = self.hear_sends(ranks, below)?;
-        match heard.iter().find_map(|(rank, sends)| self.unequal_sends((*rank, sends), true)) {
+        let unequal = |(rank, sends): &(u32, Sends)| {
+            let unequal = self.unequal_sends((*rank, sends), |theirs, ours| theirs != ours);
+            unequal.or_else(|| self.unequal_fields((*rank, sends)))
+        };
+        match heard.iter().find_map(unequal) {
             Some(error) if self.cycle().checked() => Err(error),
             Some(error) => {
                 self.log(WARNING, &format!("{}; the order of calls is not checked", error.text));
@@ -192,10 +199,27 @@ impl Inner {
         }
     }
 
+    /// Makes a call on rank 0 for all ranks, which are told if it waits for long.
+    fn lead<T>(&self, call: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        *self.leading.lock().expect("never poisoned") = Some(call.to_owned());
+        let outcome = act();
+        *self.leading.lock().expect("never poisoned") = None;
+        outcome
+    }
+
+    /// Tells the ranks below that rank 0 waits in a call: one of them may have left out what would end that.
+    pub(crate) fn tell_ranks_of_wait(&self) {
+        let call = self.leading.lock().expect("never poisoned").clone();
+        if let Some(call) = call {
+            // If they cannot be reached, the call itself will say so.
+            let _ = self.tell_ranks(&call, Ok(Common::Waits), None);
+        }
+    }
+
     /// Tells the ranks below what a call has come to.
     fn tell_ranks(&self, call: &str, common: Result<Common>, data: Option<&Message>) -> Result<()> {
         let Some(down) = self.ranks.and_then(|ranks| ranks.down) else { return Ok(()) };
-        let verdict = Verdict { call: call.to_owned(), outcome: outcome(common) };
+        let verdict = Verdict { call: call.to_owned(), outcome: outcome(common), sends: self.sends() };
         let mut port = self.take_turn(down)?;
         self.send_between(down, &mut port, &Payload::encoded(&control::encode(&verdict)), (0.0, None))?;
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
@@ -208,34 +232,53 @@ impl Inner {
         let mut port = self.take_turn(above)?;
         let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
         let mut next = || -> Result<Message> {
-            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0])?;
+            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0], Patience::Forever)?;
             if let Some((down, port)) = &mut below {
                 self.pass_down(*down, port, &message)?;
             }
             Ok(message)
         };
-        let told = next()?;
-        let verdict: Verdict = control::decode(told.bytes()).map_err(|error| {
-            Error::new(Kind::Internal, format!("{}: what rank 0 tells cannot be read: {error}", self.name))
-        })?;
-        let common = result(verdict.outcome);
-        let data = match &common {
-            Ok(Common::Message { .. }) => Some(next()?),
-            _ => None,
-        };
-        if verdict.call != call {
-            let text = format!(
-                "{}: rank {} calls {call}, but rank 0 calls {}: calls on ports and reuse() are made by all ranks together, \
-                 in the same order",
-                self.name, ranks.rank, verdict.call
-            );
-            return Err(Error::new(Kind::CallOrder, text));
+        loop {
+            let told = next()?;
+            let verdict: Verdict = control::decode(told.bytes()).map_err(|error| {
+                Error::new(
+                    Kind::Internal,
+                    format!("{}: what rank 0 tells cannot be read: {error}", self.name),
+                )
+            })?;
+            let common = result(verdict.outcome);
+            let data = match &common {
+                Ok(Common::Message { .. }) => Some(next()?),
+                _ => None,
+            };
+            self.compare_calls(call, &verdict.call)?;
+            if common.is_ok() && self.cycle().checked() {
+                let unequal = self.unequal_sends((0, &verdict.sends), |theirs, ours| theirs != ours);
+                unequal.map_or(Ok(()), Err)?;
+            }
+            match common {
+                Ok(Common::Waits) => continue,
+                Ok(common) => return Ok((common, data)),
+                Err(error) if error.kind == Kind::PortClosed => {
+                    return Err(self.by_end_of(error, self.far_peers().map(|peer| &**peer)));
+                }
+                Err(error) => return Err(error),
+            }
         }
-        let closed = |error: Error| match error.kind {
-            Kind::PortClosed => self.by_end_of(error, self.far_peers().map(|peer| &**peer)),
-            _ => error,
-        };
-        Ok((common.map_err(closed)?, data))
+    }
+
+    /// Fails if rank 0 is in another call than this one.
+    fn compare_calls(&self, call: &str, of_first: &str) -> Result<()> {
+        if call == of_first {
+            return Ok(());
+        }
+        let text = format!(
+            "{}: rank {} calls {call}, but rank 0 calls {of_first}: calls on ports and reuse() are made by all ranks together, \
+             in the same order",
+            self.name,
+            self.place_in_ranks().0
+        );
+        Err(Error::new(Kind::CallOrder, text))
     }
 
     fn pass_down(&self, down: usize, port: &mut PortState, message: &Message) -> Result<()> {

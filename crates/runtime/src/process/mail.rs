@@ -347,7 +347,8 @@ impl Process {
         state.mail.dialled.insert(tag, endpoint);
         drop(state);
         let settings = LinkSettings::default();
-        let dialled = self.reactor().dial(&addresses, Purpose::Data, tag, settings, self.patience);
+        let dialled =
+            self.reactor().dial(&addresses, Purpose::Data, tag, Some(endpoint), settings, self.patience);
         if let Err(why) = dialled {
             self.undelivered(tag, &why);
         }

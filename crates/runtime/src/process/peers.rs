@@ -71,8 +71,9 @@ impl Process {
 
     /// Dials what the tables ask for. They are not locked meanwhile: to look a host's name up may take long.
     pub(super) fn dial(&self, dials: Vec<Dial>) {
-        for Dial { tag, addresses, settings } in dials {
-            let dialled = self.reactor().dial(&addresses, Purpose::Data, tag, settings, self.patience);
+        for Dial { tag, to, addresses, settings } in dials {
+            let dialled =
+                self.reactor().dial(&addresses, Purpose::Data, tag, Some(to), settings, self.patience);
             if let Err(why) = dialled {
                 self.lock().routes.refuse(tag, why);
                 self.given_up.fetch_add(1, Ordering::Release);

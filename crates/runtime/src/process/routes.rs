@@ -65,6 +65,8 @@ enum Route<L> {
 #[derive(Debug)]
 pub(super) struct Dial {
     pub(super) tag: u128,
+    /// Which process is to be there.
+    pub(super) to: EndpointId,
     pub(super) addresses: Vec<Address>,
     pub(super) settings: LinkSettings,
 }
@@ -140,7 +142,7 @@ impl<L> Routes<L> {
             let tag = self.dialled.len() as u128 + 1;
             self.dialled.insert(tag, to);
             self.routes.insert(to, Route::Dialling);
-            dials.push(Dial { tag, addresses, settings: wanted.settings });
+            dials.push(Dial { tag, to: endpoint, addresses, settings: wanted.settings });
         }
         dials
     }

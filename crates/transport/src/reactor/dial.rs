@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use titin_wire::LinkSettings;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Purpose, Refusal};
+use titin_wire::{EndpointId, LinkSettings};
 
 use super::pending::prepare;
 use crate::Lost;
@@ -48,6 +48,8 @@ impl fmt::Display for Target {
 pub(super) struct Dialled {
     purpose: Purpose,
     tag: u128,
+    /// Which process is to be there.
+    meant: Option<EndpointId>,
     settings: LinkSettings,
     /// Further streams, once it is known how many.
     further: u64,
@@ -99,15 +101,17 @@ impl Dialled {
         addresses: Vec<Target>,
         purpose: Purpose,
         tag: u128,
+        meant: Option<EndpointId>,
         settings: LinkSettings,
         patience: Duration,
     ) -> Self {
         Dialled {
             purpose,
             tag,
+            meant,
             settings,
             further: 0,
-            key: titin_wire::EndpointId::random().0 as u64,
+            key: EndpointId::random().0 as u64,
             patience,
             until: Instant::now() + patience,
             rounds: 0,
@@ -121,6 +125,10 @@ impl Dialled {
 
     pub(super) fn tag(&self) -> u128 {
         self.tag
+    }
+
+    pub(super) fn meant(&self) -> Option<EndpointId> {
+        self.meant
     }
 
     pub(super) fn settings(&self) -> LinkSettings {
@@ -310,7 +318,7 @@ mod tests {
             || vec![Target::Shm(path.display().to_string()), Target::Tcp(network.local_addr().unwrap())];
         let dial = || {
             let patience = Duration::from_secs(300);
-            let dialled = Dialled::new(targets(), Purpose::Data, 1, LinkSettings::default(), patience);
+            let dialled = Dialled::new(targets(), Purpose::Data, 1, None, LinkSettings::default(), patience);
             let (dialled, paused, shares) = next(dialled, Instant::now());
             assert!(shares && !paused);
             dialled

@@ -103,7 +103,7 @@ impl Pending {
     }
 
     /// A stranger that has come to a listener, and has so long to prove itself.
-    pub(super) fn accepted(socket: Held, shares: bool, secret: &Secret, time: Duration) -> Self {
+    pub(super) fn accepted(socket: Held, shares: bool, shake: Handshake, time: Duration) -> Self {
         let mut foreign = false;
         if shares {
             let user = rustix::process::geteuid();
@@ -111,7 +111,7 @@ impl Pending {
         } else {
             prepare(&socket);
         }
-        let shake = Some((Handshake::listen(secret.clone()), Vec::new()));
+        let shake = Some((shake, Vec::new()));
         let sharing = shares.then(Sharing::default);
         Pending { foreign, shake, sharing, ..Pending::new(socket, Instant::now() + time) }
     }
@@ -257,8 +257,9 @@ impl Pending {
             None => Purpose::Stream,
         };
         let (shake, hello) = Handshake::dial(secret.clone(), purpose);
+        let meant = self.dialled.as_ref().and_then(Dialled::meant);
         write_whole(&self.socket, &hello)?;
-        self.shake = Some((shake, Vec::new()));
+        self.shake = Some((shake.to(meant), Vec::new()));
         Ok(Step::Wait)
     }
 
@@ -388,7 +389,8 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let secret = Secret::random();
         let socket = Held::from(OwnedFd::from(socket));
-        let mut pending = Pending::accepted(socket, false, &secret, Duration::from_secs(60));
+        let mut pending =
+            Pending::accepted(socket, false, Handshake::listen(secret.clone()), Duration::from_secs(60));
         let begun = pending.since;
         let mut say = |bytes: &[u8]| {
             stranger.write_all(bytes).unwrap();

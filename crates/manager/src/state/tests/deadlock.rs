@@ -1,6 +1,7 @@
 //! Waits: what is a deadlock, what is not, and what only needs a larger buffer.
 
 use titin_wire::control::{FieldEnd, WaitOn};
+use titin_wire::ranks::RankProcess;
 
 use super::*;
 use crate::plan::ConduitId;
@@ -102,6 +103,35 @@ fn two_that_wait_to_receive_from_each_other_are_a_deadlock() {
     let told = &rig.told[&rig.link("micro")];
     assert!(told.iter().any(|message| matches!(message, ToProgram::RunFailed { deadlock: true, .. })));
     rig.wind_up();
+}
+
+#[test]
+fn ranks_may_say_first_which_of_them_has_left_out_a_call() {
+    for says in [true, false] {
+        let mut rig = Rig::new(plan(&PAIR, &[]));
+        rig.join("macro");
+        let link = rig.link("micro");
+        rig.event(Event::Opened(link));
+        let other =
+            RankProcess { endpoint: EndpointId(8), addresses: Vec::new(), pid: 200, host: HOST.into() };
+        let registration = Registration { ranks: vec![other], ..rig.registration("micro") };
+        rig.say(link, ToManager::Register(registration));
+        rig.wait("macro", 1, &[(1, 0)]);
+        rig.wait("micro", 1, &[(0, 0)]);
+        let probes = rig.probes();
+        rig.answer(&probes, |_, _| 0);
+        assert_eq!(rig.failure(), None);
+        if says {
+            rig.fail("micro", "rank 1 has sent less", false);
+        } else {
+            let probes = rig.asked_within(Duration::from_secs(1));
+            rig.answer(&probes, |_, _| 0);
+        }
+        let expected =
+            if says { "micro reported an error: rank 1 has sent less" } else { "deadlock: 2 instances" };
+        assert!(rig.failure().unwrap().starts_with(expected), "{:?}", rig.failure());
+        rig.wind_up();
+    }
 }
 
 #[test]

@@ -373,6 +373,25 @@ fn a_closed_port_stands_first_once_who_closed_it_has_ended_well() {
 }
 
 #[test]
+fn who_has_left_out_a_message_stands_before_who_missed_it() {
+    for ends in [true, false] {
+        let mut rig = Rig::pair();
+        let text = "nothing was sent on O_F port 'final'".to_owned();
+        rig.say(rig.link("micro"), ToManager::Missed { instance: "micro".into(), text });
+        if ends {
+            rig.done("micro");
+        }
+        rig.fail_after("macro", &["micro"]);
+        rig.pass(ms(if ends { 0 } else { 1000 }));
+        let expected = "micro left its peers waiting: nothing was sent on O_F port 'final'";
+        assert_eq!(rig.failure().unwrap(), expected);
+        let affected = rig.manager.affected(&[rig.id("micro")]);
+        assert_eq!(affected, [(rig.id("macro"), "port is closed".to_owned())]);
+        wind_up(&mut rig);
+    }
+}
+
+#[test]
 fn behind_an_instance_that_ended_well_may_be_a_third_that_fails() {
     for fails in [true, false] {
         let mut rig = Rig::new(plan(
