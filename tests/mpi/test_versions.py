@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def model(case: str, ranks: tuple[int, int], pattern: str, medium: str) -> str:
 def test_a_receiver_takes_the_versions_that_it_wants(tmp_path: Path, case: str, ranks: tuple[int, int]) -> None:
     done = run(tmp_path, model(case, ranks, CASES[case], "tcp" if ranks == (2, 1) else "shm"))
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.usefixtures("python")
+def test_all_ranks_ask_for_the_same_time(tmp_path: Path) -> None:
+    done = run(tmp_path, model("apart", (1, 3), "versions: 9", "shm"))
+    assert done.returncode == 1, done.stdout
+    assert re.search(
+        r"rank [12] calls receive on port 'u' at [23], but rank 0 calls receive on port 'u' at 1:", done.stdout
+    )
 
 
 EARLY = """\

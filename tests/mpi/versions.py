@@ -113,6 +113,14 @@ def at(side: Side) -> None:
         assert side.rest()[-1] == 29.0
 
 
+def apart(side: Side) -> None:
+    """Each rank asks for another time, which is refused."""
+    if sends:
+        side.send(range(5), step=1.0)
+    else:
+        side.receive(at=1.0 + side.instance.rank)
+
+
 def early(side: Side) -> None:
     """There is none before the first."""
     if sends:

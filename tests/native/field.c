@@ -109,6 +109,7 @@ static void right(void) {
     CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){-8, 48}) == 0);
     refused(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){3, 48}), "a stride of 3 bytes");
     refused(titin_field_layout(receive, 1, (int64_t[]){6, 5}, (int64_t[]){4, 24}), "halo and all");
+    refused(titin_field_receive(receive, (void *[]){b, b}, TITIN_WAIT, NULL, NULL), "arrays 0 and 1, which count from 0, are the same memory");
     CHECK(titin_field_receive(receive, (void *[]){&a[0][5], b}, TITIN_WAIT, &stamp, &next) == 0);
     CHECK(stamp == 1.0 && next == 2.0);
     for (int i = 0; i < 6; ++i)

@@ -112,6 +112,25 @@ impl Field {
         .collect()
     }
 
+    /// Fails if two of the arrays begin at the same place: what is received into one would overwrite the other.
+    ///
+    /// # Safety
+    /// As of [`Field::arrays`].
+    unsafe fn check_distinct(&self, arrays: *const *mut c_void) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
+        for (number, pointer) in pointers.iter().enumerate().filter(|(_, pointer)| !pointer.is_null()) {
+            if let Some(first) = pointers[..number].iter().position(|other| other == pointer) {
+                return Err(usage(format!(
+                    "field on port '{}': arrays {first} and {number}, which count from 0, are the same memory: each array of a field \
+                     is received into memory of its own",
+                    self.port.as_str()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Who asks for what its arrays do not have.
     fn is_flat(&self) -> titin_runtime::Error {
         let port = self.port.as_str();
@@ -396,6 +415,7 @@ unsafe fn receive(
     unsafe {
         on_field(field, |field| {
             let layouts = field.layouts();
+            field.check_distinct(arrays)?;
             let mut targets = field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
                 memory: std::slice::from_raw_parts_mut(begin, length),
                 local,

@@ -299,7 +299,7 @@ impl Instance {
                     None => {
                         let fits = |message: &Message| field.is_header(message);
                         let begin = || Ok(Patience::until(deadline));
-                        (self.receive_begun(field.port, None, begin, fits)?, Come::default())
+                        (self.receive_begun((field.port, None), None, begin, fits)?, Come::default())
                     }
                 };
                 let number = header.number;

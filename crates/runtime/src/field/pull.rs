@@ -422,7 +422,7 @@ impl Instance {
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
-                    (self.receive_begun(field.port, None, ask, fits)?, Come::default())
+                    (self.receive_begun((field.port, None), at, ask, fits)?, Come::default())
                 }
             };
             let answer = Answer::of(&header).expect("`is_answer` has seen it");

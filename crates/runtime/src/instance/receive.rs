@@ -105,15 +105,16 @@ impl Instance {
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
         self.inner.not_pulled(&[port])?;
-        self.receive_begun(port, slot, || Ok(patience), fits)
+        self.receive_begun((port, slot), None, || Ok(patience), fits)
     }
 
-    /// As [`Instance::receive_that`], for fields too; `begin` is what rank 0 does first, and gives the patience.
+    /// As [`Instance::receive_that`], for fields too: one that is pulled may be asked for at a time, which is the same on all
+    /// ranks. `begin` is what rank 0 does first, and gives the patience.
     #[inline(always)]
     pub(crate) fn receive_begun(
         &self,
-        port: PortId,
-        slot: Option<u32>,
+        (port, slot): (PortId, Option<u32>),
+        at: Option<f64>,
         begin: impl FnOnce() -> Result<Patience>,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
@@ -122,8 +123,10 @@ impl Instance {
         if inner.ranks.is_none() {
             return inner.receive(port, slot, begin()?, fits).map(|(_, message)| message);
         }
+        let mut call = inner.call_on("receive", port, slot);
+        at.iter().for_each(|at| call += &format!(" at {at}"));
         // What rank 0 finds no fault with may not fit another one, where it is gone then.
-        let (call, fits) = (inner.call_on("receive", port, slot), Cell::new(Some(fits)));
+        let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
         let received = inner.receive_together(&call, || {
             inner.receive(port, slot, begin()?, check).map(|(slot, message)| Some((port, slot, message)))
