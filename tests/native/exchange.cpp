@@ -40,7 +40,17 @@ static void lend(titin::Instance &instance) {
     CHECK(unsent.size() == 1);
 }
 
+/// A std::vector<bool> in a value, which has no memory of elements to be described.
+static void flags_in_values() {
+    const std::vector<bool> bits = {true, false, true, true};
+    const Value value = Value::map({{"array", Value::array(bits)}, {"item", bits}, {"list", Value::list({bits})}});
+    CHECK(value["array"].array<bool>().vector() == bits);
+    CHECK(value["item"].array<bool>().vector() == bits);
+    CHECK(value["list"][0].array<bool>({4}).vector() == bits);
+}
+
 static void left(titin::Instance &instance) {
+    flags_in_values();
     std::vector<double> line(10);
     for (int i = 0; i < 10; ++i) line[std::size_t(i)] = 0.5 * i;
     const std::int32_t table[2][3] = {{0, 1, 2}, {10, 11, 12}};

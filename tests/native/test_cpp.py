@@ -28,6 +28,7 @@ TAKEN = [
     'double table[2][3]; instance.receive_into("in", table, std::chrono::seconds(1));',
     'instance.send("out", constant, 0.0);',
     "static_assert(titin::detail::dtype<char>() == TITIN_I8);",
+    'std::vector<bool> bits; titin::Value::list({bits, titin::Value::array(bits)}); instance.send("out", bits, 0.0);',
     'titin::Options options; options.instance("a").unchecked("b");',
     'instance.receive_any({"in", "other"}); instance.receive_any(std::vector<titin::Port>());',
 ]

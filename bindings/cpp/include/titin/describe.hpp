@@ -2,11 +2,13 @@
 #ifndef TITIN_DESCRIBE_HPP
 #define TITIN_DESCRIBE_HPP
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -89,6 +91,13 @@ std::enable_if_t<IsContainer<T>::value && !IsMdspan<T>::value, Array> describe(c
     Element<Item>::extents(inner);
     for (int i = 0; i < Element<Item>::rank; ++i) array.extents.push(inner[i]);
     return array;
+}
+
+/// The elements of a std::vector<bool>, which keeps bits and has no array of bool.
+inline std::unique_ptr<bool[]> unpacked(const std::vector<bool> &bits) {
+    std::unique_ptr<bool[]> flags(new bool[bits.size()]);
+    std::copy(bits.begin(), bits.end(), flags.get());
+    return flags;
 }
 
 /// Whether an array may be written to.

@@ -272,8 +272,7 @@ public:
             detail::check(titin_send_value(to.port(instance_), to.number(), data.raw(), timestamp, next_timestamp,
                                            settings.raw()));
         else if constexpr (std::is_same_v<T, std::vector<bool>>) {
-            const std::unique_ptr<bool[]> flags(new bool[data.size()]);
-            std::copy(data.begin(), data.end(), flags.get());
+            const auto flags = detail::unpacked(data);
             send_array(to, detail::describe(flags.get(), {data.size()}), timestamp, next_timestamp, settings);
         } else if constexpr (detail::IsArray<T>::value)
             send_array(to, detail::describe(data), timestamp, next_timestamp, settings);

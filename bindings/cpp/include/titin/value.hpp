@@ -197,9 +197,12 @@ public:
     /// A copy of an array: anything that Instance::send takes as one.
     template <class T>
     static Value array(const T &data) {
-        const detail::Array a = detail::describe(data);
-        return Value(titin_new_array(a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr,
-                                     a.order, nullptr, a.data, 0));
+        if constexpr (std::is_same_v<T, std::vector<bool>>) {
+            const auto flags = detail::unpacked(data);
+            return Value(detail::describe(flags.get(), {data.size()}));
+        } else {
+            return Value(detail::describe(data));
+        }
     }
     static Value list(std::initializer_list<detail::Item> items = {}) {
         Value list(titin_new_list());
@@ -224,6 +227,10 @@ public:
     titin_value *release() { return const_cast<titin_value *>(std::exchange(value_, nullptr)); }
 
 private:
+    explicit Value(const detail::Array &a)
+        : Value(titin_new_array(a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr, a.order,
+                                nullptr, a.data, 0)) {}
+
     titin_value *owned() { return const_cast<titin_value *>(value_); }
     template <class T>
     static titin_value *fresh(T number) {
