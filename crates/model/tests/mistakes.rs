@@ -101,3 +101,59 @@ fn a_number_that_does_not_fit_is_not_taken_for_infinity() {
     }
     assert_eq!(errors("programs:", "settings: {k: .inf, l: 1e300}\nprograms:"), [""; 0]);
 }
+
+/// What is wrong with this model, which steps together only as far as it says so.
+fn problems(model: &str) -> Vec<String> {
+    let text = format!("ymmsl_version: v0.2\nmodels:\n  m:\n    description: d\n{model}");
+    let options = LoadOptions { strict_timelines: true, ..LoadOptions::default() };
+    let report = match load_texts(&[("t", &text)], &options) {
+        Ok(description) => description.warnings,
+        Err(report) => report,
+    };
+    let timelines = report.problems.iter().filter(|problem| problem.to_string().contains("rates"));
+    timelines.map(ToString::to_string).collect()
+}
+
+#[test]
+fn rates_that_differ_come_with_the_line_that_makes_them_match() {
+    let mutual = "    components:
+      a: {ports: {o_i: x, s: y}}
+      b: {ports: {o_i: y, s: x}}
+    conduits: {a.x: b.x, b.y: a.y}
+";
+    let fast = mutual.replace("o_i: x", "timeline fast: {o_i: x}");
+    let torn = "    components:
+      a: {ports: {o_i: x}}
+      b: {ports: {o_i: x}}
+      c: {ports: {f_init: [p, q]}}
+    conduits: {a.x: c.p, b.x: c.q}
+";
+    for (model, line) in [
+        (mutual, "matching_timelines: {a: b}"),
+        (&fast, "matching_timelines: {a.fast: b}"),
+        (torn, "matching_timelines: {a: b}"),
+    ] {
+        let told = problems(model);
+        assert!(told.iter().any(|text| text.contains(&format!("write {line}"))), "{told:#?}");
+        let left = problems(&format!("{model}    {line}\n"));
+        assert!(left.iter().all(|text| !text.contains(line)), "{left:#?}");
+    }
+}
+
+#[test]
+fn a_field_of_a_sender_whose_receivers_have_entries_of_their_own_is_warned_of() {
+    let warned = |fields: &str| {
+        let text = BASE.to_owned() + "titin: {fields: {" + fields + "}}\n";
+        let description = load_texts(&[("t", &text)], &LoadOptions::default()).expect("nothing is wrong");
+        let problems = description.warnings.problems.iter().map(ToString::to_string);
+        problems.filter(|text| text.contains("has no effect")).collect::<Vec<_>>()
+    };
+    let both = warned("micro.final: {every: 2}, macro.state_in: {until: 3}");
+    assert_eq!(both.len(), 1, "{both:#?}");
+    assert!(
+        both[0].contains("of \"micro.final\"") && both[0].contains("there is one for \"macro.state_in\""),
+        "{both:#?}"
+    );
+    assert_eq!(warned("micro.final: {until: 3}"), [""; 0]);
+    assert_eq!(warned("macro.state_in: {until: 3}"), [""; 0]);
+}

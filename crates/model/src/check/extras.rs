@@ -62,6 +62,7 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     }
     for (path, (_, placed)) in &extras.fields {
         port(network, path, placed.0, "fields", problems);
+        replaced(network, path, placed.0, problems);
     }
     for (path, (_, placed)) in &extras.links.components {
         end(network, path, placed.0, problems);
@@ -100,6 +101,26 @@ fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut
     let what = format!("\"{path}\" leads to no port");
     let why = format!("\"titin: {section}\" goes by ports, written \"component.port\"");
     problems.error_hint(at, Code::UnknownPath, what, why, meant_port(network, path));
+}
+
+/// Tells of an entry for a sender's field where each of its receivers has one of its own, which holds as a whole.
+fn replaced(network: &Network, sender: &Name, at: Place, problems: &mut Problems) {
+    let paths = network.bundles.iter().map(|bundle| {
+        let (from, to) = network.ends(bundle);
+        (format!("{}.{}", from.path, bundle.sender_port), format!("{}.{}", to.path, bundle.receiver_port))
+    });
+    let receivers: Vec<String> = paths.filter(|(from, _)| *from == **sender).map(|(_, to)| to).collect();
+    let has_own = |path: &String| network.extras.fields.contains_key(path.as_str());
+    if receivers.is_empty() || !receivers.iter().all(has_own) {
+        return;
+    }
+    let what = format!("what \"titin: fields\" says of \"{sender}\" has no effect");
+    let why = format!(
+        "the entry of a receiver holds alone, and there is one for {}",
+        listing(receivers.iter().map(String::as_str))
+    );
+    let hint = "write all of it in the entry of the receiver";
+    problems.warn(at, Code::BadValue, what, why, hint.to_string());
 }
 
 /// What somebody meant by a path that leads to no port.

@@ -1,6 +1,6 @@
 //! What does not fit, told with ports and filters.
 
-use super::{Found, Graph, Link, reducers, repeaters};
+use super::{Found, Graph, Link, Part, reducers, repeaters};
 use crate::description::Port;
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
@@ -68,11 +68,25 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
                 end(graph, link.receiver, link.receiver_port)
             )
         } else {
-            "if these components step together, say so under \"matching_timelines\"".to_string()
+            let paths = || incoming.iter().map(|(_, path)| path);
+            let apart = paths().zip(paths().skip(1)).find_map(|(one, other)| differing(graph, one, other));
+            let (one, other) = apart.expect("they have as many parts, and are not the same");
+            format!("if these components step together, write {}", matching(graph, one, other))
         };
         let what = format!("the F_INIT ports of \"{}\" receive at different rates", graph.names[*component]);
         problems.error_hint(link.at, Code::Rate, what, why, hint);
     }
+}
+
+/// Where two timelines of as many parts first differ.
+fn differing(graph: &Graph<'_>, one: &[Part], other: &[Part]) -> Option<(Part, Part)> {
+    let mut parts = one.iter().zip(other).map(|(a, b)| (*a, *b));
+    parts.find(|(a, b)| graph.find(*a) != graph.find(*b))
+}
+
+/// The line of the model that says that two parts of timelines match.
+fn matching(graph: &Graph<'_>, one: Part, other: Part) -> String {
+    format!("matching_timelines: {{{}: {}}}", graph.timeline(&[one]), graph.timeline(&[other]))
 }
 
 fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
@@ -137,8 +151,8 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
             format!("write \"last\" before the receiver{or}")
         } else if sender == model || receiver == model {
             continue;
-        } else if !graph.equal(&from[..kept], &to[..kept]) {
-            "if these timelines have the same points, say so under \"matching_timelines\"".to_string()
+        } else if let Some((one, other)) = differing(graph, &from[..kept], &to[..kept]) {
+            format!("if these timelines have the same points, write {}", matching(graph, one, other))
         } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k])) {
             "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string()
         } else {
