@@ -178,11 +178,17 @@ contains
       integer, intent(in), optional :: as
       integer(c_int), intent(out) :: used
       character(len=:), allocatable, intent(out) :: wrong
+      character(len=11) :: number
       used = dtype
       if (.not. present(as)) return
       used = int(as, c_int)
-      if (.not. same_bits(dtype, used)) wrong = "as: an array of "//text(titin_dtype_name(dtype))// &
-         " does not hold the bits of "//text(titin_dtype_name(used))//"; give titin_u8 to titin_u64, or titin_f16, with "// &
-         "integers of the same size"
+      if (same_bits(dtype, used)) return
+      wrong = text(titin_dtype_name(used))
+      if (len(wrong) == 0) then
+         write (number, "(i0)") as
+         wrong = trim(number)//", which is no type of elements"
+      end if
+      wrong = "as: an array of "//text(titin_dtype_name(dtype))//" does not hold the bits of "//wrong// &
+         "; give titin_u8 to titin_u64, or titin_f16, with integers of the same size"
    end subroutine
 end module titin_common

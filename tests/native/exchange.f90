@@ -85,6 +85,9 @@ contains
       call instance%send("out", u16, timestamp=8.0_real64, as=titin_u32, ierr=ierr)
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "int16 does not hold the bits of uint32") > 0, &
          "bits of another size")
+      call instance%send("out", u16, timestamp=8.0_real64, as=99, ierr=ierr)
+      call check(ierr == titin_error_usage .and. index(titin_error_text(), "of 99, which is no type of elements; give") > 0, &
+         "bits of no type")
       call map%new_map()
       call map%add(u32, name="bits", as=titin_u32)
       call map%add(-1_int64, name="large", as=titin_u64)
