@@ -89,8 +89,9 @@ fn unwritten(path: &Path, error: &std::io::Error) -> String {
 fn text(profile: &Profile, most: usize, width: Option<usize>) -> String {
     let mut out = String::new();
     if let Some(run) = &profile.run {
-        let head = [&run.host, &seconds(run.seconds), &run.outcome].map(|part| harmless(part)).join(", ");
-        out += &format!("{BOLD}{}{BOLD:#}: {head}\n\n", harmless(&run.model));
+        let [model, host, time, outcome] =
+            [&run.model, &run.host, &seconds(run.seconds), &run.outcome].map(|part| harmless(part));
+        out += &format!("{BOLD}{model}{BOLD:#} on {host}, {time} from start to end: {outcome}\n\n");
     }
     out += &instances(&profile.instances, most, width);
     if !profile.conduits.is_empty() {
