@@ -88,7 +88,7 @@ fn line<'a>(text: &'a str, name: &str) -> &'a str {
 fn a_table_says_where_the_time_of_each_instance_went() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let text = profile(folder.path(), &[]);
-    assert!(text.starts_with("demo: here, 4.50 s, done\n"), "{text}");
+    assert!(text.starts_with("demo on here, 4.50 s from start to end: done\n"), "{text}");
     let words: Vec<&str> = line(&text, "macro ").split_whitespace().collect();
     let expected = "macro 4.00 s 3.00 s 75 % 250 ms 6 % 750 ms 19 % 500 ms";
     assert_eq!(words.join(" "), expected);
