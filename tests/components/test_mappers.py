@@ -92,7 +92,7 @@ def test_streams_are_merged_by_time(model):
     assert [record["next_timestamp"] for record in records] == [1.0, 2.0, 2.0, 4.0, None]
 
 
-def test_what_goes_together_has_the_latest_time_and_the_earliest_next_one(model):
+def test_what_goes_together_has_the_latest_time_and_announces_the_next_one_rightly(model):
     lines_of(model.folder, "a.jsonl", [(0, 1), (10, 2), (11, 3)])
     lines_of(model.folder, "b.jsonl", [(1, 1), (3, 2), (30, 3)])
     model.add("a", "source", o_i="out").add("b", "source", o_i="out").add("merger", "merger", s="a b", o_i="out")
@@ -100,8 +100,8 @@ def test_what_goes_together_has_the_latest_time_and_the_earliest_next_one(model)
     model.set(a__file="a.jsonl", b__file="b.jsonl", merger__how="list")
     kept = (model.run() / "sink/workdir/in.jsonl").read_text().splitlines()
     times = [(record["timestamp"], record["next_timestamp"]) for record in map(json.loads, kept)]
-    # One follows after 10 and the other after 3; then after 11 and after 30; then none.
-    assert times == [(1.0, 3.0), (10.0, 11.0), (30.0, None)]
+    # What comes at 10 and at 3 goes together at 10; then what comes at 11 and at 30; then none follows.
+    assert times == [(1.0, 10.0), (10.0, 30.0), (30.0, None)]
 
 
 def test_streams_are_merged_as_they_come(model):

@@ -238,7 +238,8 @@ class Instance:
 
         The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
         ``t_max``, else for the scale ``total``; a step takes the setting ``dt``, else the scale ``dt``, and no time if
-        there is neither. A step may pass the end by a millionth of itself, since sums of timesteps are rounded.
+        there is neither. A step may pass the end by a millionth of itself, and by what sums of timesteps are
+        rounded by, which is more at late times.
         Quantities with a unit, and scales, are converted to the unit of the timestamps (``titin: {time_unit: ...}``,
         seconds unless told); a number alone is in that unit. Raises :class:`titin.SettingError` if the description does
         not say how long a use is, :class:`titin.CallOrderError` before the F_INIT messages were received.

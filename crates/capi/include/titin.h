@@ -356,7 +356,7 @@ int titin_reuse(titin_instance *instance, int *again);
 /* Whether the step that begins at this time would pass the end of the use: `*stops` is 1 or 0, and 1 after an error. The use
  * begins at the latest timestamp of its F_INIT messages, at 0 without any. It lasts for the setting `t_max`, else for the
  * scale `total`; a step takes the setting `dt`, else the scale `dt`, else no time. A step may pass the end by a millionth
- * of itself. Settings with a unit, and scales, are converted to the unit of timestamps (`titin: {time_unit: ...}`, seconds unless told);
+ * of itself, and by what sums of timesteps are rounded by. Settings with a unit, and scales, are converted to the unit of timestamps (`titin: {time_unit: ...}`, seconds unless told);
  * a number alone is in that unit. */
 int titin_will_stop(const titin_instance *instance, double timestamp, int *stops);
 

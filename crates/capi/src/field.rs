@@ -116,11 +116,14 @@ impl Field {
     ///
     /// # Safety
     /// As of [`Field::arrays`].
-    unsafe fn check_distinct(&self, arrays: *const *mut c_void) -> Result<()> {
+    unsafe fn check_distinct(&self, arrays: *const *mut c_void, layouts: &[Layout]) -> Result<()> {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
-        for (number, pointer) in pointers.iter().enumerate().filter(|(_, pointer)| !pointer.is_null()) {
-            if let Some(first) = pointers[..number].iter().position(|other| other == pointer) {
+        // A rank that owns nothing may give the end of its memory for each array.
+        let some =
+            |number: usize| !pointers[number].is_null() && layouts[number].length(self.dtypes[number]) > 0;
+        for (number, pointer) in pointers.iter().enumerate().filter(|(number, _)| some(*number)) {
+            if let Some(first) = (0..number).find(|first| pointers[*first] == *pointer && some(*first)) {
                 return Err(usage(format!(
                     "field on port '{}': arrays {first} and {number}, which count from 0, are the same memory: each array of a field \
                      is received into memory of its own",
@@ -415,7 +418,7 @@ unsafe fn receive(
     unsafe {
         on_field(field, |field| {
             let layouts = field.layouts();
-            field.check_distinct(arrays)?;
+            field.check_distinct(arrays, &layouts)?;
             let mut targets = field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
                 memory: std::slice::from_raw_parts_mut(begin, length),
                 local,

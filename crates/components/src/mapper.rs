@@ -169,12 +169,13 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The times and settings of one message that is made of several: the latest time, the earliest next one.
+/// The times and settings of one message that is made of several: the latest time, and the latest next one, since the next message
+/// that is made of several waits for all of them.
 pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp> {
     let stamps: Vec<Stamp> = taken.iter().map(|taken| stamp(&taken.message)).collect();
     let timestamp = stamps.iter().map(|stamp| stamp.timestamp).fold(f64::NEG_INFINITY, f64::max);
     let nexts: Option<Vec<f64>> = stamps.iter().map(|stamp| stamp.next).collect();
-    let next = nexts.and_then(|nexts| nexts.into_iter().reduce(f64::min)).map(|next| next.max(timestamp));
+    let next = nexts.and_then(|nexts| nexts.into_iter().reduce(f64::max)).map(|next| next.max(timestamp));
     let Some(force) = force else { return Ok(Stamp { timestamp, next, settings: None }) };
     let labels: Vec<String> = taken.iter().map(Taken::label).collect();
     let overlays = labels

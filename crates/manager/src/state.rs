@@ -100,8 +100,8 @@ pub(crate) struct Member {
     refused: Option<String>,
     /// Its own error, and what that is an echo of.
     said: Option<(String, Echo)>,
-    /// What its receivers wait for in vain, because it has left that out.
-    missed: Option<String>,
+    /// What it has left out, and the instances that wait for that in vain.
+    missed: Vec<(Vec<String>, String)>,
     /// A failure unless something explains it before that time.
     doubt: Option<(Duration, Fault)>,
     /// How it failed: first, or as a consequence.
@@ -433,9 +433,7 @@ impl Manager {
                     text,
                 }));
             }
-            ToManager::Missed { text, .. } => {
-                self.members[id].missed.get_or_insert(text);
-            }
+            ToManager::Missed { peers, text, .. } => self.members[id].missed.push((peers, text)),
             ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
             ToManager::Failed { text, echo, after, .. } => {
                 let known = |name: &String| self.names.get(name).copied().filter(|peer| *peer != id);
@@ -509,7 +507,7 @@ impl Member {
             first_gone: None,
             refused: None,
             said: None,
-            missed: None,
+            missed: Vec::new(),
             doubt: None,
             fault: None,
             stopped: false,

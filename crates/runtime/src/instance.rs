@@ -129,8 +129,10 @@ pub(crate) struct Inner {
     /// Whether it was told to close.
     closing: AtomicBool,
     first_error: Mutex<Option<Error>>,
-    /// The text of the last error that came of what peers have ended, and which those are.
+    /// The text of the last error that came of what peers have ended, and which those are; none once a call has gone well since.
     ended: Mutex<Option<(String, Vec<String>)>>,
+    /// Whether there is one.
+    has_ended: AtomicBool,
     /// Of an instance that does not wait.
     pub(crate) light: Option<Light>,
     /// How far closing has come.

@@ -91,7 +91,7 @@ struct State {
     instances: HashMap<String, Arc<Inner>>,
     /// Who has asked to join.
     asked: HashMap<String, Asked>,
-    /// Who was let in, and is not among the instances yet.
+    /// Instances that were let in, and are not among those that have joined yet.
     entering: HashSet<String>,
     /// Whether it has fields, or had: conduits between ranks are known late.
     has_fields: bool,

@@ -181,7 +181,7 @@ fn an_address_at_which_another_process_of_the_run_listens_is_passed_over() {
     }
     dial(&[there], 2);
     let why = dialler.events.unreachable(2).to_string();
-    assert!(why.contains("another process is there than the one that was meant"), "{why}");
+    assert!(why.contains("another process of the run is at this address"), "{why}");
     assert_eq!(other.events.count(), 0);
 }
 

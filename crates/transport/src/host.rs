@@ -57,10 +57,21 @@ fn available(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The bytes of memory that a control group may still take, if it has a limit.
+/// The bytes of memory that a control group may still take, if it has a limit. Pages of files that it has read and not used since
+/// count as free: the system gives them up first.
 fn room(group: &Path) -> Option<u64> {
-    let used = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
-    Some(limit(group)?.saturating_sub(used("memory.current").or_else(|| used("memory.usage_in_bytes"))?))
+    let read = |file: &str| fs::read_to_string(group.join(file)).ok();
+    let used = |file: &str| read(file)?.trim().parse::<u64>().ok();
+    let used = used("memory.current").or_else(|| used("memory.usage_in_bytes"))?;
+    let given_up = read("memory.stat").and_then(|stat| unused_files(&stat)).unwrap_or(0);
+    Some(limit(group)?.saturating_sub(used.saturating_sub(given_up)))
+}
+
+/// What a control group's account says of pages of files that were not used lately, in bytes, with those of the groups below it.
+fn unused_files(stat: &str) -> Option<u64> {
+    let entry = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    // Version 1 has those of the group alone under the first name.
+    entry("total_inactive_file ").or_else(|| entry("inactive_file "))
 }
 
 /// The addresses of this host in all networks that it is connected to; that of its loopback only if there is no other. Which of them
@@ -106,6 +117,11 @@ mod tests {
         };
         assert_eq!(limits("0::/job/step\n"), [1_000_000]);
         assert_eq!(room(&folder.0.join("job")), Some(1000));
+        write("job/memory.stat", "anon 5\nfile 90000\ninactive_file 80000\nactive_file 10000\n");
+        assert_eq!(room(&folder.0.join("job")), Some(81_000));
+        write("memory/batch/memory.usage_in_bytes", "1500000\n");
+        write("memory/batch/memory.stat", "inactive_file 1\ntotal_inactive_file 100000\n");
+        assert_eq!(room(&folder.0.join("memory/batch")), Some(600_000));
         assert!(limits("0::/\n").is_empty());
         assert_eq!(limits("5:memory:/batch\n3:devices:/job\n"), [2_000_000, 9_223_372_036_854_771_712]);
         assert!(limits("nonsense").is_empty());

@@ -46,7 +46,7 @@ impl Carrier for Inproc {
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
-        // Who has forgotten the conduit need not hear of its end.
+        // A receiver that has forgotten the conduit need not hear of its end.
         let _ = self.exchange.inbox(conduit).end(sequence);
     }
 

@@ -379,7 +379,7 @@ impl Worker {
         }
     }
 
-    /// Lets in who waits for it, and others have their turn after so many. Strangers are taken in at once and thinned out
+    /// Lets in the connections that wait for it, and others have their turn after so many. Strangers are taken in at once and thinned out
     /// afterwards: a friend may stand behind thousands of them in the listener's queue.
     fn accept(&mut self, listener: u64) {
         for _ in 0..AT_ONCE {
@@ -393,7 +393,7 @@ impl Worker {
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
                     self.pending.insert(token, pending);
-                    // Who belongs here has mostly greeted by now.
+                    // A process of this run has mostly greeted by now.
                     self.advance(token);
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}

@@ -76,6 +76,8 @@ pub enum ToManager {
     Missed {
         /// Whose use.
         instance: String,
+        /// The instances that receive what was left out.
+        peers: Vec<String>,
         /// What was left out, as the log has it.
         text: String,
     },

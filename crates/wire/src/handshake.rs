@@ -12,7 +12,7 @@
 //!
 //! The dialler proves first, so a stranger learns nothing from a listener but its versions. A listener answers a wrong
 //! proof with zeros: that it hangs up can have other reasons. Both use the highest version that both ranges hold.
-//! [`Handshake`] is a state machine over bytes; who reads and writes them is the transport's business, as are the time
+//! [`Handshake`] is a state machine over bytes; reading and writing them is the transport's business, as are the time
 //! and the number of places that strangers get.
 
 use std::ops::Range;
@@ -91,7 +91,10 @@ pub enum Refusal {
     )]
     Secret,
     /// A titin is there, but not the process that was meant.
-    #[error("another process is there than the one that was meant")]
+    #[error(
+        "another process of the run is at this address than the one that was meant: two hosts have the same address; name one that only \
+         this host has with --listen ADDRESS"
+    )]
     Elsewhere,
 }
 

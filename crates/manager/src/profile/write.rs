@@ -320,7 +320,7 @@ impl Writer {
             let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
             let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
             let mut core = transaction.prepare("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
-            // MUSCLE3's tools take it that who has cores has joined and left.
+            // MUSCLE3's tools take it that an instance that has cores has joined and left.
             for (&id, profile) in totals.iter().filter(|(_, profile)| profile.stop > 0.0) {
                 for number in &placement.cores[id] {
                     core.execute(params![oid(id), host, number])?;

@@ -481,11 +481,16 @@ impl Manager {
         }
     }
 
-    /// Where the first failure comes of what another instance has ended, and that one has left out a message, that is the first failure;
-    /// what is left to say of the other.
+    /// Where the first failure comes of what another instance has ended, and that one has left out a message to this one, that is the
+    /// first failure; what is left to say of the other.
     fn blame_ender(&mut self, id: InstanceId, fault: Fault) -> Fault {
         let Fault::AfterEnd { text, .. } = &fault else { return fault };
-        let missed = |ender: InstanceId| Some((ender, self.members[ender].missed.clone()?));
+        let name = &self.plan.instances[id].name;
+        let missed = |ender: InstanceId| {
+            let left_out = &self.members[ender].missed;
+            let (_, text) = left_out.iter().find(|(peers, _)| peers.contains(name))?;
+            Some((ender, text.clone()))
+        };
         match self.enders(id).into_iter().find_map(missed) {
             Some((ender, missed)) if self.course.failure().is_none() => {
                 let said = Fault::Said(text.clone());

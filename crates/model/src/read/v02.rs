@@ -33,13 +33,15 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
         document.imports = imports(node, problems);
     }
     if let Some(node) = fields.take("models") {
+        let mut faulty = false;
         for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
             let as_model = has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
             if OF_MODELS.contains(&entry.key.as_str()) && !as_model {
                 let why = "it is indented as the names of models are, and belongs to one of them";
                 let hint = format!("indent \"{}\" one step more, under the name of its model", entry.key);
                 misplaced(entry, "\"models\"", why, hint, problems);
-                document.models.values_mut().for_each(|model| model.faulty = true);
+                // Which of the models lacks it cannot be known.
+                faulty = true;
                 continue;
             }
             if SECTIONS.contains(&entry.key.as_str()) && !as_model {
@@ -58,6 +60,7 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
                 document.models.insert(name, model);
             }
         }
+        document.models.values_mut().for_each(|model| model.faulty |= faulty);
     }
     if let Some(node) = fields.take("programs") {
         for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {

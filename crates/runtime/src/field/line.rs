@@ -134,7 +134,7 @@ impl Inner {
     }
 
     pub(super) fn end_line(&self, line: &Line) -> Result<()> {
-        // Who has left before it could pull has no link, and misses nothing.
+        // A receiver that has left before it could pull has no link, and misses nothing.
         let there = |outlet: &&Outlet| !line.pulled || outlet.end.carrier.get().is_some();
         line.port.every_outlet().filter(there).try_for_each(|outlet| self.end_stream(outlet))
     }
@@ -148,7 +148,7 @@ impl Inner {
                     let none = line.pulled && outlet.end.carrier.get().is_none();
                     over &= none || self.is_settled(outlet)?;
                 }
-                // Who pulls takes what it wants, and need not wait for more.
+                // A receiver that pulls takes what it wants, and need not wait for more.
                 for inlet in line.port.every_inlet().filter(|_| !line.pulled) {
                     let ended = inlet.inbox.ended() || self.process.finished(&line.peer);
                     if !ended {

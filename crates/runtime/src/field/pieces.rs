@@ -61,7 +61,7 @@ impl Inner {
         let outlets = &line.port.outlets[to];
         let shared =
             |outlet: &Outlet| outlet.end.carrier.get().is_some_and(|carrier| carrier.medium() == Medium::Shm);
-        let shared = outlets.iter().all(shared) && self.light.is_none();
+        let shared = outlets.iter().all(shared);
         // A partner that has not yet taken what it was sent before is not about to take this.
         let mut paced = shared && outlets.iter().all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
         while *done < whole {

@@ -111,12 +111,15 @@ impl Inner {
         let missed = self.cycle().missed(finals.map(|(number, port)| (number, port.slots())));
         for port in missed {
             let text = format!(
-                "a use has ended in which nothing was sent on O_F port '{}': who receives there gets one message less than there are \
+                "a use has ended in which nothing was sent on O_F port '{}': its receivers get one message less than there are \
                  uses; send in each, nil if there is nothing to say",
                 self.ports[port].name
             );
             self.log(WARNING, &text);
-            self.tell(&ToManager::Missed { instance: self.name.clone(), text: self.as_rank(&text) });
+            let peers =
+                self.ports[port].every_outlet().map(|outlet| instance_of(&outlet.end.peer).to_owned());
+            let (instance, peers, text) = (self.name.clone(), peers.collect(), self.as_rank(&text));
+            self.tell(&ToManager::Missed { instance, peers, text });
         }
     }
 
@@ -241,7 +244,22 @@ impl Inner {
             .collect();
         after.dedup();
         *self.ended.lock().expect("never poisoned") = Some((error.text.clone(), after));
+        self.has_ended.store(true, Ordering::Relaxed);
         error
+    }
+
+    /// A call on a port has gone well: the program has dealt with such an error, if there was one, and goes on.
+    #[inline(always)]
+    pub(super) fn goes_on(&self) {
+        if self.has_ended.load(Ordering::Relaxed) {
+            self.forget_ended();
+        }
+    }
+
+    #[cold]
+    fn forget_ended(&self) {
+        self.has_ended.store(false, Ordering::Relaxed);
+        *self.ended.lock().expect("never poisoned") = None;
     }
 
     /// The peers whose end the last such error came of, if a failure of this text is about it.

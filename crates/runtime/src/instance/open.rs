@@ -307,6 +307,7 @@ impl Inner {
             over: AtomicBool::new(false),
             first_error: Mutex::default(),
             ended: Mutex::default(),
+            has_ended: AtomicBool::new(false),
             light: options.ready.is_some().then(Light::default),
             ending: Mutex::default(),
         })

@@ -373,9 +373,7 @@ impl Inner {
             }
             Ok(None)
         };
-        if self.light.is_none()
-            && let Some(found) = poll()?
-        {
+        if let Some(found) = poll()? {
             return Ok(found);
         }
         let start = self.trace.clock();

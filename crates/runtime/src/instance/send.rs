@@ -122,6 +122,7 @@ impl Instance {
         let misannounced = cycle.take_misannounced();
         drop(cycle);
         misannounced.inspect(|text| inner.log(super::close::WARNING, text));
+        inner.goes_on();
         inner.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
@@ -473,10 +474,10 @@ impl Inner {
         let (why, todo) = match short {
             Shortage::Ceiling(bytes) if length > bytes => (
                 format!(
-                    "an array of {length} bytes is larger than all of the {bytes} bytes that titin takes for it, unless \
-                     TITIN_SHARED_MEMORY says otherwise, and the host has not so much to spare"
+                    "an array of {length} bytes is larger than the {bytes} bytes that titin takes at most: what \
+                     TITIN_SHARED_MEMORY says, or else a quarter of the memory, and more where so much is free"
                 ),
-                "raise that, or send it in parts",
+                "set TITIN_SHARED_MEMORY to more, or send it in parts",
             ),
             Shortage::Ceiling(bytes) => (
                 format!(

@@ -3,7 +3,6 @@
 use titin_wire::settings::Setting;
 
 use super::Instance;
-use crate::sel::differs;
 use crate::setting::SettingValue;
 use crate::{Error, Kind, Result};
 
@@ -36,7 +35,7 @@ impl Instance {
             return wrong(Kind::Setting, why);
         };
         let step = self.time("dt", scale.and_then(|scale| scale.dt))?.unwrap_or(0.0);
-        Ok(passes(timestamp - begin, step, total))
+        Ok(passes(begin, timestamp, step, total))
     }
 
     /// A time, by a setting or else by a scale.
@@ -47,12 +46,17 @@ impl Instance {
     }
 }
 
-/// Whether a step from this time on ends after the end, or begins there if it takes no time.
-fn passes(elapsed: f64, step: f64, total: f64) -> bool {
+/// Whether a step from this time on ends after the end of a use, or begins there if it takes no time. A step may pass the end by a
+/// millionth of itself, and by what the times before it may have been rounded by: each sum of a timestep rounds to the next
+/// number, and such numbers are far apart where the use begins late.
+fn passes(begin: f64, timestamp: f64, step: f64, total: f64) -> bool {
+    let elapsed = timestamp - begin;
+    let rounding = f64::EPSILON * timestamp.abs().max(begin.abs());
     if step > 0.0 {
-        elapsed + step > total && differs(elapsed + step, total)
+        let steps = (elapsed / step).abs().max(1.0);
+        elapsed + step - total > (1e-6 * step + steps * rounding).min(step / 2.0)
     } else {
-        elapsed >= total || !differs(elapsed, total)
+        total - elapsed <= 1e-9 * total + rounding
     }
 }
 
@@ -62,8 +66,16 @@ mod tests {
 
     /// How many steps there are room for, where times are sums of timesteps.
     fn steps(step: f64, total: f64) -> usize {
-        let times = std::iter::successors(Some(0.0), |time| Some(time + step));
-        times.take_while(|time| !passes(*time, step, total)).count()
+        steps_from(0.0, step, total)
+    }
+
+    fn steps_from(begin: f64, step: f64, total: f64) -> usize {
+        let sums = std::iter::successors(Some(begin), |time| Some(time + step));
+        let summed = sums.take_while(|time| !passes(begin, *time, step, total)).count();
+        let products = (0..).map(|count| begin + f64::from(count) * step);
+        let multiplied = products.take_while(|time| !passes(begin, *time, step, total)).count();
+        assert_eq!(summed, multiplied, "from {begin}, {step} to {total}");
+        summed
     }
 
     #[test]
@@ -76,9 +88,29 @@ mod tests {
     }
 
     #[test]
+    fn a_late_begin_loses_no_step_and_adds_none() {
+        for begin in [0.0, 1.0, -1e3, 3e6, 17.28e6, 1.7e9, 1e12] {
+            assert_eq!(steps_from(begin, 0.125, 1.0), 8, "exact");
+            assert_eq!(steps_from(begin, 3600.0, 86400.0), 24);
+            assert_eq!(steps_from(begin, 3600.0, 86399.0), 23);
+            if begin < 1e10 {
+                assert_eq!(steps_from(begin, 0.1, 1.0), 10);
+                assert_eq!(steps_from(begin, 0.01, 0.1), 10);
+                assert_eq!(steps_from(begin, 0.01, 0.099), 9);
+            }
+            if begin < 1e7 {
+                assert_eq!(steps_from(begin, 0.001, 0.01), 10);
+            }
+        }
+        assert_eq!(steps_from(3e6, 0.001, 10.0), 10_000);
+    }
+
+    #[test]
     fn without_a_timestep_the_end_itself_counts() {
         let sum = (0..100).fold(0.0, |sum: f64, _| sum + 0.1);
-        assert!(sum < 10.0 && passes(sum, 0.0, 10.0), "a sum of timesteps is rounded");
-        assert!(!passes(9.9, 0.0, 10.0) && passes(10.0, 0.0, 10.0) && passes(11.0, 0.0, 10.0));
+        assert!(sum < 10.0 && passes(0.0, sum, 0.0, 10.0), "a sum of timesteps is rounded");
+        assert!(!passes(0.0, 9.9, 0.0, 10.0) && passes(0.0, 10.0, 0.0, 10.0) && passes(0.0, 11.0, 0.0, 10.0));
+        let (begin, end) = (1.7e9, 1.7e9 + 0.3);
+        assert!(!passes(begin, end - 1e-3, 0.0, 0.3) && passes(begin, end, 0.0, 0.3), "{}", end - begin);
     }
 }

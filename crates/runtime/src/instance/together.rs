@@ -89,6 +89,7 @@ impl Inner {
         let call = Call { port: &port.name, end, operator, timeline, timestamp, next: None };
         let called = self.cycle().call(&call);
         called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
+        self.goes_on();
         self.at(timestamp);
         Ok(())
     }

@@ -221,7 +221,7 @@ impl Process {
         }
     }
 
-    /// Gives the run up if a peer sends by a conduit that no instance here has. Who is about to join may still have it, and so may a
+    /// Gives the run up if a peer sends by a conduit that no instance here has. An instance that is about to join may still have it, and so may a
     /// field, of which another rank may have told the manager first.
     fn judge_strays(&self) {
         let state = self.lock();

@@ -195,7 +195,8 @@ fn one_thread_at_a_time_begins_a_use() {
     b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
 }
 
-/// The one who has closed a port too early fails a moment after, or before, those whom that has left without.
+/// The instance that closes a port too early is the cause, whether it fails before its peers do or after them. The peers fail
+/// because the port is closed.
 #[test]
 fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
     for caught in [false, true] {

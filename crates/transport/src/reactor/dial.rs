@@ -56,7 +56,7 @@ pub(super) struct Dialled {
     key: u64,
     patience: Duration,
     until: Instant,
-    /// How often all addresses have been tried.
+    /// How often it has paused before another try.
     rounds: u32,
     untried: VecDeque<Target>,
     /// Those to be tried again.

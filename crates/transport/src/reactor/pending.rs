@@ -71,8 +71,8 @@ pub(super) struct Wish {
     pub(super) settings: LinkSettings,
 }
 
-/// What speaks for a stranger. Where places run out, the one goes for which the least speaks. Who belongs here does its part
-/// at once, so that it has done so before as many others have come as there are places.
+/// What speaks for a connection that has not proved itself. Where places run out, the one with the least of it is closed. A process
+/// of this run greets at once: it does so before strangers, who come meanwhile, can have filled all places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Standing {
     /// Whether it may be of the same user as this process: only a Unix socket tells.
@@ -191,7 +191,7 @@ impl Pending {
         let progress = shake.advance(&bytes[..count])?;
         ahead.extend_from_slice(&bytes[progress.used..count]);
         write_whole(&self.socket, &progress.reply)?;
-        // Who says a proof byte by byte gains no time by that.
+        // A stranger that sends a proof byte by byte gains no time by that.
         if shake.is_greeted() && !was_greeted {
             self.since = Instant::now();
         }

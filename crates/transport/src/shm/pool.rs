@@ -62,6 +62,8 @@ pub(crate) struct Pool {
     given: Option<usize>,
     /// The ceiling where nobody has.
     usual: OnceLock<usize>,
+    /// Held while a single block beyond the ceiling is made, so that what is free is known: two threads do not count on the same.
+    singles: Mutex<()>,
     /// Why there was no block for somebody.
     short: Mutex<Option<Shortage>>,
 }
@@ -206,7 +208,8 @@ impl Pool {
     fn find(&self, size: usize) -> Result<Block, Shortage> {
         let ceiling = self.ceiling();
         // The system's files are read before others have to wait.
-        let free = (size > ceiling && self.given.is_none()).then(host::free_memory);
+        let alone = (size > ceiling && self.given.is_none()).then(|| self.singles.lock().expect(POISONED));
+        let free = alone.as_ref().map(|_| host::free_memory());
         // Declared before the lock is taken: what is declared first is dropped last, when the lock is open again.
         let mut withdrawn = Withdrawn::default();
         let mut state = self.lock();

@@ -377,7 +377,7 @@ fn who_has_left_out_a_message_stands_before_who_missed_it() {
     for ends in [true, false] {
         let mut rig = Rig::pair();
         let text = "nothing was sent on O_F port 'final'".to_owned();
-        rig.say(rig.link("micro"), ToManager::Missed { instance: "micro".into(), text });
+        rig.say(rig.link("micro"), left_out(&["macro"], text));
         if ends {
             rig.done("micro");
         }
@@ -389,6 +389,22 @@ fn who_has_left_out_a_message_stands_before_who_missed_it() {
         assert_eq!(affected, [(rig.id("macro"), "port is closed".to_owned())]);
         wind_up(&mut rig);
     }
+}
+
+fn left_out(peers: &[&str], text: String) -> ToManager {
+    let peers = peers.iter().map(|peer| (*peer).to_owned()).collect();
+    ToManager::Missed { instance: "micro".into(), peers, text }
+}
+
+#[test]
+fn who_has_left_out_a_message_to_others_is_not_blamed_for_a_step_too_many() {
+    let mut rig = Rig::pair();
+    rig.say(rig.link("micro"), left_out(&["sink"], "nothing was sent on O_F port 'debug'".to_owned()));
+    rig.done("micro");
+    rig.fail_after("macro", &["micro"]);
+    rig.pass(ms(1000));
+    assert!(rig.failure().unwrap().starts_with("macro"), "{:?}", rig.failure());
+    wind_up(&mut rig);
 }
 
 #[test]
