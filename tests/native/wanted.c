@@ -102,6 +102,8 @@ static void others(void) {
         titin_message *message = next();
         refuse(message, TITIN_F64, 1, &any, TITIN_ORDER_C, "float64 of rank 1, found ", i == 1 ? "a real number" : found[i]);
         CHECK(!titin_message_array(message, TITIN_F64, 0, NULL, TITIN_ORDER_C) && strstr(titin_error(), found[i]));
+        const titin_value *value = titin_message_value(message);
+        CHECK(!titin_value_array(value, TITIN_F64, 0, NULL, TITIN_ORDER_C) && strstr(titin_error(), found[i]));
         CHECK(titin_recover(instance) == 0);
         titin_message_free(message);
     }

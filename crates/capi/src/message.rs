@@ -12,7 +12,6 @@ use crate::error::{null, status, value};
 use crate::handle::Recipient;
 use crate::input;
 use crate::text::Text;
-use crate::value::number::Number;
 use crate::value::read::pointer;
 use crate::value::{Node, Value, encode};
 
@@ -93,12 +92,10 @@ impl Message {
         }
         let tree = self.tree();
         let otherwise = match tree.number() {
-            None => OTHERWISE,
-            Some(Number::Bool(_)) => "read it with titin_value_bool of titin_message_value",
-            Some(Number::Whole(_)) => "read it with titin_value_i64 of titin_message_value",
-            Some(Number::Real(_)) => "read it with titin_value_f64 of titin_message_value",
+            None => OTHERWISE.to_owned(),
+            Some(number) => format!("read it with {} of titin_message_value", number.getter()),
         };
-        Err(expected.mismatch(&tree.what(), otherwise))
+        Err(expected.mismatch(&tree.what(), &otherwise))
     }
 
     /// The error of a program that takes it for something else, kept where the program need not look at it.

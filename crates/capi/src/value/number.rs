@@ -11,6 +11,15 @@ pub(crate) enum Number {
 }
 
 impl Number {
+    /// The function of the header that reads it.
+    pub(crate) fn getter(self) -> &'static str {
+        match self {
+            Number::Bool(_) => "titin_value_bool",
+            Number::Whole(_) => "titin_value_i64",
+            Number::Real(_) => "titin_value_f64",
+        }
+    }
+
     /// As an integer that it fits.
     pub(crate) fn whole<T: TryFrom<i128>>(self) -> Option<T> {
         match self {

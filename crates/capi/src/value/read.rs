@@ -262,7 +262,11 @@ unsafe extern "C" fn titin_value_array(
     let found = |expected: &Expected<'_>| {
         // SAFETY: as the caller promises.
         let node = unsafe { at(node) }?;
-        let array = node.array().ok_or_else(|| expected.mismatch(&node.what(), OTHERWISE))?;
+        let mismatch = || match node.number() {
+            None => expected.mismatch(&node.what(), OTHERWISE),
+            Some(number) => expected.mismatch(&node.what(), &format!("read it with {}", number.getter())),
+        };
+        let array = node.array().ok_or_else(mismatch)?;
         expected.check(&array.layout)?;
         Ok((&array.layout, pointer(array.data.as_ref())))
     };

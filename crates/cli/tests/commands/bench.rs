@@ -67,6 +67,7 @@ fn every_medium_is_measured_and_nothing_is_left() {
     for medium in found["media"].as_array().unwrap() {
         let sizes = medium["sizes"].as_array().unwrap();
         assert_eq!(sizes[0]["bytes"], 0, "{medium}");
+        assert!(sizes.len() > 3, "however slow the machine is: {medium}");
         assert!(
             sizes.windows(2).all(|pair| pair[0]["bytes"].as_u64() < pair[1]["bytes"].as_u64()),
             "{medium}"
