@@ -560,13 +560,26 @@ impl Instance {
             return Err(Error::new(Kind::Usage, text));
         }
         state.withdrawn = true;
-        for way in &field.ways {
-            match way.pattern.cache() {
-                Some(_) if inner.leads() => inner.end_versions(way.conduit)?,
-                Some(_) => inner.wait(None, None, None, Vec::new, || inner.is_taken(way.conduit))?,
-                None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet))?,
-            }
+        let end_lines = |pulled: bool| {
+            let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
+            lines.filter(|line| line.pulled == pulled).try_for_each(|line| inner.end_line(line))
+        };
+        // At once: a receiver that waits for a piece of this rank learns from it that none comes.
+        end_lines(false)?;
+        let pulled: Vec<ConduitId> =
+            field.ways.iter().filter(|way| way.pattern.cache().is_some()).map(|way| way.conduit).collect();
+        let end = || {
+            field.ways.iter().try_for_each(|way| match way.pattern.cache() {
+                Some(_) => inner.end_versions(way.conduit),
+                None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet)),
+            })
+        };
+        // What is to be sent of versions that rank 0 has decided on goes first, if this rank has them.
+        let unequal = || pulled.iter().try_for_each(|conduit| inner.is_taken(*conduit).map(drop));
+        inner.act_together(&format!("withdraw of the field on port '{}'", field.name), end, unequal)?;
+        for conduit in pulled.iter().filter(|_| !inner.leads()) {
+            inner.wait(None, None, None, Vec::new, || inner.is_taken(*conduit))?;
         }
-        state.lines.iter().flat_map(|lines| lines.iter().flatten()).try_for_each(|line| inner.end_line(line))
+        end_lines(true)
     }
 }

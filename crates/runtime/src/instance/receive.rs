@@ -348,8 +348,20 @@ impl Inner {
         state: &mut InletState,
         patience: Patience,
     ) -> Result<Message> {
+        self.await_at_unless(port, place, state, patience, || Ok(()))
+    }
+
+    /// The same. While there is none, `may_wait` says why there is no use in waiting.
+    pub(crate) fn await_at_unless(
+        &self,
+        port: &Port,
+        place: usize,
+        state: &mut InletState,
+        patience: Patience,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<Message> {
         let source = self.inner_source(port, place);
-        let (_, message) = self.await_message(&source, state, patience, &Here::default(), || Ok(()))?;
+        let (_, message) = self.await_message(&source, state, patience, &Here::default(), may_wait)?;
         Ok(message)
     }
 

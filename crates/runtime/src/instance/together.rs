@@ -36,7 +36,7 @@ impl Inner {
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
         }
-        match self.hear_rank(call)? {
+        match self.hear_rank(call, || Ok(()))? {
             (Common::Nothing, _) => Ok(None),
             (Common::Use { overlay, steps, f_init }, _) => {
                 let end = |(port, slot, label)| ((port as usize, slot), label);
@@ -63,7 +63,7 @@ impl Inner {
             let told = self.tell_ranks(call, common, data);
             return received.and_then(|received| told.map(|()| received));
         }
-        match self.hear_rank(call)? {
+        match self.hear_rank(call, || Ok(()))? {
             (Common::Nothing, _) => Ok(None),
             (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data))
                 if (port as usize) < self.ports.len() =>
@@ -101,7 +101,7 @@ impl Inner {
         if self.leads() {
             return self.tell_ranks(call, Ok(Common::Field(field.clone())), None);
         }
-        match self.hear_rank(call)? {
+        match self.hear_rank(call, || Ok(()))? {
             (Common::Field(first), _) if first == *field => Ok(()),
             (Common::Field(_), _) => {
                 let text = format!(
@@ -112,6 +112,25 @@ impl Inner {
                 );
                 Err(Error::new(Kind::Usage, text))
             }
+            _ => Err(unexpected(call)),
+        }
+    }
+
+    /// Makes a call on rank 0 that tells the others nothing but that it was made. While they wait to hear of it, `may_wait` says why
+    /// there is no use in that.
+    pub(crate) fn act_together(
+        &self,
+        call: &str,
+        act: impl FnOnce() -> Result<()>,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        if self.leads() {
+            let acted = self.lead(call, act);
+            let told = self.tell_ranks(call, acted.clone().map(|()| Common::Nothing), None);
+            return acted.and(told);
+        }
+        match self.hear_rank(call, may_wait)? {
+            (Common::Nothing, _) => Ok(()),
             _ => Err(unexpected(call)),
         }
     }
@@ -225,14 +244,24 @@ impl Inner {
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
-    /// What this call has come to at rank 0, and the data that come with that.
-    fn hear_rank(&self, call: &str) -> Result<(Common, Option<Message>)> {
+    /// What this call has come to at rank 0, and the data that come with that. Until that is told, `may_wait` says why there is no use
+    /// in waiting for it.
+    fn hear_rank(
+        &self,
+        call: &str,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<(Common, Option<Message>)> {
         let ranks = self.ranks.expect("asked by ranks only");
         let above = ranks.above.expect("rank 0 is not told");
         let mut port = self.take_turn(above)?;
         let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
         let mut next = || -> Result<Message> {
-            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0], Patience::Forever)?;
+            let inlet = &mut port.inlets[0];
+            let message = self.await_at_unless(&self.ports[above], 0, inlet, Patience::Forever, &may_wait);
+            let message = message.map_err(|error| match error.kind {
+                Kind::CallOrder => Error::new(error.kind, format!("{} (in {call})", error.text)),
+                _ => error,
+            })?;
             if let Some((down, port)) = &mut below {
                 self.pass_down(*down, port, &message)?;
             }
