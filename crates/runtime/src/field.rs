@@ -15,7 +15,7 @@ pub(crate) mod setup;
 mod versions;
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
@@ -55,6 +55,8 @@ pub(crate) struct Field {
     state: Mutex<State>,
     /// How often it was sent, a call that goes on included.
     sends: AtomicU64,
+    /// Whether the sender has said that no more follows.
+    withdrawn: AtomicBool,
 }
 
 /// A conduit that a field goes by.
@@ -80,8 +82,6 @@ struct State {
     /// Where the arrays begin that have some of it already.
     into: Option<Vec<usize>>,
     asking: Asking,
-    /// Whether the sender has said that no more follows.
-    withdrawn: bool,
 }
 
 /// One to each of the peers.
@@ -159,9 +159,9 @@ impl Instance {
             inner.pulls.store(true, Ordering::Relaxed);
         }
         let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
-        let (state, sends) = (Mutex::default(), AtomicU64::new(0));
+        let (state, sends, withdrawn) = (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false));
         let mut fields = inner.fields.write().expect("never poisoned");
-        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state, sends }));
+        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state, sends, withdrawn }));
         Ok(FieldId(fields.len() - 1))
     }
 
@@ -183,7 +183,7 @@ impl Instance {
         let field = inner.field(field);
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
-        if state.withdrawn {
+        if field.withdrawn.load(Ordering::Relaxed) {
             let text = format!("field on port '{}': it was withdrawn, and is sent no more", field.name);
             return Err(Error::new(Kind::Usage, text));
         }
@@ -426,6 +426,13 @@ impl Inner {
         let fields = self.fields.read().expect("never poisoned");
         let mut ways = fields.iter().flat_map(|field| &field.ways);
         ways.any(|way| way.conduit == end.conduit) && self.process.is_declared(&self.name, end.conduit)
+    }
+
+    /// Whether the program has withdrawn a field that goes by this conduit.
+    pub(crate) fn is_withdrawn(&self, conduit: ConduitId) -> bool {
+        let fields = self.fields.read().expect("never poisoned");
+        let goes = |field: &&Arc<Field>| field.ways.iter().any(|way| way.conduit == conduit);
+        fields.iter().find(goes).is_some_and(|field| field.withdrawn.load(Ordering::Relaxed))
     }
 
     /// What the description says of fields on ports where the program has none.

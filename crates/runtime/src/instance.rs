@@ -485,7 +485,7 @@ impl Inner {
         self.alive()?;
         self.check()?;
         let text = format!(
-            "{} is being closed: close() was interrupted; call it again, and nothing else",
+            "{} is being closed, and makes no more calls; where close() was interrupted, call that again",
             self.name
         );
         Err(Error::new(Kind::Closed, text))

@@ -553,13 +553,13 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let field = inner.field(field);
-        let mut state = field.enter()?;
+        let state = field.enter()?;
         if field.role == Role::Receiver {
             let text =
                 format!("field on port '{}': it is received here; its sender withdraws it", field.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        state.withdrawn = true;
+        field.withdrawn.store(true, Ordering::Relaxed);
         let end_lines = |pulled: bool| {
             let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
             lines.filter(|line| line.pulled == pulled).try_for_each(|line| inner.end_line(line))
