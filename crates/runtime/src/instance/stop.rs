@@ -36,7 +36,7 @@ impl Instance {
             return wrong(Kind::Setting, why);
         };
         let step = self.time("dt", scale.and_then(|scale| scale.dt))?.unwrap_or(0.0);
-        Ok(passes(timestamp - begin, step, total))
+        Ok(passes(timestamp, step, begin + total))
     }
 
     /// A time, by a setting or else by a scale.
@@ -48,11 +48,11 @@ impl Instance {
 }
 
 /// Whether a step from this time on ends after the end, or begins there if it takes no time.
-fn passes(elapsed: f64, step: f64, total: f64) -> bool {
+fn passes(time: f64, step: f64, end: f64) -> bool {
     if step > 0.0 {
-        elapsed + step > total && differs(elapsed + step, total)
+        time + step > end && differs(time + step, end, step)
     } else {
-        elapsed >= total || !differs(elapsed, total)
+        time >= end || !differs(time, end, 0.0)
     }
 }
 
@@ -60,10 +60,14 @@ fn passes(elapsed: f64, step: f64, total: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// How many steps there are room for, where times are sums of timesteps.
+    /// How many steps from a time on there is room for, where times are sums of timesteps.
+    fn steps_from(begin: f64, step: f64, total: f64) -> usize {
+        let times = std::iter::successors(Some(begin), |time| Some(time + step));
+        times.take_while(|time| !passes(*time, step, begin + total)).count()
+    }
+
     fn steps(step: f64, total: f64) -> usize {
-        let times = std::iter::successors(Some(0.0), |time| Some(time + step));
-        times.take_while(|time| !passes(*time, step, total)).count()
+        steps_from(0.0, step, total)
     }
 
     #[test]
@@ -75,10 +79,27 @@ mod tests {
         assert_eq!(steps(20.0, 10.0), 0);
     }
 
+    /// What is the same time depends on the timestep, and on the time: see [`differs`].
+    #[test]
+    fn sums_of_many_steps_and_short_steps_at_large_times_end_where_they_are_to() {
+        let sum = (0..1_000_000).fold(0.0, |sum: f64, _| sum + 0.1);
+        assert!(sum - 1e5 > 1e-6, "{sum}: more than the rounding of one operation");
+        assert_eq!(steps(0.1, 1e5), 1_000_000);
+        assert_eq!(steps(1e-3, 3600.0), 3_600_000);
+        let now = 1.7e9;
+        assert_eq!(steps_from(now, 1e-3, 1.0), 1000, "milliseconds since 1970");
+        assert_eq!(steps_from(now, 1.0, 1e5), 100_000);
+        assert!(!passes(now + 0.998, 1e-3, now + 1.0) && passes(now + 0.9995, 1e-3, now + 1.0));
+        assert!(!passes(now + 0.999, 0.0, now + 1.0), "a millisecond before the end, where no step is known");
+        assert!(passes(now + 1.0 - 2e-7, 0.0, now + 1.0), "the end but for rounding");
+        assert_eq!(steps(3.0, 8.99), 2, "more than rounding is missing");
+    }
+
     #[test]
     fn without_a_timestep_the_end_itself_counts() {
         let sum = (0..100).fold(0.0, |sum: f64, _| sum + 0.1);
         assert!(sum < 10.0 && passes(sum, 0.0, 10.0), "a sum of timesteps is rounded");
+        assert!(!passes(1e300, 0.0, f64::INFINITY), "which may have no end");
         assert!(!passes(9.9, 0.0, 10.0) && passes(10.0, 0.0, 10.0) && passes(11.0, 0.0, 10.0));
     }
 }
