@@ -8,7 +8,8 @@
 //! If each is still in the same wait, and on no conduit has more been sent than received, then nothing is in flight
 //! and nobody can move. In a knot (a part that nothing leads out of) of receives alone that is a deadlock. With a
 //! sender among them that waits for room, its buffer is raised instead, up to what the host's memory allows. Whoever waits for a
-//! field to be declared at its other end is helped once that is so.
+//! field to be declared at its other end is helped once that is so. Who closes, and waits for the last version of a field to be taken,
+//! needs no room.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -252,8 +253,8 @@ impl Manager {
         let senders: Vec<(InstanceId, WaitOn)> = knot
             .iter()
             .flat_map(|&id| {
-                let told = self.waits.waits[&id].on.iter().map(|on| &on.told);
-                told.filter(|told| told.sends && !told.field).map(move |told| (id, told.clone()))
+                let for_room = self.waits.waits[&id].on.iter().filter(|on| on.is_for_room());
+                for_room.map(move |on| (id, on.told.clone()))
             })
             .collect();
         let held: u64 = senders.iter().fold(0, |held, (_, on)| {
@@ -317,7 +318,14 @@ impl Manager {
 impl Wait {
     /// Whether it is for room in a buffer, among others.
     pub(super) fn is_for_room(&self) -> bool {
-        self.on.iter().any(|on| on.told.sends && !on.told.field)
+        self.on.iter().any(Awaited::is_for_room)
+    }
+}
+
+impl Awaited {
+    /// Whether it is room in a buffer.
+    fn is_for_room(&self) -> bool {
+        self.told.sends && !self.told.field && !self.told.closes
     }
 }
 
@@ -437,6 +445,9 @@ pub(super) fn describe(wait: &Wait) -> String {
         match told.sends {
             _ if told.field => {
                 format!("on {port}, for {peer} {DECLARE}, {peer}.{peer_port}")
+            }
+            true if told.closes => {
+                format!("for {peer}.{peer_port} to take the last version of the field on {port}, to close")
             }
             true if *pulled => {
                 format!("for room for a version of the field on {port}, for {peer}.{peer_port} to take one")

@@ -510,7 +510,15 @@ impl Inner {
                     .find_map(|(place, conduit)| Some(over(conduit)?.map(|()| place)))
                     .transpose()
             };
-            let place = self.wait(None, None, None, Vec::new, next)?;
+            let on = || {
+                let outlets = open.iter().filter_map(|conduit| self.outlet_of(*conduit));
+                let on = |outlet: &Outlet| WaitOn {
+                    closes: true,
+                    ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+                };
+                outlets.map(on).collect()
+            };
+            let place = self.wait(None, None, None, on, next)?;
             self.end_versions(open.swap_remove(place))?;
         }
         Ok(())

@@ -178,6 +178,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ahead: 64,
         ahead_bytes: 1 << 40,
         field: false,
+        closes: false,
     };
     let instance = || "micro".to_owned();
     let profile = Profile {
