@@ -17,7 +17,7 @@ use titin_wire::structure::{self, Value};
 use super::header::{TEXT, announces_field};
 use super::pieces::Come;
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
-use super::{Coupled, Field, FieldId, Line, Stamps, State, unequal};
+use super::{Coupled, Field, FieldId, Line, Stamps, State};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
@@ -527,10 +527,8 @@ impl Inner {
     /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
         if let Some((ours, theirs)) = self.process.pull(&self.name, conduit, Pull::differs).flatten() {
-            let fields = self.fields.read().expect("never poisoned");
-            let goes = |field: &&Arc<Field>| field.ways.iter().any(|way| way.conduit == conduit);
-            let port = fields.iter().find(goes).map(|field| field.name.clone()).unwrap_or_default();
-            return Err(unequal(&port, (self.place_in_ranks().0, ours), (0, theirs)));
+            let error = |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
+            return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
         let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
         let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);

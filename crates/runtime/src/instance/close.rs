@@ -38,10 +38,10 @@ pub(super) struct Ending {
     dropped: Option<Vec<String>>,
     /// Receiving ends, by their numbers, whose senders have not ended.
     open: Vec<usize>,
-    /// Whether the rank above was told how often fields were sent.
-    told_sends: bool,
+    /// Whether the rank above was told how often fields were sent and received.
+    told_steps: bool,
     /// Whether that was compared with what those below have told.
-    compared_sends: bool,
+    compared_steps: bool,
     /// How many receivers hold all, and its end.
     settled: usize,
     /// Whether the manager was told.
@@ -66,17 +66,17 @@ impl Inner {
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
         self.leave_versions();
-        if !ending.told_sends {
-            self.tell_sends()?;
-            ending.told_sends = true;
+        if !ending.told_steps {
+            self.tell_steps()?;
+            ending.told_steps = true;
         }
         self.end_streams(&mut ending, outlets - up)?;
         self.settle_versions()?;
         self.end_lines()?;
         self.take_leave(&mut ending)?;
-        if !ending.compared_sends {
-            self.compare_sends()?;
-            ending.compared_sends = true;
+        if !ending.compared_steps {
+            self.compare_steps()?;
+            ending.compared_steps = true;
         }
         self.settle_lines()?;
         self.end_streams(&mut ending, outlets)?;

@@ -124,7 +124,8 @@ impl Instance {
             return inner.receive(port, slot, begin()?, fits).map(|(_, message)| message);
         }
         let mut call = inner.call_on("receive", port, slot);
-        at.iter().for_each(|at| call += &format!(" at {at}"));
+        // Zero is the same time whatever its sign.
+        at.iter().for_each(|at| call += &format!(" at {}", at + 0.0));
         // What rank 0 finds no fault with may not fit another one, where it is gone then.
         let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
