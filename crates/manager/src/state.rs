@@ -291,6 +291,12 @@ impl Manager {
                 Event::Opened(link) => self.opened(link),
                 Event::Lost(link, why) => self.lost(link, &why),
                 Event::Said(link, message) => self.said(link, *message),
+                // A guard that is broken may name an instance that there is not.
+                Event::Started(id, _) | Event::NotStarted(id, _) | Event::Ended(id, _)
+                    if id.index() >= self.plan.instances.len() =>
+                {
+                    self.fail(Cause::Guard(format!("told of a program with number {}, which it was not to start", id.0)));
+                }
                 Event::Started(id, pid) => self.started(id, pid),
                 Event::NotStarted(id, why) => self.not_started(id, Fault::NotStarted(why)),
                 Event::NotStaged(id, why) => self.not_started(id, Fault::NotStaged(why)),
