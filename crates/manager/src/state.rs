@@ -34,7 +34,6 @@ use titin_wire::{Address, EndpointId};
 use crate::event::{Action, Event, Exit, Level, Record};
 use crate::plan::{ConduitId, InstanceId, PerInstance, Plan, Start};
 
-pub(crate) use deadlock::DECLARE;
 pub(crate) use ending::SAME_WISH;
 pub use ending::{Cause, Failure, Outcome};
 pub use titin_wire::control::Progress;
@@ -295,7 +294,10 @@ impl Manager {
                 Event::Started(id, _) | Event::NotStarted(id, _) | Event::Ended(id, _)
                     if id.index() >= self.plan.instances.len() =>
                 {
-                    self.fail(Cause::Guard(format!("told of a program with number {}, which it was not to start", id.0)));
+                    self.fail(Cause::Guard(format!(
+                        "told of a program with number {}, which it was not to start",
+                        id.0
+                    )));
                 }
                 Event::Started(id, pid) => self.started(id, pid),
                 Event::NotStarted(id, why) => self.not_started(id, Fault::NotStarted(why)),

@@ -275,7 +275,8 @@ impl Manager {
                     self.plan.terms.ceiling
                 );
             }
-            return self.fail(Cause::Deadlock(text));
+            let undeclared = knot.iter().any(|id| self.waits.waits[id].on.iter().any(|on| on.told.field));
+            return self.fail(Cause::Deadlock { cycle: text, undeclared });
         }
         for (id, on) in senders {
             self.raise(id, &on);
@@ -432,9 +433,6 @@ pub(super) fn show_cycle<'a>(
     text
 }
 
-/// What an instance waits for that has a field, until its peer has one, too.
-pub(crate) const DECLARE: &str = "to declare the field at its end";
-
 /// A wait in words; follows the instance's name.
 pub(super) fn describe(wait: &Wait) -> String {
     /// Alternatives that are listed.
@@ -444,7 +442,7 @@ pub(super) fn describe(wait: &Wait) -> String {
         let number = count.saturating_add(1);
         match told.sends {
             _ if told.field => {
-                format!("on {port}, for {peer} {DECLARE}, {peer}.{peer_port}")
+                format!("on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}")
             }
             true if told.closes => {
                 format!("for {peer}.{peer_port} to take the last version of the field on {port}, to close")
