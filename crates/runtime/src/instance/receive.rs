@@ -22,6 +22,7 @@ use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
 use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
 use crate::setting::overlay_of;
+use crate::wait::later;
 use crate::{Error, Kind, Message, Result};
 
 /// How long a call may wait.
@@ -300,8 +301,7 @@ impl Patience {
     pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
             Patience::Forever => None,
-            // What lies beyond the clock's range is for ever.
-            Patience::For(time) => Instant::now().checked_add(time),
+            Patience::For(time) => later(Instant::now(), time),
         }
     }
 }
