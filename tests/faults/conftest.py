@@ -190,9 +190,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The functions of ``hosts.c``, for a host to load."""
-    path = tmp_path_factory.mktemp("library") / "libhosts.so"
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The functions of ``hosts.c`` and ``hosts.f90``, for a host to load."""
+    folder = tmp_path_factory.mktemp("library")
+    paths = {language: folder / f"libhosts-{language}.so" for language in ("c", "fortran")}
     flags = config("--cflags", "--libs")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", path, PROGRAMS / "hosts.c", *flags], check=True)
-    return path
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", paths["c"], PROGRAMS / "hosts.c", *flags], check=True)
+    sources = [*config("--fortran"), PROGRAMS / "hosts.f90", PROGRAMS / "entries.f90"]
+    compiler = ["gfortran", "-frecursive", "-shared", "-fPIC", "-o", paths["fortran"]]
+    subprocess.run([*compiler, *sources, *config("--libs")], check=True, cwd=folder)
+    return paths

@@ -19,24 +19,30 @@ Start = Callable[..., Run]
 #: What a host that the description names runs: coroutines, functions of a library on threads, or steps of one.
 GUESTS = {
     "coroutines": '{{titin: {{host: crowd, function: "hosts:{name}"}}, env: {{HOW: {how}}}}}',
-    "library": "{{titin: {{host: crowd, library: {library}, function: {name}}}, env: {{HOW: {how}}}}}",
-    "steps": "{{titin: {{host: crowd, library: {library}, step: {name}}}, env: {{HOW: {how}}}}}",
+    "c-function": "{{titin: {{host: crowd, library: {c}, function: {name}}}, env: {{HOW: {how}}}}}",
+    "c-step": "{{titin: {{host: crowd, library: {c}, step: {name}}}, env: {{HOW: {how}}}}}",
+    "fortran-function": "{{titin: {{host: crowd, library: {fortran}, function: {name}}}, env: {{HOW: {how}}}}}",
+    "fortran-step": "{{titin: {{host: crowd, library: {fortran}, step: {name}}}, env: {{HOW: {how}}}}}",
 }
 
 
 def cases(ways: dict[str, str]) -> list[tuple[str, str]]:
-    """Every kind of guest with every way; a host loads what it runs, and a library has no exceptions then."""
+    """Every kind of guest with every way.
+
+    A host loads what it runs, and a library has no exceptions then; in Fortran nothing of it runs when it is loaded.
+    """
     pairs = [(kind, how) for kind in GUESTS for how in ways if how != "never"]
-    return [(kind, how) for kind, how in pairs if kind == "coroutines" or how != "before-exception"]
+    pairs = [(kind, how) for kind, how in pairs if kind == "coroutines" or how != "before-exception"]
+    return [(kind, how) for kind, how in pairs if not (kind.startswith("fortran") and how.partition("-")[2])]
 
 
 @pytest.fixture
-def crowd(start: Start, library: Path, tmp_path: Path) -> Callable[[str, str], Run]:
+def crowd(start: Start, libraries: dict[str, Path], tmp_path: Path) -> Callable[[str, str], Run]:
     """Starts a run in which the host process ``crowd`` has the culprit and a guest, which fails in this way."""
 
     def begin(kind: str, how: str) -> Run:
         shutil.copy(PROGRAMS / "hosts.py", tmp_path)
-        culprit, guest = (GUESTS[kind].format(name=name, library=library, how=how) for name in ("culprit", "guest"))
+        culprit, guest = (GUESTS[kind].format(name=name, how=how, **libraries) for name in ("culprit", "guest"))
         text = HOST.format(culprit=culprit, guest=guest, python=sys.executable, programs=PROGRAMS, folder=tmp_path)
         return start(model=text, directory="run")
 

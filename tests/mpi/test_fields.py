@@ -289,7 +289,8 @@ sends = role == "a"
 with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if sends else None) as instance:
     instance.reuse()
     field = instance.field("x", (8,), float, owned=titin.Grid((instance.ranks,)))
-    u = np.zeros(8 // instance.ranks)
+    memory = np.zeros(16 // instance.ranks)
+    u = memory[::2]
     if sends:
         while instance.rank == 1 and not (folder / "go").exists():
             time.sleep(0.01)
@@ -305,11 +306,12 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD if s
                 pass
             except titin.Timeout as error:
                 assert u[0] != 1 or "not all of it has come in the time given" in str(error), error
-        try:
-            field.receive(np.zeros(8))
-            raise AssertionError("other arrays")
-        except titin.UsageError as error:
-            assert "with the same arrays" in str(error), error
+        for other in np.zeros(8), memory[:8]:
+            try:
+                field.receive(other)
+                raise AssertionError("other arrays")
+            except titin.UsageError as error:
+                assert "with the same arrays" in str(error), error
         (folder / "go").touch()
         if goes_on:
             field.receive(u)
@@ -389,6 +391,82 @@ def test_a_rank_in_another_call_is_named_while_all_wait(tmp_path: Path) -> None:
     assert re.match(r"First: a .*: rank 1 calls reuse, but rank 0 calls receive on port 'y'", first), first
 
 
+#: A receiver whose second rank leaves out a call at a step that is not coupled: what comes later comes a call late.
+OUT_OF_STEP = """
+import sys
+import numpy as np
+import titin
+from mpi4py import MPI
+
+sends = sys.argv[1] == "a"
+with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=None if sends else MPI.COMM_WORLD) as instance:
+    instance.reuse()
+    field = instance.field("x", (8,), float, owned=titin.Grid((instance.ranks,)))
+    u = np.zeros(8 // instance.ranks)
+    for step in range(4):
+        if sends:
+            field.send(u, timestamp=float(step))
+        elif (instance.rank, step) != (1, 1):
+            field.receive(u)
+"""
+
+
+@pytest.mark.usefixtures("python")
+def test_a_rank_that_leaves_out_a_receive_at_a_step_that_is_not_coupled_is_named(tmp_path: Path) -> None:
+    (tmp_path / "step.py").write_text(OUT_OF_STEP)
+    programs = [(sys.executable, tmp_path / "step.py", side) for side in "ab"]
+    model = pair(("o_i: x", "s: x"), "a.x: b.x", programs, (1, 2))
+    done = run(tmp_path, model + "titin: {fields: {b.x: {every: 2}}}\n")
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    assert "rank 1 has received it 3 times, and rank 0 4 times: all ranks receive as often as rank 0" in first, first
+
+
+#: One rank of the sender withdraws the field, and then nobody closes.
+WITHDRAWN = """
+import sys
+import numpy as np
+import titin
+from mpi4py import MPI
+
+role, mode, who = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sends = role == "a"
+ports = {"o_i": ["x", "z"], "s": ["y"]} if sends else {"o_i": ["y"], "s": ["x", "z"]}
+with titin.Instance(**ports, comm=MPI.COMM_WORLD) as instance:
+    instance.reuse()
+    x = instance.field("x", (12,), float, owned=titin.Grid((instance.ranks,)))
+    u = np.zeros(12 // instance.ranks)
+    if sends:
+        x.send(u, timestamp=0.0)
+        if instance.rank == who:
+            x.withdraw()
+        instance.receive("y")
+    else:
+        x.receive(u, at=0.0 if mode == "pull" else None)
+        try:
+            x.receive(u, at=1.0 if mode == "pull" else None)
+        except titin.PortClosed:
+            instance.receive("z")
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("mode", ["push", "pull"])
+@pytest.mark.parametrize(("who", "ranks"), [(0, 2), (1, 2), (2, 3)])
+def test_a_rank_that_withdraws_alone_is_named_while_all_wait(tmp_path: Path, who: int, ranks: int, mode: str) -> None:
+    (tmp_path / "withdrawn.py").write_text(WITHDRAWN)
+    programs = [(sys.executable, tmp_path / "withdrawn.py", role, mode, who) for role in "ab"]
+    ports = "o_i: [x, z], s: y", "o_i: y, s: [x, z]"
+    model = pair(ports, "a.x: b.x, a.z: b.z, b.y: a.y", programs, (ranks, 2))
+    kept = "titin: {fields: {b.x: {mode: pull, versions: 9}}}\n" if mode == "pull" else ""
+    done = run(tmp_path, model + kept)
+    assert done.returncode == 1, done.stdout
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    withdraw, receive = "withdraw of the field on port 'x'", "receive on port 'y'"
+    alone, others = (withdraw, receive) if who else (receive, withdraw)
+    assert re.match(rf"First: a .*: rank {who or '[1-9]'} calls {alone}, but rank 0 calls {others}", first), first
+
+
 def told(mode: str, who: int, what: str) -> list[str]:
     """What the report may say of a rank that sends otherwise than the others: either side may find it out first."""
     odd = {"caught": 5, "fewer": 5, "none": 0, "withdraws": 3}[what]
@@ -396,6 +474,9 @@ def told(mode: str, who: int, what: str) -> list[str]:
     texts = [
         f"rank 1 has sent it {odd} times, and rank 0 " if who else f"rank 1 has sent it 6 times, and rank 0 {odd} times"
     ]
+    if what == "withdraws":
+        alone = "(in withdraw of the field on port 'x')"
+        texts.append(alone if who else "rank 0 has made calls that this rank has not made")
     if what == "caught":
         ours, theirs = (3, 2) if who == 1 else (2, 3)
         texts.append(f"rank 1 of a has sent its part of time {ours}, where rank 0 has sent that of time {theirs}")

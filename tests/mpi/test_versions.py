@@ -214,3 +214,43 @@ def test_who_waits_for_a_field_to_be_declared_is_part_of_a_deadlock(tmp_path: Pa
     assert done.returncode != 0
     assert "deadlock: 2 instances wait for each other in a cycle" in done.stdout, done.stdout
     assert "a waits on u, for b to declare the field at its end, b.u" in done.stdout, done.stdout
+
+
+#: The sender closes, and its receiver takes the last version only once it has got rid of what the sender never takes.
+CLOSING = """\
+import sys
+import numpy as np
+import titin
+
+role, back = sys.argv[1:]
+sends = role == "a"
+with titin.Instance(**({"o_i": ["u"], "s": ["back"]} if sends else {"o_i": ["back"], "s": ["u"]})) as instance:
+    instance.reuse()
+    u = instance.field("u", (4,), float)
+    if sends:
+        u.send(np.zeros(4), timestamp=0.0)
+    elif back == "field":
+        instance.field("back", (4,), float).send(np.zeros(4), timestamp=0.0)
+    else:
+        for t in range(9):
+            instance.send("back", timestamp=float(t))
+    if not sends:
+        u.receive(np.zeros(4), at=0.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("back", "told"),
+    [
+        ("messages", "9 messages from b.back on S port 'back' were never taken"),
+        ("field", "a waits for b.u to take the last version of the field on u, to close"),
+    ],
+)
+def test_who_closes_while_its_receiver_waits_for_it_is_not_stuck_untold(tmp_path: Path, back: str, told: str) -> None:
+    (tmp_path / "closing.py").write_text(CLOSING)
+    programs = [(sys.executable, tmp_path / "closing.py", role, back) for role in "ab"]
+    both = pair(("o_i: u, s: back", "o_i: back, s: u"), "a.u: b.u, b.back: a.back", programs)
+    rest = "titin: {fields: {b.u: {mode: pull}}, buffer: {default: {messages: 2}}}\n"
+    done = run(tmp_path, both + rest)
+    assert done.returncode == 1, done.stdout
+    assert told in " ".join(done.stdout.split()), done.stdout

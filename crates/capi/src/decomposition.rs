@@ -25,6 +25,13 @@ pub struct Spec {
     failed: Option<Error>,
 }
 
+/// What a rank owns that has the dimensions of the whole array.
+enum Shaped<'a> {
+    Rule,
+    Box(&'a Region),
+    Indices(&'a [u64]),
+}
+
 impl Spec {
     fn new(shape: Vec<u64>) -> Self {
         let dims = shape.len();
@@ -79,27 +86,33 @@ impl Spec {
         }
     }
 
+    /// What the calling rank owns, if its arrays have the dimensions of the whole; they are flat if not.
+    fn shaped(&self) -> Option<Shaped<'_>> {
+        match (&self.indices, &self.boxes[..]) {
+            (Some(indices), _) => (self.dims() == 1).then_some(Shaped::Indices(indices)),
+            (None, []) => Some(Shaped::Rule),
+            (None, [one]) => Some(Shaped::Box(one)),
+            (None, _) => None,
+        }
+    }
+
     /// How much it owns in each dimension; `None` if its arrays are flat.
     pub(crate) fn owned(&self, side: &Side, rank: u32) -> Option<Dims> {
-        match self.parts() {
-            Parts::Rule => side.decomposition.extents(rank),
-            Parts::Boxes(boxes) if boxes.len() == 1 => Some(boxes[0].extents()),
-            Parts::Indices(_) if self.dims() == 1 => self.parts().elements().map(|count| Dims::all(1, count)),
-            _ => None,
+        match self.shaped()? {
+            Shaped::Rule => side.decomposition.extents(rank),
+            Shaped::Box(one) => Some(one.extents()),
+            Shaped::Indices(_) => self.parts().elements().map(|count| Dims::all(1, count)),
         }
     }
 
     /// Which indices it has along a dimension; `None` if its arrays are flat.
     pub(crate) fn owned_along(&self, side: &Side, rank: u32, dim: c_int) -> Result<Option<Vec<u64>>> {
         let dim = self.dim(dim)?;
-        Ok(match (self.parts(), &self.indices) {
-            (Parts::Rule, _) => side.decomposition.indices_along(rank, dim).map(Iterator::collect),
-            (Parts::Boxes(boxes), _) if boxes.len() == 1 => {
-                Some((boxes[0].lower()[dim]..boxes[0].upper()[dim]).collect())
-            }
-            (Parts::Indices(_), Some(indices)) if self.dims() == 1 => Some(indices.clone()),
-            _ => None,
-        })
+        Ok(self.shaped().and_then(|shaped| match shaped {
+            Shaped::Rule => side.decomposition.indices_along(rank, dim).map(Iterator::collect),
+            Shaped::Box(one) => Some((one.lower()[dim]..one.upper()[dim]).collect()),
+            Shaped::Indices(indices) => Some(indices.to_vec()),
+        }))
     }
 
     /// Where its elements lie if nothing else is said: one after the other, halo and all.

@@ -6,6 +6,7 @@
 //! get SIGKILL from the system, and the manager, a subreaper too, ends what is left.
 
 mod client;
+mod lines;
 mod mpi_files;
 mod serve;
 mod shim;

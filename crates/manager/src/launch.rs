@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 
 use titin_wire::connection;
@@ -335,10 +335,10 @@ impl Environment {
             // Called by its whole path, it would put its own folder before the PATH of the ranks: another Python than that of the PATH.
             MpiStart::OpenMpi => (
                 first(&["mpirun.openmpi", "mpirun"]),
-                format!("--oversubscribe --noprefix --bind-to none -np {processes}"),
+                words(&["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"], processes),
             ),
             MpiStart::Mpich => {
-                (first(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"]), format!("-n {processes}"))
+                (first(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"]), words(&["-n"], processes))
             }
             // Its mpirun takes the mpiexec.hydra that comes first in PATH, which may be that of MPICH.
             MpiStart::IntelMpi => {
@@ -351,11 +351,15 @@ impl Environment {
                 };
                 // Modules may bring another.
                 let own = root.filter(|_| !needs_shell(program, around)).and_then(below);
-                (own.unwrap_or("mpirun".into()), format!("-n {processes}"))
+                (own.unwrap_or("mpirun".into()), words(&["-n"], processes))
             }
             MpiStart::Srun if is_in_slurm(around) => (
                 "srun".into(),
-                format!("--kill-on-bad-exit=1 --cpus-per-task {} --ntasks {processes}", program.threads),
+                [
+                    words(&["--kill-on-bad-exit=1", "--cpus-per-task"], program.threads),
+                    words(&["--ntasks"], processes),
+                ]
+                .concat(),
             ),
             MpiStart::Srun => {
                 return Err(
@@ -368,13 +372,13 @@ impl Environment {
         // Elsewhere the launcher puts them where it does.
         if let Some(nodes) = nodes.filter(|_| is_in_slurm(around)) {
             let each = processes / nodes;
-            options += &match start {
-                MpiStart::OpenMpi => format!(" --map-by ppr:{each}:node"),
-                MpiStart::Mpich | MpiStart::IntelMpi => format!(" -ppn {each}"),
-                MpiStart::Srun => format!(" --nodes {nodes} --ntasks-per-node {each}"),
-            };
+            options.extend(match start {
+                MpiStart::OpenMpi => words(&["--map-by"], format!("ppr:{each}:node")),
+                MpiStart::Mpich | MpiStart::IntelMpi => words(&["-ppn"], each),
+                MpiStart::Srun => [words(&["--nodes"], nodes), words(&["--ntasks-per-node"], each)].concat(),
+            });
         }
-        Ok(std::iter::once(launcher).chain(options.split(' ').map(Into::into)).collect())
+        Ok(std::iter::once(launcher).chain(options).collect())
     }
 
     /// The first of these commands that is in PATH, else the last: where several MPIs are installed, Debian's for one, each has
@@ -527,6 +531,11 @@ pub fn quote(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
+}
+
+/// Options of a launcher, of which the last one is a number or the like.
+fn words(options: &[&str], last: impl Display) -> Vec<String> {
+    options.iter().map(ToString::to_string).chain([last.to_string()]).collect()
 }
 
 #[cfg(test)]

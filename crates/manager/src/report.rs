@@ -10,7 +10,7 @@ use crate::event::Exit;
 use crate::launch::quote;
 use crate::log::is_command;
 use crate::plan::{InstanceId, Planned, Start, What};
-use crate::state::{Cause, DECLARE, Failure, Fault, Manager};
+use crate::state::{Cause, Failure, Fault, Manager};
 
 /// Lines that are shown of an output, and of standard output where there is something on standard error too.
 const TAIL: usize = 12;
@@ -111,7 +111,7 @@ impl Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
             interrupted: failure.is_wished(),
-            deadlock: matches!(failure.cause, Cause::Deadlock(_)),
+            deadlock: matches!(failure.cause, Cause::Deadlock { .. }),
             cause: manager.line(failure),
             culprit: culprit.map(|_| manager.told(&failure.cause).0),
             program,
@@ -510,11 +510,11 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 }
             }
         }
-        Cause::Deadlock(cycle) if cycle.contains(DECLARE) => vec![
+        Cause::Deadlock { undeclared: true, .. } => vec![
             "Declare the field at both ends, and all fields before the first call that waits for something."
                 .into(),
         ],
-        Cause::Deadlock(_) => vec![
+        Cause::Deadlock { .. } => vec![
             "Each of them must send before the other can go on: compare the order of sends and receives in"
                 .into(),
             "the programs with the description; `titin plot` draws it.".into(),

@@ -34,7 +34,6 @@ use titin_wire::{Address, EndpointId};
 use crate::event::{Action, Event, Exit, Level, Record};
 use crate::plan::{ConduitId, InstanceId, PerInstance, Plan, Start};
 
-pub(crate) use deadlock::DECLARE;
 pub(crate) use ending::SAME_WISH;
 pub use ending::{Cause, Failure, Outcome};
 pub use titin_wire::control::Progress;
@@ -291,6 +290,15 @@ impl Manager {
                 Event::Opened(link) => self.opened(link),
                 Event::Lost(link, why) => self.lost(link, &why),
                 Event::Said(link, message) => self.said(link, *message),
+                // A guard that is broken may name an instance that there is not.
+                Event::Started(id, _) | Event::NotStarted(id, _) | Event::Ended(id, _)
+                    if id.index() >= self.plan.instances.len() =>
+                {
+                    self.fail(Cause::Guard(format!(
+                        "told of a program with number {}, which it was not to start",
+                        id.0
+                    )));
+                }
                 Event::Started(id, pid) => self.started(id, pid),
                 Event::NotStarted(id, why) => self.not_started(id, Fault::NotStarted(why)),
                 Event::NotStaged(id, why) => self.not_started(id, Fault::NotStaged(why)),

@@ -15,16 +15,16 @@ pub(crate) mod setup;
 mod versions;
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
-use titin_array::{Bytes as _, Error as Unfit, Parts, Region, Role, Side, Source, Target};
+use titin_array::{Bytes as _, Error as Unfit, Local, Parts, Region, Role, Side, Source, Target};
 use titin_model::{Pattern, Share};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
 use titin_wire::meta::Dtype;
-use titin_wire::ranks::Sends;
+use titin_wire::ranks::FieldSteps;
 
 pub(crate) use header::ordinary;
 use header::{HEADER, announces_field};
@@ -53,8 +53,10 @@ pub(crate) struct Field {
     /// The conduits that it goes by: several of a sender, one of a receiver.
     ways: Vec<Coupled>,
     state: Mutex<State>,
-    /// How often it was sent, a call that goes on included.
-    sends: AtomicU64,
+    /// How often it was sent, a call that goes on included, or received, at steps that are not coupled, too.
+    steps: AtomicU64,
+    /// Whether the sender has said that no more follows.
+    withdrawn: AtomicBool,
 }
 
 /// A conduit that a field goes by.
@@ -77,11 +79,9 @@ struct State {
     sending: Option<(f64, Done)>,
     /// What a receive was at: the message that says that the field follows, and how far it had come.
     receiving: Option<(Message, Come)>,
-    /// Where the arrays begin that have some of it already.
-    into: Option<Vec<usize>>,
+    /// Where the arrays lie that have some of it already.
+    into: Option<Vec<(usize, Local)>>,
     asking: Asking,
-    /// Whether the sender has said that no more follows.
-    withdrawn: bool,
 }
 
 /// One to each of the peers.
@@ -159,9 +159,9 @@ impl Instance {
             inner.pulls.store(true, Ordering::Relaxed);
         }
         let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
-        let (state, sends) = (Mutex::default(), AtomicU64::new(0));
+        let (state, steps, withdrawn) = (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false));
         let mut fields = inner.fields.write().expect("never poisoned");
-        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state, sends }));
+        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state, steps, withdrawn }));
         Ok(FieldId(fields.len() - 1))
     }
 
@@ -183,7 +183,7 @@ impl Instance {
         let field = inner.field(field);
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
-        if state.withdrawn {
+        if field.withdrawn.load(Ordering::Relaxed) {
             let text = format!("field on port '{}': it was withdrawn, and is sent no more", field.name);
             return Err(Error::new(Kind::Usage, text));
         }
@@ -203,7 +203,7 @@ impl Instance {
                 let apart = field.ways.iter().filter(|way| !goes(way) || way.pattern.cache().is_some());
                 let header = Payload::of_field(&HEADER);
                 self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
-                field.sends.fetch_add(1, Ordering::Relaxed);
+                field.steps.fetch_add(1, Ordering::Relaxed);
                 Done::default()
             }
         };
@@ -280,6 +280,7 @@ impl Instance {
         if state.receiving.is_none() && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step))
         {
             state.steps = step;
+            field.steps.store(step, Ordering::Relaxed);
             return Ok(None);
         }
         let stamps = match way.filter(|way| way.pattern.cache().is_some()) {
@@ -308,6 +309,7 @@ impl Instance {
             }
         };
         state.steps = step;
+        field.steps.store(step, Ordering::Relaxed);
         Ok(Some(stamps))
     }
 }
@@ -408,6 +410,20 @@ impl Field {
         Err(Error::new(Kind::TypeMismatch, text))
     }
 
+    /// The error of a rank that has sent it, or received it, more often than another one, or less.
+    fn unequal(&self, (rank, made): (u32, u64), (other, theirs): (u32, impl Display)) -> Error {
+        let (did, todo) = match self.role {
+            Role::Sender => ("sent", "send, and withdraw,"),
+            Role::Receiver => ("received", "receive"),
+        };
+        let text = format!(
+            "field on port '{}': rank {rank} has {did} it {made} times, and rank {other} {theirs} times: all ranks {todo} as often as \
+             rank 0",
+            self.name
+        );
+        Error::new(Kind::CallOrder, text)
+    }
+
     fn misfit(&self, peer: &str, error: &titin_array::Error) -> Error {
         let text = format!("field on port '{}' with {peer}: {error}", self.name);
         Error::new(Kind::TypeMismatch, text)
@@ -426,6 +442,17 @@ impl Inner {
         let fields = self.fields.read().expect("never poisoned");
         let mut ways = fields.iter().flat_map(|field| &field.ways);
         ways.any(|way| way.conduit == end.conduit) && self.process.is_declared(&self.name, end.conduit)
+    }
+
+    /// Whether the program has withdrawn a field that goes by this conduit.
+    pub(crate) fn is_withdrawn(&self, conduit: ConduitId) -> bool {
+        self.field_by(conduit).is_some_and(|field| field.withdrawn.load(Ordering::Relaxed))
+    }
+
+    /// The field that goes by a conduit.
+    fn field_by(&self, conduit: ConduitId) -> Option<Arc<Field>> {
+        let fields = self.fields.read().expect("never poisoned");
+        fields.iter().find(|field| field.ways.iter().any(|way| way.conduit == conduit)).cloned()
     }
 
     /// What the description says of fields on ports where the program has none.
@@ -463,37 +490,36 @@ impl Inner {
         Ok(())
     }
 
-    /// How often this rank has sent each field that it sends, a call that goes on included.
-    pub(crate) fn sends(&self) -> Sends {
+    /// How often this rank has sent or received each field.
+    pub(crate) fn field_steps(&self) -> FieldSteps {
         let fields = self.fields.read().expect("never poisoned");
-        let sent = fields.iter().filter(|field| field.role == Role::Sender);
-        Sends(sent.map(|field| field.sends.load(Ordering::Relaxed)).collect())
+        FieldSteps(fields.iter().map(|field| field.steps.load(Ordering::Relaxed)).collect())
     }
 
-    /// What there is to say if of some field the number of times that another rank has sent it is `wrong` beside that of this one.
-    pub(crate) fn unequal_sends(
+    /// What there is to say if of some field the number of times that another rank has sent or received it is `wrong` beside that of
+    /// this one.
+    pub(crate) fn unequal_steps(
         &self,
-        (rank, theirs): (u32, &Sends),
+        (rank, theirs): (u32, &FieldSteps),
         wrong: impl Fn(u64, u64) -> bool,
     ) -> Option<Error> {
-        let (own, ours) = (self.place_in_ranks().0, self.sends());
+        let (own, ours) = (self.place_in_ranks().0, self.field_steps());
         let fields = self.fields.read().expect("never poisoned");
-        let names = fields.iter().filter(|field| field.role == Role::Sender).map(|field| &field.name);
-        let mut counts = names.zip(theirs.0.iter().zip(&ours.0));
-        let (port, (theirs, ours)) = counts.find(|(_, (theirs, ours))| wrong(**theirs, **ours))?;
+        let mut counts = fields.iter().zip(theirs.0.iter().zip(&ours.0));
+        let (field, (theirs, ours)) = counts.find(|(_, (theirs, ours))| wrong(**theirs, **ours))?;
         // Whoever it is that found out, rank 0 is the one that the others are to be like.
         Some(match rank {
-            0 => unequal(port, (own, *ours), (0, theirs)),
-            _ => unequal(port, (rank, *theirs), (own, ours)),
+            0 => field.unequal((own, *ours), (0, theirs)),
+            _ => field.unequal((rank, *theirs), (own, ours)),
         })
     }
 
-    /// What there is to say if a rank that has closed has declared another number of fields that it sends.
-    pub(crate) fn unequal_fields(&self, (rank, theirs): (u32, &Sends)) -> Option<Error> {
-        let (own, ours, theirs) = (self.place_in_ranks().0, self.sends().0.len(), theirs.0.len());
+    /// What there is to say if a rank that has closed has declared another number of fields.
+    pub(crate) fn unequal_fields(&self, (rank, theirs): (u32, &FieldSteps)) -> Option<Error> {
+        let (own, ours, theirs) = (self.place_in_ranks().0, self.field_steps().0.len(), theirs.0.len());
         let text = || {
             format!(
-                "rank {rank} has closed with {theirs} fields that it sends, and rank {own} has {ours}: all ranks declare the same ones"
+                "rank {rank} has closed with {theirs} fields, and rank {own} has {ours}: all ranks declare the same ones"
             )
         };
         (theirs != ours).then(|| Error::new(Kind::CallOrder, text()))
@@ -569,22 +595,13 @@ impl Inner {
     }
 }
 
-/// The error of a rank that has sent a field more often than another one, or less.
-fn unequal(port: &str, (rank, sent): (u32, u64), (other, theirs): (u32, impl Display)) -> Error {
-    let text = format!(
-        "field on port '{port}': rank {rank} has sent it {sent} times, and rank {other} {theirs} times: all ranks send, and \
-         withdraw, as often as rank 0"
-    );
-    Error::new(Kind::CallOrder, text)
-}
-
 fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {
     Error::new(Kind::Usage, format!("{}: field on port '{port}': {error}", inner.name))
 }
 
-/// Where arrays begin.
-fn places(arrays: &[Target<'_>]) -> Vec<usize> {
-    arrays.iter().map(|array| array.memory.as_ptr().addr()).collect()
+/// Where arrays begin, and how their elements lie.
+fn places(arrays: &[Target<'_>]) -> Vec<(usize, Local)> {
+    arrays.iter().map(|array| (array.memory.as_ptr().addr(), array.local.clone())).collect()
 }
 
 fn names(dtypes: &[Dtype]) -> String {

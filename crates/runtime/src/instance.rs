@@ -19,7 +19,7 @@ use titin_model::{Habits, InstanceName, Pattern, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
 use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
-use titin_wire::ranks::Sends;
+use titin_wire::ranks::FieldSteps;
 use titin_wire::settings::{Overlay, Setting};
 
 use crate::field::{Field, Line};
@@ -116,8 +116,8 @@ pub(crate) struct Inner {
     lists: AtomicBool,
     /// Whether it has a field that it pulls.
     pub(crate) pulls: AtomicBool,
-    /// Ranks right below that have closed, and how often they have sent each field.
-    pub(crate) sends_below: Mutex<Vec<(u32, Sends)>>,
+    /// Ranks right below that have closed, and how often they have sent or received each field.
+    pub(crate) steps_below: Mutex<Vec<(u32, FieldSteps)>>,
     /// The call that rank 0 makes for all ranks.
     leading: Mutex<Option<String>>,
     /// Whether some call has put a message back, which stands on no list then.
@@ -487,7 +487,7 @@ impl Inner {
         self.alive()?;
         self.check()?;
         let text = format!(
-            "{} is being closed: close() was interrupted; call it again, and nothing else",
+            "{} is being closed, and makes no more calls; where close() was interrupted, call that again",
             self.name
         );
         Err(Error::new(Kind::Closed, text))

@@ -14,6 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use titin_transport::{Doorbell, descriptors::Held};
 use titin_wire::ConduitId;
 
+use crate::wait::later;
 use crate::{Error, Kind, Result};
 
 /// Instances that can go on, by the numbers that they were given. One thread takes them.
@@ -41,7 +42,7 @@ impl Ready {
 
     /// The next instance that can go on; waits for one, at most so long.
     pub fn next(&self, limit: Option<Duration>) -> Option<u64> {
-        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let end = limit.and_then(|limit| later(Instant::now(), limit));
         loop {
             let rings = self.bell.rings();
             if let Some(number) = self.take() {
@@ -168,8 +169,8 @@ pub(crate) struct Call {
 
 impl Call {
     fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
-        let tell = (!self.told).then(|| self.since + tell_after);
-        let report = patience.filter(|_| !self.silent).map(|patience| self.since + patience);
+        let tell = later(self.since, tell_after).filter(|_| !self.told);
+        let report = patience.filter(|_| !self.silent).and_then(|patience| later(self.since, patience));
         [self.deadline, tell, report].into_iter().flatten().min()
     }
 

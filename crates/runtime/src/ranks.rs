@@ -42,7 +42,7 @@ const DOWN: &str = "#down";
 /// From the rank above.
 const ABOVE: &str = "#above";
 /// From the ranks below, which say how often they have sent each field, and that they have closed.
-pub(crate) const BELOW: &str = "#below";
+const BELOW: &str = "#below";
 /// To the rank above. It comes last, as its end says that all below have closed.
 const UP: &str = "#up";
 

@@ -22,6 +22,11 @@ const POLLING: Duration = Duration::from_secs(10);
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
+/// So much later; `None` if that is beyond the clock's range, and so never.
+pub(crate) fn later(time: Instant, by: Duration) -> Option<Instant> {
+    time.checked_add(by)
+}
+
 impl Inner {
     /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes; a light instance looks once.
     ///
@@ -285,7 +290,7 @@ impl Inner {
         let (conduit, until) =
             self.polled.lock().as_mut().map(|(id, until)| (*id, *until.get_or_insert(now)))?;
         let (_, inlet) = self.inlets().find(|(_, inlet)| inlet.end.conduit == conduit)?;
-        let lately = until.checked_add(POLLING).is_none_or(|end| now < end);
+        let lately = later(until, POLLING).is_none_or(|end| now < end);
         lately.then(|| self.wait_on(&inlet.end, None, Some(inlet)))
     }
 

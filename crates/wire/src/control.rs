@@ -402,6 +402,9 @@ pub struct WaitOn {
     /// Whether I wait for the other end to declare the field that goes by it, whoever sends.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub field: bool,
+    /// Of a sender that closes: whether I wait for the receiver to take the last version of a field.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub closes: bool,
 }
 
 /// Where an instance is.

@@ -5,8 +5,8 @@
 //! rank `(r - 1) / BRANCHES`, so that all hang together as a tree with rank 0 at its root. What rank 0 tells the
 //! manager, others tell their parents, in the same messages; what the manager tells rank 0 goes down the tree.
 //! Two conduits go with each of these links: one down, by which a rank learns what a call has come to at rank 0, and
-//! one up, by which a rank that closes says how often it has sent each field, and whose end says that it has closed, and all
-//! below it.
+//! one up, by which a rank that closes says how often it has sent or received each field, and whose end says that it has closed,
+//! and all below it.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,9 +61,9 @@ pub struct Verdict {
     pub call: String,
     /// What it has come to.
     pub outcome: Outcome<Common>,
-    /// How often rank 0 had sent each field until then. Others that are in this call have sent it as often.
-    #[serde(default, skip_serializing_if = "Sends::is_empty")]
-    pub sends: Sends,
+    /// How often rank 0 had sent or received each field until then. Others that are in this call have done so as often.
+    #[serde(default, skip_serializing_if = "FieldSteps::is_empty")]
+    pub steps: FieldSteps,
 }
 
 /// What all ranks are to know after a call.
@@ -103,11 +103,11 @@ pub enum Common {
     },
 }
 
-/// How often a rank has sent each field of its instance, in the order of their declaration.
+/// How often a rank has sent or received each field of its instance, in the order of their declaration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sends(pub Vec<u64>);
+pub struct FieldSteps(pub Vec<u64>);
 
-impl Sends {
+impl FieldSteps {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

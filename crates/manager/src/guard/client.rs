@@ -1,8 +1,9 @@
 //! The manager's end of its guard.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -10,13 +11,19 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rustix::process::Signal as Number;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::lines::Lines;
 use super::{Launch, Order, Report};
 use crate::event::{Event, Exit, Signal, signal_name};
 use crate::plan::InstanceId;
 use crate::tree;
+
+/// How long a guard may take to go that has said its last word.
+const LEAVES: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// What the guard has to say.
 #[derive(Debug, Clone)]
@@ -133,23 +140,41 @@ impl Guard {
     }
 }
 
-fn listen(socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mut heard: impl FnMut(News)) {
-    let mut swept = false;
-    for line in BufReader::new(socket).lines() {
-        let Some(report) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
+fn listen(mut socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mut heard: impl FnMut(News)) {
+    let (mut lines, mut bytes, swept) = (Lines::default(), vec![0; 1 << 16], Cell::new(false));
+    let mut hear = |report| {
         heard(match report {
             Report::Started { id, pid } => News::Event(Event::Started(InstanceId(id), pid)),
             Report::NotStarted { id, why } => News::Event(Event::NotStarted(InstanceId(id), why)),
             Report::Ended { id, exit } => News::Event(Event::Ended(InstanceId(id), exit)),
             Report::Swept { left, stuck } => {
-                swept = true;
+                swept.set(true);
                 News::Swept { left, stuck }
             }
         });
+    };
+    let broken = loop {
+        match socket.read(&mut bytes) {
+            Ok(0) => break None,
+            Ok(count) => {
+                if let Err(why) = lines.take(&bytes[..count], &mut hear) {
+                    break Some(format!("said what cannot be read ({why}), and was ended"));
+                }
+                if swept.get() {
+                    break None;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break None,
+        }
+    };
+    // One that cannot be understood is of no use; one that has said its last word, or can say none, is about to go.
+    if broken.is_some() || !ends(&child) {
+        let _ = child.kill();
     }
     *pid.lock().expect("nobody panics meanwhile") = None;
     let status = child.wait();
-    if swept {
+    if swept.get() && broken.is_none() {
         heard(News::Left);
     } else {
         // It handles these as soon as it can, so it was hit in its first moment, as this process was.
@@ -157,13 +182,55 @@ fn listen(socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mut he
         if let Some(number) = wish.filter(|number| [SIGINT, SIGTERM, SIGHUP].contains(number)) {
             heard(News::Event(Event::Interrupted(signal_name(number).unwrap_or("a signal").to_owned())));
         }
-        let how = match status {
+        let how = broken.unwrap_or_else(|| match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => Exit::Code(code).to_string(),
                 (None, signal) => Exit::Signal(signal.unwrap_or(0), status.core_dumped()).to_string(),
             },
             Err(_) => "ended".to_owned(),
-        };
+        });
         heard(News::Event(Event::GuardLost(how)));
+    }
+}
+
+/// Whether a guard that has said its last word goes within the time that it may take.
+fn ends(child: &Child) -> bool {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return true };
+    loop {
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&LEAVES)) {
+            Err(Errno::INTR) => {}
+            ready => return ready.is_ok_and(|count| count > 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is heard of a guard that says this and no more, and lives until it is killed.
+    fn heard(said: &[u8]) -> Vec<News> {
+        let (mut theirs, ours) = UnixStream::pair().unwrap();
+        let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+        let pid = Mutex::new(Some(child.id()));
+        theirs.write_all(said).unwrap();
+        let mut news = Vec::new();
+        listen(ours, child, &pid, |heard| news.push(heard));
+        assert_eq!(*pid.lock().unwrap(), None);
+        news
+    }
+
+    #[test]
+    fn a_guard_that_cannot_be_understood_is_ended_and_told() {
+        for junk in [&b"nonsense\n"[..], b"\n", b"{\"Started\":{\"id\":-1,\"pid\":0}}\n", b"\xff\xff\n"] {
+            let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
+            let [News::Event(Event::Started(InstanceId(3), 4711)), News::Event(Event::GuardLost(how))] =
+                &heard(&said)[..]
+            else {
+                panic!("{:?}", heard(&said));
+            };
+            assert!(how.starts_with("said what cannot be read ("), "{how}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_transport::claim;
 
+use super::lines::Lines;
 use super::mpi_files::MpiFiles;
 use super::{Launch, Order, Report};
 use crate::directory::remove_connection;
@@ -60,7 +61,7 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
     let guard = Serving {
         socket,
         children,
-        unread: Vec::new(),
+        lines: Lines::default(),
         running: HashMap::new(),
         shim: std::env::current_exe()?,
         manager_lives: true,
@@ -94,7 +95,7 @@ struct Serving {
     socket: UnixStream,
     /// Readable when a child has ended.
     children: UnixStream,
-    unread: Vec<u8>,
+    lines: Lines,
     /// Processes that were started and have not ended, with their numbers.
     running: HashMap<u32, u32>,
     shim: PathBuf,
@@ -159,24 +160,27 @@ impl Serving {
         let _ = (&self.children).read(&mut [0; 512]);
     }
 
-    /// Complete orders that have come in; notes if the manager is gone.
+    /// Complete orders that have come in; notes if the manager is gone, or says what cannot be read.
     fn read_orders(&mut self) -> Vec<Order> {
         let mut ready = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         if !matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) {
             return Vec::new();
         }
-        let mut bytes = vec![0; 1 << 16];
+        let (mut bytes, mut orders) = (vec![0; 1 << 16], Vec::new());
         match self.socket.read(&mut bytes) {
             Ok(0) => self.manager_lives = false,
-            Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
+            Ok(count) => {
+                if let Err(why) = self.lines.take(&bytes[..count], |order| orders.push(order)) {
+                    let _ =
+                        writeln!(io::stderr(), "titin guard: the manager says what cannot be read: {why}");
+                    self.manager_lives = false;
+                }
+            }
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(_) => self.manager_lives = false,
         }
-        let Some(end) = self.unread.iter().rposition(|&byte| byte == b'\n') else { return Vec::new() };
-        let lines: Vec<u8> = self.unread.drain(..=end).collect();
-        let lines = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+        orders
     }
 
     /// Does as told; true if that was the last order.

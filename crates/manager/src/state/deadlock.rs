@@ -8,7 +8,8 @@
 //! If each is still in the same wait, and on no conduit has more been sent than received, then nothing is in flight
 //! and nobody can move. In a knot (a part that nothing leads out of) of receives alone that is a deadlock. With a
 //! sender among them that waits for room, its buffer is raised instead, up to what the host's memory allows. Whoever waits for a
-//! field to be declared at its other end is helped once that is so.
+//! field to be declared at its other end is helped once that is so. Who closes, and waits for the last version of a field to be taken,
+//! needs no room.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -252,8 +253,8 @@ impl Manager {
         let senders: Vec<(InstanceId, WaitOn)> = knot
             .iter()
             .flat_map(|&id| {
-                let told = self.waits.waits[&id].on.iter().map(|on| &on.told);
-                told.filter(|told| told.sends && !told.field).map(move |told| (id, told.clone()))
+                let for_room = self.waits.waits[&id].on.iter().filter(|on| on.is_for_room());
+                for_room.map(move |on| (id, on.told.clone()))
             })
             .collect();
         let held: u64 = senders.iter().fold(0, |held, (_, on)| {
@@ -274,7 +275,8 @@ impl Manager {
                     self.plan.terms.ceiling
                 );
             }
-            return self.fail(Cause::Deadlock(text));
+            let undeclared = knot.iter().any(|id| self.waits.waits[id].on.iter().any(|on| on.told.field));
+            return self.fail(Cause::Deadlock { cycle: text, undeclared });
         }
         for (id, on) in senders {
             self.raise(id, &on);
@@ -317,7 +319,14 @@ impl Manager {
 impl Wait {
     /// Whether it is for room in a buffer, among others.
     pub(super) fn is_for_room(&self) -> bool {
-        self.on.iter().any(|on| on.told.sends && !on.told.field)
+        self.on.iter().any(Awaited::is_for_room)
+    }
+}
+
+impl Awaited {
+    /// Whether it is room in a buffer.
+    fn is_for_room(&self) -> bool {
+        self.told.sends && !self.told.field && !self.told.closes
     }
 }
 
@@ -424,9 +433,6 @@ pub(super) fn show_cycle<'a>(
     text
 }
 
-/// What an instance waits for that has a field, until its peer has one, too.
-pub(crate) const DECLARE: &str = "to declare the field at its end";
-
 /// A wait in words; follows the instance's name.
 pub(super) fn describe(wait: &Wait) -> String {
     /// Alternatives that are listed.
@@ -436,7 +442,10 @@ pub(super) fn describe(wait: &Wait) -> String {
         let number = count.saturating_add(1);
         match told.sends {
             _ if told.field => {
-                format!("on {port}, for {peer} {DECLARE}, {peer}.{peer_port}")
+                format!("on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}")
+            }
+            true if told.closes => {
+                format!("for {peer}.{peer_port} to take the last version of the field on {port}, to close")
             }
             true if *pulled => {
                 format!("for room for a version of the field on {port}, for {peer}.{peer_port} to take one")

@@ -27,8 +27,13 @@ pub(crate) const SAME_WISH: Duration = Duration::from_millis(300);
 pub enum Cause {
     /// An instance failed, and how.
     Instance(InstanceId, Fault),
-    /// These instances wait for each other; the text shows the cycle.
-    Deadlock(String),
+    /// These instances wait for each other.
+    Deadlock {
+        /// Shows the cycle.
+        cycle: String,
+        /// Whether one of them waits for a field to be declared at its other end.
+        undeclared: bool,
+    },
     /// The guard has ended, and how.
     Guard(String),
     /// The manager could not go on, and why.
@@ -171,7 +176,7 @@ impl Manager {
         match &failure.cause {
             Cause::Instance(..) => format!("{culprit} {text}"),
             Cause::Guard(_) | Cause::Interrupted(_) => format!("{culprit} {text}"),
-            Cause::Deadlock(_) | Cause::Trouble(_) => text,
+            Cause::Deadlock { .. } | Cause::Trouble(_) => text,
         }
     }
 
@@ -187,7 +192,7 @@ impl Manager {
     /// What programs are told.
     pub(super) fn run_failed(&self, failure: &Failure) -> ToProgram {
         let (culprit, text) = self.told(&failure.cause);
-        ToProgram::RunFailed { culprit, text, deadlock: matches!(failure.cause, Cause::Deadlock(_)) }
+        ToProgram::RunFailed { culprit, text, deadlock: matches!(failure.cause, Cause::Deadlock { .. }) }
     }
 
     /// Who failed, and how.
@@ -197,7 +202,7 @@ impl Manager {
                 Some(host) => (format!("host process {}", host.name), fault.of_host()),
                 None => (self.name(*id).to_owned(), fault.to_string()),
             },
-            Cause::Deadlock(cycle) => ("deadlock".into(), cycle.clone()),
+            Cause::Deadlock { cycle, .. } => ("deadlock".into(), cycle.clone()),
             Cause::Guard(how) => {
                 ("the guard".into(), format!("{how}, so the programs it had started were ended"))
             }

@@ -17,7 +17,7 @@ use titin_wire::structure::{self, Value};
 use super::header::{TEXT, announces_field};
 use super::pieces::Come;
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
-use super::{Coupled, Field, FieldId, Line, Stamps, State, unequal};
+use super::{Coupled, Field, FieldId, Line, Stamps, State};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
@@ -510,7 +510,15 @@ impl Inner {
                     .find_map(|(place, conduit)| Some(over(conduit)?.map(|()| place)))
                     .transpose()
             };
-            let place = self.wait(None, None, None, Vec::new, next)?;
+            let on = || {
+                let outlets = open.iter().filter_map(|conduit| self.outlet_of(*conduit));
+                let on = |outlet: &Outlet| WaitOn {
+                    closes: true,
+                    ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+                };
+                outlets.map(on).collect()
+            };
+            let place = self.wait(None, None, None, on, next)?;
             self.end_versions(open.swap_remove(place))?;
         }
         Ok(())
@@ -519,10 +527,8 @@ impl Inner {
     /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
         if let Some((ours, theirs)) = self.process.pull(&self.name, conduit, Pull::differs).flatten() {
-            let fields = self.fields.read().expect("never poisoned");
-            let goes = |field: &&Arc<Field>| field.ways.iter().any(|way| way.conduit == conduit);
-            let port = fields.iter().find(goes).map(|field| field.name.clone()).unwrap_or_default();
-            return Err(unequal(&port, (self.place_in_ranks().0, ours), (0, theirs)));
+            let error = |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
+            return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
         let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
         let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);
@@ -553,20 +559,33 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let field = inner.field(field);
-        let mut state = field.enter()?;
+        let state = field.enter()?;
         if field.role == Role::Receiver {
             let text =
                 format!("field on port '{}': it is received here; its sender withdraws it", field.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        state.withdrawn = true;
-        for way in &field.ways {
-            match way.pattern.cache() {
-                Some(_) if inner.leads() => inner.end_versions(way.conduit)?,
-                Some(_) => inner.wait(None, None, None, Vec::new, || inner.is_taken(way.conduit))?,
-                None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet))?,
-            }
+        field.withdrawn.store(true, Ordering::Relaxed);
+        let end_lines = |pulled: bool| {
+            let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
+            lines.filter(|line| line.pulled == pulled).try_for_each(|line| inner.end_line(line))
+        };
+        // At once: a receiver that waits for a piece of this rank learns from it that none comes.
+        end_lines(false)?;
+        let pulled: Vec<ConduitId> =
+            field.ways.iter().filter(|way| way.pattern.cache().is_some()).map(|way| way.conduit).collect();
+        let end = || {
+            field.ways.iter().try_for_each(|way| match way.pattern.cache() {
+                Some(_) => inner.end_versions(way.conduit),
+                None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet)),
+            })
+        };
+        // What is to be sent of versions that rank 0 has decided on goes first, if this rank has them.
+        let unequal = || pulled.iter().try_for_each(|conduit| inner.is_taken(*conduit).map(drop));
+        inner.act_together(&format!("withdraw of the field on port '{}'", field.name), end, unequal)?;
+        for conduit in pulled.iter().filter(|_| !inner.leads()) {
+            inner.wait(None, None, None, Vec::new, || inner.is_taken(*conduit))?;
         }
-        state.lines.iter().flat_map(|lines| lines.iter().flatten()).try_for_each(|line| inner.end_line(line))
+        end_lines(true)
     }
 }

@@ -12,7 +12,7 @@ use super::Inner;
 use super::report::shortened;
 use crate::port::{Inlet, InletState, Outlet, Port};
 use crate::process::forked;
-use crate::ranks::{BELOW, instance_of, is_between_ranks};
+use crate::ranks::{instance_of, is_between_ranks};
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
@@ -20,6 +20,8 @@ pub(super) const WARNING: u8 = 30;
 
 /// What a program has left of what a conduit brings.
 struct Untaken<'a> {
+    /// The number of the port.
+    number: usize,
     port: &'a Port,
     inlet: &'a Inlet,
     /// How many messages the program has taken.
@@ -38,10 +40,10 @@ pub(super) struct Ending {
     dropped: Option<Vec<String>>,
     /// Receiving ends, by their numbers, whose senders have not ended.
     open: Vec<usize>,
-    /// Whether the rank above was told how often fields were sent.
-    told_sends: bool,
+    /// Whether the rank above was told how often fields were sent and received.
+    told_steps: bool,
     /// Whether that was compared with what those below have told.
-    compared_sends: bool,
+    compared_steps: bool,
     /// How many receivers hold all, and its end.
     settled: usize,
     /// Whether the manager was told.
@@ -66,17 +68,17 @@ impl Inner {
         let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
         let outlets = self.outlets().count();
         self.leave_versions();
-        if !ending.told_sends {
-            self.tell_sends()?;
-            ending.told_sends = true;
+        if !ending.told_steps {
+            self.tell_steps()?;
+            ending.told_steps = true;
         }
         self.end_streams(&mut ending, outlets - up)?;
         self.settle_versions()?;
         self.end_lines()?;
         self.take_leave(&mut ending)?;
-        if !ending.compared_sends {
-            self.compare_sends()?;
-            ending.compared_sends = true;
+        if !ending.compared_steps {
+            self.compare_steps()?;
+            ending.compared_steps = true;
         }
         self.settle_lines()?;
         self.end_streams(&mut ending, outlets)?;
@@ -90,7 +92,10 @@ impl Inner {
             // Rank 0 says that the instance is done.
             return Ok(());
         }
-        let missed = self.of_inlets(|port, inlet, state| inlet.missed(state, port))?.into_iter().flatten();
+        let missed = self
+            .of_inlets(|number, inlet, state| inlet.missed(state, &self.ports[number]))?
+            .into_iter()
+            .flatten();
         if !std::mem::replace(&mut ending.said, true) {
             let settled = self.trace.live("DISCONNECT_WAIT", began);
             let dropped = ending.dropped.take().into_iter().flatten();
@@ -158,8 +163,18 @@ impl Inner {
     /// through a filter that chooses among messages is dropped; so is what is sent to a program that is not checked, and
     /// which conduits have such messages is noted.
     fn take_leave(&self, ending: &mut Ending) -> Result<()> {
-        let inlets = self.of_inlets(|port, inlet, state| (port, inlet, state.stashes()))?;
-        let untaken = |index: usize| Untaken::of(inlets[index]);
+        let inlets = self.of_inlets(|number, inlet, state| (number, inlet, state.stashes()))?;
+        let untaken = |index: usize| {
+            let (number, inlet, stashed) = inlets[index];
+            Untaken {
+                number,
+                port: &self.ports[number],
+                inlet,
+                taken: inlet.inbox.consumed() - stashed as u64,
+            }
+        };
+        // What ranks below tell as they close is taken after that.
+        let below = self.ranks.and_then(|ranks| ranks.below);
         if ending.dropped.is_none() {
             let checked = self.cycle().checked();
             let pulled = self.pulled(Role::Receiver);
@@ -168,7 +183,7 @@ impl Inner {
                 end.chain.chooses() || pulled.contains(&end.conduit)
             };
             // Rank 0 speaks for all, so it waits for them whatever the program does.
-            let between = |index: &usize| is_between_ranks(&inlets[*index].0.name);
+            let between = |index: &usize| is_between_ranks(&self.ports[inlets[*index].0].name);
             let awaited = |index: &usize| between(index) || checked && !chooses(index);
             let dropped: Vec<_>;
             (ending.open, dropped) = (0..inlets.len()).partition(awaited);
@@ -190,7 +205,9 @@ impl Inner {
                 // Asked first: what comes before the end is there once the end is.
                 let over = inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
                 if problem.is_ok() {
-                    problem = untaken(index).refuse();
+                    problem = Some(untaken(index))
+                        .filter(|left| Some(left.number) != below)
+                        .map_or(Ok(()), |left| left.refuse());
                 }
                 if problem.is_ok() && !over {
                     problem = self.reachable(&inlet.end);
@@ -206,13 +223,14 @@ impl Inner {
     /// Something of each receiving end, none of which may be in use.
     fn of_inlets<'a, T>(
         &'a self,
-        mut visit: impl FnMut(&'a Port, &'a Inlet, &InletState) -> T,
+        mut visit: impl FnMut(usize, &'a Inlet, &InletState) -> T,
     ) -> Result<Vec<T>> {
         let mut all = Vec::new();
-        for port in self.ports.iter().filter(|port| !port.operator.sends() && port.connected()) {
+        let receive = |(_, port): &(usize, &Port)| !port.operator.sends() && port.connected();
+        for (number, port) in self.ports.iter().enumerate().filter(receive) {
             let state = port.enter()?;
             let inlets = port.inlets.iter().zip(&state.inlets);
-            all.extend(inlets.filter_map(|(inlet, state)| Some(visit(port, inlet.as_ref()?, state))));
+            all.extend(inlets.filter_map(|(inlet, state)| Some(visit(number, inlet.as_ref()?, state))));
         }
         Ok(all)
     }
@@ -290,12 +308,7 @@ impl Inner {
     }
 }
 
-impl<'a> Untaken<'a> {
-    /// Of an end with so many messages that were taken from its inbox and put aside.
-    fn of((port, inlet, stashed): (&'a Port, &'a Inlet, usize)) -> Self {
-        Untaken { port, inlet, taken: inlet.inbox.consumed() - stashed as u64 }
-    }
-
+impl Untaken<'_> {
     /// What there is to say if messages have come that were not taken.
     fn text(&self) -> Option<String> {
         let count = self.inlet.inbox.received() - self.taken;
@@ -318,8 +331,7 @@ impl<'a> Untaken<'a> {
     }
 
     fn refuse(&self) -> Result<()> {
-        // What ranks below tell as they close is taken after that.
-        let Some(text) = self.text().filter(|_| *self.port.name != *BELOW) else { return Ok(()) };
+        let Some(text) = self.text() else { return Ok(()) };
         if is_between_ranks(&self.port.name) {
             let text = "rank 0 has made calls that this rank has not made before it closed: all ranks make the same calls \
                         on ports, and of reuse() and close(), in the same order";

@@ -298,7 +298,7 @@ impl Inner {
             choice: Mutex::default(),
             lists: AtomicBool::new(false),
             pulls: AtomicBool::new(false),
-            sends_below: Mutex::default(),
+            steps_below: Mutex::default(),
             leading: Mutex::default(),
             closing: AtomicBool::new(false),
             put_back: AtomicBool::new(false),

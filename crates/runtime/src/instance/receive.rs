@@ -22,6 +22,7 @@ use crate::iteration::Iteration;
 use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
 use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
 use crate::setting::overlay_of;
+use crate::wait::later;
 use crate::{Error, Kind, Message, Result};
 
 /// How long a call may wait.
@@ -124,7 +125,8 @@ impl Instance {
             return inner.receive(port, slot, begin()?, fits).map(|(_, message)| message);
         }
         let mut call = inner.call_on("receive", port, slot);
-        at.iter().for_each(|at| call += &format!(" at {at}"));
+        // Zero is the same time whatever its sign.
+        at.iter().for_each(|at| call += &format!(" at {}", at + 0.0));
         // What rank 0 finds no fault with may not fit another one, where it is gone then.
         let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
@@ -299,8 +301,7 @@ impl Patience {
     pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
             Patience::Forever => None,
-            // What lies beyond the clock's range is for ever.
-            Patience::For(time) => Instant::now().checked_add(time),
+            Patience::For(time) => later(Instant::now(), time),
         }
     }
 }
@@ -348,8 +349,20 @@ impl Inner {
         state: &mut InletState,
         patience: Patience,
     ) -> Result<Message> {
+        self.await_at_unless(port, place, state, patience, || Ok(()))
+    }
+
+    /// The same. While there is none, `may_wait` says why there is no use in waiting.
+    pub(crate) fn await_at_unless(
+        &self,
+        port: &Port,
+        place: usize,
+        state: &mut InletState,
+        patience: Patience,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<Message> {
         let source = self.inner_source(port, place);
-        let (_, message) = self.await_message(&source, state, patience, &Here::default(), || Ok(()))?;
+        let (_, message) = self.await_message(&source, state, patience, &Here::default(), may_wait)?;
         Ok(message)
     }
 

@@ -44,6 +44,7 @@ impl Inner {
             ahead,
             ahead_bytes,
             field: false,
+            closes: false,
         }
     }
 

@@ -573,7 +573,7 @@ impl Inner {
 
     /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
-        if outlet.window.finished() {
+        if self.is_withdrawn(outlet.end.conduit) {
             let text = format!(
                 "{} sends on '{}', but the field on this port was withdrawn, which has closed the port for {}: send before, or \
                  on a port of its own",
@@ -582,6 +582,10 @@ impl Inner {
                 outlet.end.other()
             );
             return Err(Error::new(Kind::Usage, text));
+        }
+        if outlet.window.finished() {
+            // Another thread closes the instance.
+            self.refused()?;
         }
         if outlet.end.chain.lasts > 0 {
             return Ok((outlet.window.sent(), 0));

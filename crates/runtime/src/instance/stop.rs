@@ -56,7 +56,7 @@ fn passes(begin: f64, timestamp: f64, step: f64, total: f64) -> bool {
         let steps = (elapsed / step).abs().max(1.0);
         elapsed + step - total > (1e-6 * step + steps * rounding).min(step / 2.0)
     } else {
-        total - elapsed <= 1e-9 * total + rounding
+        total - elapsed <= 1e-9 * elapsed.abs() + rounding
     }
 }
 
@@ -64,11 +64,11 @@ fn passes(begin: f64, timestamp: f64, step: f64, total: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// How many steps there are room for, where times are sums of timesteps.
     fn steps(step: f64, total: f64) -> usize {
         steps_from(0.0, step, total)
     }
 
+    /// How many steps there is room for from a time on, where times are sums of timesteps, or multiples of one.
     fn steps_from(begin: f64, step: f64, total: f64) -> usize {
         let sums = std::iter::successors(Some(begin), |time| Some(time + step));
         let summed = sums.take_while(|time| !passes(begin, *time, step, total)).count();
@@ -82,9 +82,19 @@ mod tests {
     fn as_many_steps_as_fit() {
         assert_eq!(steps(1.0, 10.0), 10);
         assert_eq!(steps(3.0, 10.0), 3);
+        assert_eq!(steps(3.0, 8.99), 2, "more than rounding is missing");
         assert_eq!(steps(0.1, 40.0), 400, "though 400 sums of 0.1 are more than 40");
         assert_eq!(steps(0.7, 7.0), 10);
         assert_eq!(steps(20.0, 10.0), 0);
+    }
+
+    #[test]
+    fn sums_of_many_steps_end_where_they_are_to() {
+        let sum = (0..1_000_000).fold(0.0, |sum: f64, _| sum + 0.1);
+        assert!(sum - 1e5 > 1e-6, "{sum}: more than the rounding of one operation");
+        assert_eq!(steps(0.1, 1e5), 1_000_000);
+        assert_eq!(steps(1e-3, 3600.0), 3_600_000);
+        assert_eq!(steps_from(3e6, 0.001, 10.0), 10_000);
     }
 
     #[test]
@@ -102,15 +112,20 @@ mod tests {
                 assert_eq!(steps_from(begin, 0.001, 0.01), 10);
             }
         }
-        assert_eq!(steps_from(3e6, 0.001, 10.0), 10_000);
+        let now = 1.7e9;
+        assert_eq!(steps_from(now, 1e-3, 1.0), 1000, "milliseconds since 1970");
+        assert_eq!(steps_from(now, 1.0, 1e5), 100_000);
+        assert!(!passes(now, now + 0.998, 1e-3, 1.0) && passes(now, now + 0.9995, 1e-3, 1.0));
     }
 
     #[test]
     fn without_a_timestep_the_end_itself_counts() {
         let sum = (0..100).fold(0.0, |sum: f64, _| sum + 0.1);
         assert!(sum < 10.0 && passes(0.0, sum, 0.0, 10.0), "a sum of timesteps is rounded");
+        assert!(!passes(0.0, 1e300, 0.0, f64::INFINITY), "which may have no end");
         assert!(!passes(0.0, 9.9, 0.0, 10.0) && passes(0.0, 10.0, 0.0, 10.0) && passes(0.0, 11.0, 0.0, 10.0));
-        let (begin, end) = (1.7e9, 1.7e9 + 0.3);
-        assert!(!passes(begin, end - 1e-3, 0.0, 0.3) && passes(begin, end, 0.0, 0.3), "{}", end - begin);
+        let now = 1.7e9;
+        assert!(!passes(now, now + 0.999, 0.0, 1.0), "a millisecond before the end");
+        assert!(passes(now, now + 1.0 - 2e-7, 0.0, 1.0), "the end but for rounding");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{Common, Sends, Verdict, children};
+use titin_wire::ranks::{Common, FieldSteps, Verdict, children};
 
 use super::close::WARNING;
 use super::receive::{NextUse, Patience};
@@ -36,7 +36,7 @@ impl Inner {
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
         }
-        match self.hear_rank(call)? {
+        match self.hear_rank(call, || Ok(()))? {
             (Common::Nothing, _) => Ok(None),
             (Common::Use { overlay, steps, f_init }, _) => {
                 let end = |(port, slot, label)| ((port as usize, slot), label);
@@ -63,7 +63,7 @@ impl Inner {
             let told = self.tell_ranks(call, common, data);
             return received.and_then(|received| told.map(|()| received));
         }
-        match self.hear_rank(call)? {
+        match self.hear_rank(call, || Ok(()))? {
             (Common::Nothing, _) => Ok(None),
             (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data))
                 if (port as usize) < self.ports.len() =>
@@ -102,7 +102,7 @@ impl Inner {
         if self.leads() {
             return self.tell_ranks(call, Ok(Common::Field(field.clone())), None);
         }
-        match self.hear_rank(call)? {
+        match self.hear_rank(call, || Ok(()))? {
             (Common::Field(first), _) if first == *field => Ok(()),
             (Common::Field(_), _) => {
                 let text = format!(
@@ -117,17 +117,41 @@ impl Inner {
         }
     }
 
-    /// Tells the rank above how often this one has sent each field, as it closes.
-    pub(super) fn tell_sends(&self) -> Result<()> {
+    /// Makes a call on rank 0 that tells the others nothing but that it was made. While they wait to hear of it, `may_wait` says why
+    /// there is no use in that.
+    pub(crate) fn act_together(
+        &self,
+        call: &str,
+        act: impl FnOnce() -> Result<()>,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        if self.leads() {
+            let acted = self.lead(call, act);
+            let told = self.tell_ranks(call, acted.clone().map(|()| Common::Nothing), None);
+            return acted.and(told);
+        }
+        match self.hear_rank(call, may_wait)? {
+            (Common::Nothing, _) => Ok(()),
+            _ => Err(unexpected(call)),
+        }
+    }
+
+    /// Tells the rank above how often this one has sent or received each field, as it closes.
+    pub(super) fn tell_steps(&self) -> Result<()> {
         let Some(up) = self.ranks.and_then(|ranks| ranks.up) else { return Ok(()) };
         let mut port = self.take_turn(up)?;
-        self.send_between(up, &mut port, &Payload::encoded(&control::encode(&self.sends())), (0.0, None))
+        self.send_between(
+            up,
+            &mut port,
+            &Payload::encoded(&control::encode(&self.field_steps())),
+            (0.0, None),
+        )
     }
 
     /// Takes in what ranks right below have told as they closed.
-    fn hear_sends(&self, ranks: Ranks, below: usize) -> Result<MutexGuard<'_, Vec<(u32, Sends)>>> {
+    fn hear_steps(&self, ranks: Ranks, below: usize) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
         let mut port = self.take_turn(below)?;
-        let mut heard = self.sends_below.lock().expect("never poisoned");
+        let mut heard = self.steps_below.lock().expect("never poisoned");
         for (place, rank) in children(ranks.rank, ranks.count).enumerate() {
             let inlet = self.ports[below].inlets[place].as_ref().expect("each rank below has one");
             if inlet.inbox.received() == inlet.inbox.consumed() {
@@ -135,17 +159,17 @@ impl Inner {
             }
             let message =
                 self.await_at(&self.ports[below], place, &mut port.inlets[place], Patience::Forever)?;
-            let sends = control::decode(message.bytes()).map_err(|error| {
+            let steps = control::decode(message.bytes()).map_err(|error| {
                 let text = format!("{}: what rank {rank} tells cannot be read: {error}", self.name);
                 Error::new(Kind::Internal, text)
             })?;
-            heard.push((rank, sends));
+            heard.push((rank, steps));
         }
         Ok(heard)
     }
 
-    /// Fails if a rank right below has closed and has sent a field less often than this one has by now: others may wait for what never
-    /// comes.
+    /// Fails if a rank right below has closed and has sent or received a field less often than this one has by now:
+    /// others may wait for what never comes.
     pub(crate) fn look_below(&self) -> Result<()> {
         let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
             return Ok(());
@@ -155,23 +179,23 @@ impl Inner {
             return Ok(());
         }
         // Where this is called by who takes them in, that compares them.
-        let Ok(heard) = self.hear_sends(ranks, below) else { return Ok(()) };
+        let Ok(heard) = self.hear_steps(ranks, below) else { return Ok(()) };
         let behind = heard
             .iter()
-            .find_map(|(rank, sends)| self.unequal_sends((*rank, sends), |theirs, ours| theirs < ours));
+            .find_map(|(rank, steps)| self.unequal_steps((*rank, steps), |theirs, ours| theirs < ours));
         behind.map_or(Ok(()), Err)
     }
 
-    /// Fails if a rank right below, all of which have closed, has sent a field more often than this one, or less; in the log of a
-    /// program that is not checked.
-    pub(super) fn compare_sends(&self) -> Result<()> {
+    /// Fails if a rank right below, all of which have closed, has sent or received a field more often than this one, or
+    /// less; in the log of a program that is not checked.
+    pub(super) fn compare_steps(&self) -> Result<()> {
         let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
             return Ok(());
         };
-        let heard = self.hear_sends(ranks, below)?;
-        let unequal = |(rank, sends): &(u32, Sends)| {
-            let unequal = self.unequal_sends((*rank, sends), |theirs, ours| theirs != ours);
-            unequal.or_else(|| self.unequal_fields((*rank, sends)))
+        let heard = self.hear_steps(ranks, below)?;
+        let unequal = |(rank, steps): &(u32, FieldSteps)| {
+            let unequal = self.unequal_steps((*rank, steps), |theirs, ours| theirs != ours);
+            unequal.or_else(|| self.unequal_fields((*rank, steps)))
         };
         match heard.iter().find_map(unequal) {
             Some(error) if self.cycle().checked() => Err(error),
@@ -220,20 +244,26 @@ impl Inner {
     /// Tells the ranks below what a call has come to.
     fn tell_ranks(&self, call: &str, common: Result<Common>, data: Option<&Message>) -> Result<()> {
         let Some(down) = self.ranks.and_then(|ranks| ranks.down) else { return Ok(()) };
-        let verdict = Verdict { call: call.to_owned(), outcome: outcome(common), sends: self.sends() };
+        let verdict = Verdict { call: call.to_owned(), outcome: outcome(common), steps: self.field_steps() };
         let mut port = self.take_turn(down)?;
         self.send_between(down, &mut port, &Payload::encoded(&control::encode(&verdict)), (0.0, None))?;
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
-    /// What this call has come to at rank 0, and the data that come with that.
-    fn hear_rank(&self, call: &str) -> Result<(Common, Option<Message>)> {
+    /// What this call has come to at rank 0, and the data that come with that. Until that is told, `may_wait` says why there is no use
+    /// in waiting for it.
+    fn hear_rank(&self, call: &str, may_wait: impl Fn() -> Result<()>) -> Result<(Common, Option<Message>)> {
         let ranks = self.ranks.expect("asked by ranks only");
         let above = ranks.above.expect("rank 0 is not told");
         let mut port = self.take_turn(above)?;
         let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
         let mut next = || -> Result<Message> {
-            let message = self.await_at(&self.ports[above], 0, &mut port.inlets[0], Patience::Forever)?;
+            let inlet = &mut port.inlets[0];
+            let message = self.await_at_unless(&self.ports[above], 0, inlet, Patience::Forever, &may_wait);
+            let message = message.map_err(|error| match error.kind {
+                Kind::CallOrder => Error::new(error.kind, format!("{} (in {call})", error.text)),
+                _ => error,
+            })?;
             if let Some((down, port)) = &mut below {
                 self.pass_down(*down, port, &message)?;
             }
@@ -254,7 +284,7 @@ impl Inner {
             };
             self.compare_calls(call, &verdict.call)?;
             if common.is_ok() && self.cycle().checked() {
-                let unequal = self.unequal_sends((0, &verdict.sends), |theirs, ours| theirs != ours);
+                let unequal = self.unequal_steps((0, &verdict.steps), |theirs, ours| theirs != ours);
                 unequal.map_or(Ok(()), Err)?;
             }
             match common {

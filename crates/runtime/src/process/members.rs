@@ -26,8 +26,13 @@ pub(super) struct Asked {
 impl Asked {
     /// Whether the manager takes too long to answer. Whoever dials it tells before that if it cannot be reached.
     pub(super) fn is_late(&self, patience: Duration) -> bool {
-        self.since.elapsed() >= patience + TO_ANSWER
+        self.since.elapsed() >= to_answer(patience)
     }
+}
+
+/// How long the manager may take to answer that may take so long to be reached.
+fn to_answer(patience: Duration) -> Duration {
+    patience.saturating_add(TO_ANSWER)
 }
 
 impl Process {
@@ -70,7 +75,7 @@ impl Process {
         }
         self.check()?;
         if is_late {
-            let time = self.patience + TO_ANSWER;
+            let time = to_answer(self.patience);
             let text = format!(
                 "the run's manager has not answered {name} within {time:.0?}: it hangs, or is stopped"
             );

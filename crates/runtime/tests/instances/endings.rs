@@ -59,6 +59,39 @@ fn a_full_buffer_in_a_circle_is_raised() {
 }
 
 #[test]
+fn a_send_that_waits_while_another_thread_closes_says_so() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    let (sender, sent) = channel();
+    std::thread::scope(|scope| {
+        let sends = scope.spawn(|| {
+            let out = a.port("out").unwrap();
+            let send = |step: u8| a.send(out, None, &Payload::nil(), step.into(), None, None);
+            (0..).map(send).find_map(|outcome| sender.send(()).map_or(None, |()| outcome.err()))
+        });
+        // Then the buffer is full.
+        sent.iter().take(4).for_each(drop);
+        let closes = scope.spawn(|| a.close());
+        let (out, input) = (a.port("out").unwrap(), b.port("in").unwrap());
+        while a.loan(out, None, Layout::new(Dtype::UInt8, Order::C, [1])).is_ok() {
+            std::thread::yield_now();
+        }
+        let closed =
+            std::iter::repeat_with(|| b.receive(input, None, Patience::Forever)).find_map(Result::err);
+        assert_eq!(closed.unwrap().kind, Kind::PortClosed);
+        b.close().unwrap();
+        closes.join().unwrap().unwrap();
+        let error = sends.join().unwrap().unwrap();
+        assert_eq!(error.kind, Kind::Closed, "{error}");
+        assert!(
+            error.text.contains("a is being closed") || error.text.contains("no call follows close()"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
 fn closed_ports_are_named_with_the_number_of_their_slots() {
     let slots: Vec<String> = (0..40).map(|slot| format!("a.out[{slot}] b.in[{slot}]")).collect();
     let conduits: Vec<&str> = slots.iter().map(String::as_str).chain(["a.x b.x"]).collect();

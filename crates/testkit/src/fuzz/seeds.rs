@@ -7,7 +7,7 @@ use titin_wire::control::{
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
-use titin_wire::ranks::{Common, Invitation, Mail, Outcome, RankProcess, Sends, Verdict};
+use titin_wire::ranks::{Common, FieldSteps, Invitation, Mail, Outcome, RankProcess, Verdict};
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Address, ConduitId, EndpointId};
@@ -178,6 +178,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ahead: 64,
         ahead_bytes: 1 << 40,
         field: false,
+        closes: false,
     };
     let instance = || "micro".to_owned();
     let profile = Profile {
@@ -206,7 +207,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         f_init: vec![(0, 2, "in[2]".into())],
     };
     let verdict =
-        Verdict { call: "reuse".into(), outcome: Outcome::Done(use_begins), sends: Sends::default() };
+        Verdict { call: "reuse".into(), outcome: Outcome::Done(use_begins), steps: FieldSteps::default() };
     let mail = Mail {
         instance: instance(),
         conduit: ConduitId(3),

@@ -28,6 +28,7 @@ impl Rig {
             ahead: if sends { 4 } else { 0 },
             ahead_bytes: if sends { 400 } else { 0 },
             field: false,
+            closes: false,
         }
     }
 
@@ -210,6 +211,7 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
         ahead: 0,
         ahead_bytes: 0,
         field: false,
+        closes: false,
     };
     let waiting = |on| ToManager::Waiting { instance: "macro".into(), wait: 1, on: vec![on] };
     let mut rig = joined(&PAIR);
@@ -413,6 +415,7 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
             ahead,
             ahead_bytes,
             field: true,
+            closes: false,
         };
         rig.say(rig.link("a"), ToManager::Waiting { instance: "a".into(), wait, on: vec![on] });
     };
@@ -436,4 +439,32 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
     assert!(text.starts_with("deadlock: 2 instances"), "{text}");
     assert!(text.contains("a waits on u, for b to declare the field at its end, b.u"), "{text}");
     rig.wind_up();
+}
+
+#[test]
+fn who_closes_and_waits_for_the_last_version_to_be_taken_needs_no_room() {
+    let conduits = ["a.u o_i -> b.u s", "b.back o_i -> a.back s"];
+    for sends in [true, false] {
+        let mut rig = joined(&conduits);
+        let closing = WaitOn { closes: true, ..rig.end("a", &(0, 1)) };
+        rig.say(rig.link("a"), ToManager::Waiting { instance: "a".into(), wait: 1, on: vec![closing] });
+        // It sends to the one that closes, or waits for that to declare a field.
+        let waits = WaitOn { field: !sends, ..rig.end("b", &(1, 4)) };
+        rig.say(rig.link("b"), ToManager::Waiting { instance: "b".into(), wait: 1, on: vec![waits] });
+        let probes = rig.probes();
+        assert_eq!(probes.len(), 2);
+        rig.answer(&probes, |_, _| 0);
+        let raised: Vec<ConduitId> = rig.manager.waits.raised().map(|(conduit, ..)| conduit).collect();
+        if sends {
+            assert_eq!((rig.failure(), raised), (None, vec![ConduitId(1)]));
+        } else {
+            assert_eq!(raised, []);
+            let text = rig.failure().unwrap().to_owned();
+            assert!(
+                text.contains("a waits for b.u to take the last version of the field on u, to close"),
+                "{text}"
+            );
+        }
+        rig.wind_up();
+    }
 }

@@ -1,5 +1,7 @@
 //! Every way to fail, with the news of it in every order.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::plan::{Hosting, What};
 use crate::state::watch::LAST_WORDS;
@@ -673,4 +675,38 @@ fn links_and_messages_of_strangers_are_passed_over() {
     rig.event(Event::Watching(4));
     assert_eq!(rig.failure(), None);
     assert_eq!(rig.phase("macro"), Phase::Running);
+}
+
+#[test]
+fn a_program_that_is_in_no_plan_is_a_fault_of_the_guard() {
+    for number in [2, u32::MAX] {
+        let mut rig = Rig::begun(plan(&PAIR, &[]));
+        rig.event(Event::Started(InstanceId(number), 7));
+        let failure = rig.failure().unwrap();
+        assert!(
+            failure.contains(&format!("told of a program with number {number}, which it was not to start")),
+            "{failure}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_guard_reports_the_state_holds_together(
+        reports in prop::collection::vec((0_u8..4, 0_u32..3, 0_u32..4, any::<i32>()), 0..12),
+    ) {
+        let mut rig = Rig::begun(plan(&PAIR, &[]));
+        for (kind, number, pid, code) in reports {
+            let (id, pid) = (InstanceId(number), pid.wrapping_sub(1));
+            rig.event(match kind {
+                0 => Event::Started(id, pid),
+                1 => Event::NotStarted(id, "no".into()),
+                2 => Event::Ended(id, Exit::Code(code)),
+                _ => Event::Ended(id, Exit::Signal(code, code % 2 == 0)),
+            });
+        }
+        rig.event(Event::GuardLost("was ended".into()));
+        rig.pass(Duration::from_secs(600));
+        prop_assert!(rig.manager.outcome().is_some());
+    }
 }

@@ -1,0 +1,130 @@
+//! Lines of JSON, by which manager and guard talk. Each is a process of its own: what one of them cannot read comes from a process that
+//! is broken, and the other one does without it, rather than wait for what was lost.
+
+use serde::de::DeserializeOwned;
+
+/// The longest line, in bytes: a program's arguments and environment with room to spare, and names of all processes that a host may have.
+const LONGEST: usize = 64 << 20;
+
+/// What has come of a line that is not complete.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    unread: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes bytes in, and hands on what the lines say that are complete with them.
+    ///
+    /// # Errors
+    /// Why a line cannot be read; what stands before it was handed on, and nothing can be made of what follows.
+    pub(super) fn take<T: DeserializeOwned>(
+        &mut self,
+        bytes: &[u8],
+        mut heard: impl FnMut(T),
+    ) -> Result<(), String> {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.unread.len() + piece.len() > LONGEST {
+                return Err(format!("a line of more than {LONGEST} bytes"));
+            }
+            self.unread.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let said = serde_json::from_slice(&self.unread).map_err(|error| error.to_string());
+                self.unread.clear();
+                heard(said?);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use proptest::prelude::*;
+
+    use super::super::{Launch, Order, Report};
+    use super::*;
+    use crate::event::{Exit, Signal};
+
+    /// What is read of bytes that come in pieces of this length, and whether all of it could be read.
+    fn read<T: DeserializeOwned>(bytes: &[u8], piece: usize) -> (Vec<T>, bool) {
+        let (mut lines, mut heard) = (Lines::default(), Vec::new());
+        let mut take = |piece| lines.take(piece, |said| heard.push(said)).is_ok();
+        let all = bytes.chunks(piece).all(&mut take);
+        assert!(lines.unread.len() <= bytes.len());
+        (heard, all)
+    }
+
+    fn orders() -> Vec<Order> {
+        let launch = Launch {
+            program: PathBuf::from("/bin/tr\u{fc}e"),
+            args: vec!["a b".into(), "line\nbreak".into(), String::new()],
+            clear: true,
+            set: vec![("A=".into(), "\u{0}".into())],
+            unset: vec!["HOME".into()],
+            directory: "/".into(),
+            stdout: "out".into(),
+            stderr: "err".into(),
+        };
+        let signal = Order::Signal { id: u32::MAX, signal: Signal::Kill };
+        vec![Order::Start { id: 7, launch }, signal, Order::Pause, Order::Resume, Order::Finish]
+    }
+
+    fn reports() -> Vec<Report> {
+        vec![
+            Report::Started { id: 0, pid: u32::MAX },
+            Report::NotStarted { id: 1, why: "no such\nfile".into() },
+            Report::Ended { id: u32::MAX, exit: Exit::Signal(i32::MIN, true) },
+            Report::Swept { left: vec!["sleep (4711)".into()], stuck: Vec::new() },
+        ]
+    }
+
+    fn said<T: serde::Serialize>(all: &[T]) -> Vec<u8> {
+        all.iter().flat_map(|one| [serde_json::to_vec(one).unwrap(), vec![b'\n']].concat()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_heard_however_it_is_cut(piece in 1_usize..400) {
+            prop_assert_eq!(read::<Order>(&said(&orders()), piece), (orders(), true));
+            prop_assert_eq!(read::<Report>(&said(&reports()), piece), (reports(), true));
+        }
+
+        #[test]
+        fn other_bytes_are_refused_and_what_stands_before_them_is_heard(
+            junk in proptest::collection::vec(any::<u8>(), 0..200),
+            piece in 1_usize..400,
+        ) {
+            let bytes = [&said(&reports())[..], &junk, b"\n", &said(&reports())].concat();
+            let (heard, all) = read::<Report>(&bytes, piece);
+            prop_assert_eq!(&heard[..4], &reports()[..]);
+            prop_assert!(!all || heard.len() > 8, "what is no report is refused");
+            read::<Order>(&bytes, piece);
+        }
+
+        #[test]
+        fn a_change_of_some_bytes_is_read_or_refused(
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            piece in 1_usize..400,
+        ) {
+            let (mut orders, mut reports) = (said(&orders()), said(&reports()));
+            for (at, byte) in changes {
+                *at.get_mut(&mut orders) = byte;
+                *at.get_mut(&mut reports) = byte;
+            }
+            let (whole, cut) = (read::<Order>(&orders, usize::MAX), read::<Order>(&orders, piece));
+            prop_assert_eq!(whole, cut);
+            prop_assert_eq!(read::<Report>(&reports, usize::MAX), read::<Report>(&reports, piece));
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_more_memory_than_the_longest() {
+        let (mut lines, piece) = (Lines::default(), vec![b' '; 1 << 20]);
+        let mut take = || lines.take(&piece, |_: Report| ()).err();
+        let refused = (0..2 * LONGEST / piece.len()).find_map(|_| take());
+        assert_eq!(refused.unwrap(), format!("a line of more than {LONGEST} bytes"));
+        assert!(lines.unread.capacity() <= 2 * LONGEST);
+    }
+}

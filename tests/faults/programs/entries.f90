@@ -1,0 +1,31 @@
+! What a host loads of hosts.f90, as a library: entries in C of its steps, which are functions of threads, too. The way to fail is HOW in the
+! environment.
+module entries
+   use, intrinsic :: iso_c_binding, only: c_int, c_ptr
+   use acts, only: culprit_step, guest_step, how
+   use titin
+   implicit none
+
+contains
+
+   recursive function culprit(raw, data) result(status) bind(C)
+      type(c_ptr), value :: raw, data
+      integer(c_int) :: status
+      type(titin_instance) :: instance
+      integer :: ierr
+      call get_environment_variable("HOW", how)
+      call instance%borrow(raw)
+      call culprit_step(instance, ierr)
+      status = int(ierr, c_int)
+   end function
+
+   recursive function guest(raw, data) result(status) bind(C)
+      type(c_ptr), value :: raw, data
+      integer(c_int) :: status
+      type(titin_instance) :: instance
+      integer :: ierr
+      call instance%borrow(raw)
+      call guest_step(instance, ierr)
+      status = int(ierr, c_int)
+   end function
+end module entries
