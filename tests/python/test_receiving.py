@@ -243,7 +243,9 @@ def test_any_port_and_slot(stage):
     assert stage.play(sender, receiver, fan(3))["sender"] == [0, 1, 2]
 
 
-def test_any_of_several_ports_by_name_or_handle(stage):
+@pytest.mark.parametrize("together", [lambda *ports: ports, lambda *ports: [[*ports]], lambda *ports: [ports]])
+def test_any_of_several_ports_by_name_or_handle(stage, together):
+    """One by one, in a list, in a tuple."""
     model = pair()
     model.conduit("sender.spare", "receiver.other")
 
@@ -255,7 +257,7 @@ def test_any_of_several_ports_by_name_or_handle(stage):
     def receive(instance):
         found = {}
         for _ in range(2):
-            port, slot, message = instance.receive_any("in", instance.port("other"))
+            port, slot, message = instance.receive_any(*together("in", instance.port("other")))
             assert message.port == port
             assert slot is None
             found[port] = message.data
