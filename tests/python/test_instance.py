@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 import pytest
 import titin
+from titin.model import Model
 
 from .conftest import pair
 
@@ -238,14 +239,41 @@ def test_the_order_of_calls_is_checked(stage):
     assert f"sender reported an error: titin.errors.CallOrderError: {raised}" in log
 
 
-def test_who_exits_with_its_instance_open_is_told_so(stage):
+@pytest.mark.parametrize(("given", "call"), [((), ""), ((0,), "0"), ((3,), "3"), (("no mesh",), "'no mesh'")])
+def test_who_exits_with_its_instance_open_is_told_so(stage, given, call):
     def sender(instance):
         instance.reuse()
-        sys.exit(0)
+        sys.exit(*given)
 
     raised, log = stage.fails(sender, idle)
-    assert isinstance(raised, SystemExit)
-    assert "sender reported an error: it called sys.exit(0) with its instance open: leave the with block" in log
+    # A SystemExit would end the caller, without a word and perhaps with 0.
+    assert type(raised) is titin.Error
+    assert str(raised) == f"the function of sender called sys.exit({call}), which ends no function: return from it"
+    assert isinstance(raised.__cause__, SystemExit)
+    assert f"sender reported an error: it called sys.exit({call}) with its instance open: leave the with block" in log
+    line = sender.__code__.co_firstlineno + 2
+    assert f'File "{__file__}", line {line}, in sender' in log
+
+
+def test_who_exits_without_an_instance_is_told_so(stage):
+    def sender():
+        sys.exit(3)
+
+    raised, log = stage.fails(sender, idle)
+    assert type(raised) is titin.Error
+    assert "sender reported an error: it called sys.exit(3) before it opened its instance: return" in log
+
+
+@pytest.mark.parametrize("call", ["sys.exit()", "sys.exit(0)", "sys.exit('no mesh')"])
+def test_a_program_that_exits_with_its_instance_open_is_told_so(stage, call):
+    model = Model("one")
+    model.component("alone", "alone")
+    program = f"import sys, titin\nwith titin.Instance() as instance:\n    instance.reuse()\n    {call}\n"
+    process = stage.launch(model, alone=program)
+    output = process.communicate()[0]
+    assert process.returncode == 1
+    assert f"First:    alone reported an error: it called {call} with its instance open: leave the with block" in output
+    assert f'File "{stage.folder / "alone.py"}", line 4, in <module>' in output
 
 
 def test_the_check_can_be_switched_off_with_a_reason(stage):
