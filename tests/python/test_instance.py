@@ -290,6 +290,36 @@ def test_the_check_can_be_switched_off_with_a_reason(stage):
     assert "it is a test" in (stage.folder / "run/titin_manager.log").read_text()
 
 
+def test_times_may_differ_from_what_was_announced_where_nothing_is_checked(stage):
+    """The log warns of it (nothing is dropped for it), but not an instance that has said why it does as it does."""
+
+    def play(folder, *reasons):
+        def sender(instance):
+            assert instance.reuse()
+            for reason in reasons:
+                instance.skip_checks(reason)
+            instance.send("out", 1, timestamp=0.0, next_timestamp=1.0)
+            instance.send("out", 2, timestamp=3.0)
+            assert not instance.reuse()
+
+        def receiver(instance):
+            assert instance.reuse()
+            received = [instance.receive("in").data for _ in range(2)]
+            assert not instance.reuse()
+            return received
+
+        inner = type(stage)(stage.folder / folder)
+        inner.folder.mkdir()
+        assert inner.play(sender, receiver)["receiver"] == [1, 2]
+        return (inner.folder / "run/titin_manager.log").read_text()
+
+    warning = "the message on O_I port 'out' is at 3.0, where the one before had announced 1.0"
+    assert warning in play("checked")
+    log = play("unchecked", "steps are cut short")
+    assert warning not in log and "dropped" not in log
+    assert "steps are cut short" in log
+
+
 def test_the_check_can_be_switched_off_later(stage):
     def sender(instance):
         instance.reuse()
