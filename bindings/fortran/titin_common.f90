@@ -2,13 +2,13 @@
 module titin_common
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
       c_null_ptr, c_ptr, c_size_t
-   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use titin_c
    implicit none
    private
 
-   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, following, slot_number, index_names, &
-      same_bits, told
+   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, following, &
+      slot_number, index_names, same_bits, told
 
    ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
    ! host's guests are, it is not known which is meant.
@@ -122,6 +122,26 @@ contains
       type(c_ptr), intent(in) :: memory
       integer(c_int64_t), intent(in) :: shape(:)
       logical :: there
+   ! What there is to say of a whole number that does not.
+   function misfit_int32(number) result(words)
+      integer(int64), intent(in) :: number
+      character(len=:), allocatable :: words
+      character(len=20) :: digits
+      write (digits, "(i0)") number
+      words = trim(digits)//" does not fit integer(int32) (-2147483648 to 2147483647): read integer(int64)"
+   end function
+
+   ! What there is to say of a number that would become infinite as real(real32); nothing of others.
+   function misfit_real32(number) result(words)
+      real(real64), intent(in) :: number
+      character(len=:), allocatable :: words
+      character(len=24) :: digits
+      words = ""
+      if (abs(number) <= huge(0.0_real32) .or. .not. abs(number) <= huge(0.0_real64)) return
+      write (digits, "(es24.15e3)") number
+      words = trim(adjustl(digits))//" does not fit real(real32) (up to 3.4028235e38): read real(real64)"
+   end function
+
       there = c_associated(memory) .or. (all(shape >= -1) .and. any(shape <= 0))
    end function
 

@@ -176,6 +176,25 @@ def test_memory_that_does_not_fit_is_refused(stage, room, text):
     assert stage.play(sends(np.ones((2, 3)), "next"), once(receive), model)["receiver"] == "next"
 
 
+@pytest.mark.parametrize(
+    ("sent", "dtype", "told"),
+    [
+        (300, "int8", r"expected int8 \(-128 to 127\), a single value, the value is the whole number 300"),
+        (-1, "uint64", r"expected uint64 \(0 to 18446744073709551615\), a single value, .* the whole number -1"),
+        (2.5, "int32", r"expected int32 \(-2147483648 to 2147483647\), .* the real number 2\.5"),
+        (1e300, "float32", r"expected float32 \(up to 3\.4028235e38\), a single value, .* the real number 1e300"),
+        (True, "float64", r"expected float64, a single value, the value is the bool true"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_told_with_what_was_asked_for(stage, sent, dtype, told):
+    def receive(instance):
+        with pytest.raises(titin.TypeMismatch, match=told):
+            instance.receive_into("in", np.zeros((), dtype))
+        return instance.receive("in").data
+
+    assert stage.play(sends(sent), once(receive))["receiver"] == sent
+
+
 def test_memory_that_cannot_be_written_to_is_refused(stage):
     def receive(instance):
         for room in (np.zeros(3)[:0:-1].view(), b"abc"):
@@ -188,25 +207,6 @@ def test_memory_that_cannot_be_written_to_is_refused(stage):
     assert stage.play(sends("still there"), once(receive))["receiver"] == "still there"
 
 
-def fan(members: int) -> Model:
-    """A sender with vector ports, and members."""
-    model = Model("fan")
-    model.component("sender", "sender", o_i="out", s="back")
-    model.component("receiver", "receiver", f_init="in", o_f="out", multiplicity=members)
-    model.conduit("sender.out", "receiver.in")
-    model.conduit("receiver.out", "sender.back")
-    return model
-
-
-def test_slots_of_a_vector_port(stage):
-    def sender(instance):
-        while instance.reuse():
-            out, back = instance.port("out"), instance.port("back")
-            assert (out.vector, out.slots, out.resizable, out.operator) == (True, 3, False, "o_i")
-            for slot in range(out.slots):
-                instance.send(out, slot * 10, slot=slot, timestamp=0.0)
-            found = [instance.receive(back, slot=slot).data for slot in reversed(range(3))]
-            with pytest.raises(titin.UsageError, match="slot"):
 @pytest.mark.parametrize("way", ["message", "field"])
 def test_what_helps_where_the_bytes_of_an_array_are_in_another_order(stage, way):
     def sender(instance):
@@ -242,6 +242,25 @@ def test_what_helps_where_the_bytes_of_an_array_are_in_another_order(stage, way)
     assert stage.play(sender, once(receive))["receiver"] == [0.0, 1.0, 2.0]
 
 
+def fan(members: int) -> Model:
+    """A sender with vector ports, and members."""
+    model = Model("fan")
+    model.component("sender", "sender", o_i="out", s="back")
+    model.component("receiver", "receiver", f_init="in", o_f="out", multiplicity=members)
+    model.conduit("sender.out", "receiver.in")
+    model.conduit("receiver.out", "sender.back")
+    return model
+
+
+def test_slots_of_a_vector_port(stage):
+    def sender(instance):
+        while instance.reuse():
+            out, back = instance.port("out"), instance.port("back")
+            assert (out.vector, out.slots, out.resizable, out.operator) == (True, 3, False, "o_i")
+            for slot in range(out.slots):
+                instance.send(out, slot * 10, slot=slot, timestamp=0.0)
+            found = [instance.receive(back, slot=slot).data for slot in reversed(range(3))]
+            with pytest.raises(titin.UsageError, match="slot"):
                 instance.send(out, 1, timestamp=1.0)
             with pytest.raises(titin.UsageError, match="3"):
                 instance.send(out, 1, slot=3, timestamp=1.0)
