@@ -66,7 +66,11 @@ contains
       type(c_ptr) :: culprit
       integer(c_int) :: ignored
 
-      if (present(found)) call titin_set_error(c(found))
+      if (present(found)) then
+         call titin_set_error(c(found))
+      else if (status /= titin_ok) then
+         call without_handles()
+      end if
       if (present(ierr)) then
          ierr = int(status)
          return
@@ -89,6 +93,15 @@ contains
       error stop "titin: "//message
    end subroutine
 
+   ! Programs name ports, and see no handles: of a port that is not there the error is the one of looking for it, and not that
+   ! of the call which was then given none.
+   subroutine without_handles()
+      character(len=*), parameter :: none = "no port: NULL was given where titin_port_find gives one; the last error before was: "
+      character(len=:), allocatable :: message
+      message = text(titin_error())
+      if (index(message, none) == 1) call titin_set_error(c(message(len(none) + 1:)))
+   end subroutine
+
    ! An instance of this process was opened, or is one of a host's.
    subroutine began(instance, borrowed)
       type(c_ptr), intent(in) :: instance
@@ -109,19 +122,6 @@ contains
       fits = number >= -int(huge(0_int32), int64) - 1 .and. number <= huge(0_int32)
    end function
 
-   ! The extents that a shape means: gfortran gives -1 for some arrays of no elements.
-   elemental function extents_of(shape) result(extents)
-      integer(c_int64_t), intent(in) :: shape
-      integer(c_int64_t) :: extents
-      extents = max(shape, 0_c_int64_t)
-   end function
-
-   ! Whether an array is allocated: one that is not has no memory, and extents of no meaning. (Fortran does not let a second
-   ! specific take it.) Constants of no elements have no memory either, but extents that say so.
-   function is_there(memory, shape) result(there)
-      type(c_ptr), intent(in) :: memory
-      integer(c_int64_t), intent(in) :: shape(:)
-      logical :: there
    ! What there is to say of a whole number that does not.
    function misfit_int32(number) result(words)
       integer(int64), intent(in) :: number
@@ -142,6 +142,19 @@ contains
       words = trim(adjustl(digits))//" does not fit real(real32) (up to 3.4028235e38): read real(real64)"
    end function
 
+   ! The extents that a shape means: gfortran gives -1 for some arrays of no elements.
+   elemental function extents_of(shape) result(extents)
+      integer(c_int64_t), intent(in) :: shape
+      integer(c_int64_t) :: extents
+      extents = max(shape, 0_c_int64_t)
+   end function
+
+   ! Whether an array is allocated: one that is not has no memory, and extents of no meaning. (Fortran does not let a second
+   ! specific take it.) Constants of no elements have no memory either, but extents that say so.
+   function is_there(memory, shape) result(there)
+      type(c_ptr), intent(in) :: memory
+      integer(c_int64_t), intent(in) :: shape(:)
+      logical :: there
       there = c_associated(memory) .or. (all(shape >= -1) .and. any(shape <= 0))
    end function
 

@@ -357,11 +357,13 @@ public:
     /// element and the shape must be those of the message. Gives the message, for its timestamps.
     template <class T>
     Message receive_into(const Slot &from, T &&data) {
+        detail::receivable<T, false>();
         return receive_into_within(from, data, TITIN_WAIT);
     }
     /// The same, at most so long; then throws Timeout.
     template <class T, class Rep, class Period>
     Message receive_into(const Slot &from, T &&data, std::chrono::duration<Rep, Period> timeout) {
+        detail::receivable<T, false>();
         return receive_into_within(from, data, seconds(timeout));
     }
 
