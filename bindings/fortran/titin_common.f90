@@ -2,13 +2,13 @@
 module titin_common
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
       c_null_ptr, c_ptr, c_size_t
-   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use titin_c
    implicit none
    private
 
-   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, following, slot_number, index_names, &
-      same_bits, told
+   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, following, &
+      slot_number, index_names, same_bits, told
 
    ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
    ! host's guests are, it is not known which is meant.
@@ -66,7 +66,11 @@ contains
       type(c_ptr) :: culprit
       integer(c_int) :: ignored
 
-      if (present(found)) call titin_set_error(c(found))
+      if (present(found)) then
+         call titin_set_error(c(found))
+      else if (status /= titin_ok) then
+         call without_handles()
+      end if
       if (present(ierr)) then
          ierr = int(status)
          return
@@ -89,6 +93,15 @@ contains
       error stop "titin: "//message
    end subroutine
 
+   ! Programs name ports, and see no handles: of a port that is not there the error is the one of looking for it, and not that
+   ! of the call which was then given none.
+   subroutine without_handles()
+      character(len=*), parameter :: none = "no port: NULL was given where titin_port_find gives one; the last error before was: "
+      character(len=:), allocatable :: message
+      message = text(titin_error())
+      if (index(message, none) == 1) call titin_set_error(c(message(len(none) + 1:)))
+   end subroutine
+
    ! An instance of this process was opened, or is one of a host's.
    subroutine began(instance, borrowed)
       type(c_ptr), intent(in) :: instance
@@ -107,6 +120,26 @@ contains
       integer(int64), intent(in) :: number
       logical :: fits
       fits = number >= -int(huge(0_int32), int64) - 1 .and. number <= huge(0_int32)
+   end function
+
+   ! What there is to say of a whole number that does not.
+   function misfit_int32(number) result(words)
+      integer(int64), intent(in) :: number
+      character(len=:), allocatable :: words
+      character(len=20) :: digits
+      write (digits, "(i0)") number
+      words = trim(digits)//" does not fit integer(int32) (-2147483648 to 2147483647): read integer(int64)"
+   end function
+
+   ! What there is to say of a number that would become infinite as real(real32); nothing of others.
+   function misfit_real32(number) result(words)
+      real(real64), intent(in) :: number
+      character(len=:), allocatable :: words
+      character(len=24) :: digits
+      words = ""
+      if (abs(number) <= huge(0.0_real32) .or. .not. abs(number) <= huge(0.0_real64)) return
+      write (digits, "(es24.15e3)") number
+      words = trim(adjustl(digits))//" does not fit real(real32) (up to 3.4028235e38): read real(real64)"
    end function
 
    ! The extents that a shape means: gfortran gives -1 for some arrays of no elements.

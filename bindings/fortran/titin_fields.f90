@@ -188,16 +188,32 @@ contains
       character(len=:), allocatable, intent(inout) :: wrong
       type(memory) :: seen
       integer(c_int64_t) :: bytes
+      integer(c_int64_t) :: extents(7)
       character(len=2) :: number
       character(len=20) :: length
 
-      if (.not. present(array) .or. allocated(wrong)) return
+      if (allocated(wrong)) return
       count = count + 1
-      if (count > size(self%dtypes)) return
+      write (number, "(i0)") count
+      if (count > size(self%dtypes)) then
+         if (.not. present(array)) return
+         write (length, "(i0)") size(self%dtypes)
+         wrong = "field on port '"//self%port//"' was declared with "//trim(length)//" arrays, and array "//trim(number)// &
+            " was given"
+         return
+      else if (.not. present(array)) then
+         wrong = "field on port '"//self%port//"': array "//trim(number)//" was not given, or is not allocated"
+         return
+      end if
       call look(array, seen)
       pointers(count) = seen%address
-      if (seen%empty) then
-         if (titin_field_bytes(self%raw, int(count - 1, c_int)) > 0) wrong = "has no elements, or more than 7 or no dimensions"
+      if (seen%rank == 0) then
+         wrong = "has to be an array, but a single value was given"
+      else if (seen%rank > size(extents)) then
+         write (length, "(i0)") seen%rank
+         wrong = "has "//trim(length)//" dimensions; fields have 1 to 7"
+      else if (seen%empty) then
+         if (titin_field_bytes(self%raw, int(count - 1, c_int)) > 0) wrong = "has no elements, but this rank owns some"
       else if (.not. same_bits(seen%dtype, self%dtypes(count))) then
          wrong = "is of "//text(titin_dtype_name(self%dtypes(count)))//", but one of "// &
             text(titin_dtype_name(seen%dtype))//" was given"
@@ -213,12 +229,27 @@ contains
          write (number, "(i0)") seen%rank
          wrong = "has "//trim(length)//" dimensions, but one of "//trim(number)//" was given"
       else if (titin_field_layout(self%raw, int(count - 1, c_int), seen%extents, seen%strides) /= titin_ok) then
-         wrong = "does not fit, its halo is part of it: "//text(titin_error())
+         ! Arrays count from one here.
+         if (titin_field_extents(self%raw, extents) == titin_ok) then
+            wrong = "has the shape "//shown(extents(:self%dims))//" on this rank, halo and all, but one of shape "// &
+               shown(seen%extents(:seen%rank))//" was given"
+            if (all(extents(:self%dims) == seen%extents(:self%dims))) wrong = "lies in memory as no field can"
+         else
+            wrong = "does not fit: "//text(titin_error())
+         end if
       end if
       if (.not. allocated(wrong)) return
-      write (number, "(i0)") count
       wrong = "field on port '"//self%port//"': array "//trim(number)//" "//wrong
    end subroutine
+
+   ! Extents as an array of Fortran has them: [8, 6].
+   function shown(extents) result(words)
+      integer(c_int64_t), intent(in) :: extents(:)
+      character(len=:), allocatable :: words
+      character(len=200) :: line
+      write (line, '("[", *(i0, :, ", "))') extents
+      words = trim(line)//"]"
+   end function
 
    function field_bytes(self, array) result(bytes)
       class(titin_field), intent(in) :: self
@@ -366,9 +397,12 @@ contains
       integer, intent(in) :: count
       integer, intent(out), optional :: ierr
       logical :: well
+      character(len=12) :: given, wanted
       well = count == self%dims
-      if (.not. well) call finish(titin_error_usage, ierr, &
-         found="a decomposition takes a number for each dimension of its array, which new has given it")
+      write (given, "(i0)") count
+      write (wanted, "(i0)") self%dims
+      if (.not. well) call finish(titin_error_usage, ierr, found=trim(given)//" numbers were given for an array of "// &
+         trim(wanted)//" dimensions, as new has said: give one for each")
    end function
 
    subroutine copy_decomposition(self, other)

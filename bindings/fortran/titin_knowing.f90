@@ -3,7 +3,7 @@ module titin_knowing
    use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, text
+   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, text
    use titin_data, only: titin_value
    implicit none
    private
@@ -179,7 +179,12 @@ contains
       else
          call self%setting(name, wide, unit=unit, ierr=ierr)
       end if
-      value = real(wide, real32)
+      value = 0
+      if (misfit_real32(wide) == "") then
+         value = real(wide, real32)
+      else
+         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)//"': "//misfit_real32(wide))
+      end if
    end subroutine
 
    subroutine setting_int64(self, name, value, default, ierr)
@@ -211,8 +216,7 @@ contains
       if (fits_int32(wide)) then
          value = int(wide, int32)
       else
-         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)// &
-            "' does not fit integer(int32); read it into integer(int64)")
+         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)//"': "//misfit_int32(wide))
       end if
    end subroutine
 
@@ -289,6 +293,7 @@ contains
       integer(int32), intent(in), optional :: default(:)
       integer, intent(out), optional :: ierr
       integer(int64), allocatable :: wide(:)
+      character(len=:), allocatable :: wrong
       if (present(default)) then
          call self%setting(name, wide, int(default, int64), ierr)
       else
@@ -296,8 +301,8 @@ contains
       end if
       if (.not. all(fits_int32(wide))) then
          allocate (value(0))
-         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)// &
-            "' does not fit integer(int32); read it into integer(int64)")
+         wrong = misfit_int32(wide(findloc(fits_int32(wide), .false., dim=1)))
+         call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)//"': "//wrong)
       else
          value = int(wide, int32)
       end if

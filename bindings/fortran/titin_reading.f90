@@ -3,7 +3,7 @@ module titin_reading
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, same_bits, text, told
+   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, same_bits, text, told
    implicit none
    private
 
@@ -132,7 +132,7 @@ contains
       if (fits_int32(wide)) then
          x = int(wide, int32)
       else
-         call finish(titin_error_type_mismatch, ierr, found="the number does not fit integer(int32); read integer(int64)")
+         call finish(titin_error_type_mismatch, ierr, found=misfit_int32(wide))
       end if
    end subroutine
 
@@ -156,7 +156,12 @@ contains
       integer, intent(out), optional :: ierr
       real(real64) :: wide
       call self%read(wide, name, index, ierr)
-      x = real(wide, real32)
+      x = 0
+      if (misfit_real32(wide) == "") then
+         x = real(wide, real32)
+      else
+         call finish(titin_error_type_mismatch, ierr, found=misfit_real32(wide))
+      end if
    end subroutine
 
    subroutine read_logical(self, x, name, index, ierr)

@@ -52,6 +52,8 @@ static void settings(void) {
     int64_t number;
     CHECK(titin_setting_value(instance, "points", &value) == 0 && titin_value_kind(value) == TITIN_KIND_LIST);
     CHECK(titin_value_i64(titin_value_item(value, 2), &number) == 0 && number == 3);
+    CHECK(titin_setting_i64(instance, "half", &number) == TITIN_ERROR_SETTING && strstr(titin_error(), "type float (2.5)"));
+    CHECK(titin_recover(instance) == 0);
     titin_value_free(value);
     CHECK(titin_settings(instance, &value) == 0 && titin_value_find(value, "solo.width"));
     CHECK(titin_value_kind(value) == TITIN_KIND_MAP && titin_value_name(value, 0));
@@ -109,6 +111,9 @@ static void values(void) {
     const titin_value *all = titin_value_find(titin_message_value(message), "all"), *array = titin_value_item(all, 3);
     CHECK(titin_value_kind(titin_value_item(all, 0)) == TITIN_KIND_NIL);
     CHECK(titin_value_u64(titin_value_item(all, 1), &large) == 0 && large == UINT64_MAX);
+    CHECK(titin_value_i64(titin_value_item(all, 1), &length) == TITIN_ERROR_TYPE_MISMATCH && length == 0);
+    CHECK(strstr(titin_error(), "a whole number of type int64 (-9223372036854775808 to 9223372036854775807)"));
+    CHECK(strstr(titin_error(), "the value is the whole number 18446744073709551615"));
     CHECK(!memcmp(titin_value_bytes(titin_value_item(all, 2), &length), bytes, 3) && length == 3);
     CHECK(titin_value_dtype(array) == TITIN_I32 && titin_value_rank(array) == 2);
     CHECK(titin_value_extent(array, 0) == 3 && titin_value_extent(array, 1) == 2);

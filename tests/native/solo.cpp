@@ -54,6 +54,16 @@ static void units(const titin::Instance &instance) {
 
 static void settings(const titin::Instance &instance) {
     CHECK(instance.setting<Value>("points")[2].as<int>() == 3);
+    refused_saying<titin::SettingError>("setting 'lowest': -2147483648 does not fit uint16 (0 to 65535): ask for a wider type",
+                                        [&] { instance.setting<std::uint16_t>("lowest"); });
+    refused_saying<titin::SettingError>("setting 'beyond': -2147483649 does not fit int32 (-2147483648 to 2147483647)",
+                                        [&] { instance.setting<std::vector<int>>("beyond"); });
+    refused_saying<titin::SettingError>("setting 'vast': 1e+300 does not fit float32 (up to 3.40282346638529e+38)",
+                                        [&] { instance.setting<float>("vast"); });
+    refused_saying<titin::SettingError>("setting 'vast': 1e+300 does not fit float32",
+                                        [&] { instance.setting<float>("vast", Unit{"s"}); });
+    refused_saying<titin::SettingError>("it is of type float (2.5); correct it", [&] { instance.setting<int>("half"); });
+    refused_saying<titin::SettingError>("write 10000000000 in the description", [&] { instance.setting<int>("power"); });
     const Value all = instance.settings();
     CHECK(all.contains("solo.width") && !all.name(0).empty());
     CHECK(instance.overlay().size() == 0);
@@ -95,7 +105,17 @@ static void values() {
     CHECK(message.next_timestamp() == 1.0 && message.kind() == titin::Kind::Map);
     const Value large(1e300);
     CHECK(large.as<double>() == 1e300);
-    refused<titin::TypeMismatch>("a number that float cannot hold", [&] { large.as<float>(); });
+    refused_saying<titin::TypeMismatch>("1e+300 does not fit float32 (up to 3.40282346638529e+38): ask for double",
+                                        [&] { large.as<float>(); });
+    refused_saying<titin::TypeMismatch>("300 does not fit int8 (-128 to 127): ask for a wider type",
+                                        [&] { Value(300).as<std::int8_t>(); });
+    refused_saying<titin::TypeMismatch>("-5 does not fit uint64 (0 to 18446744073709551615)",
+                                        [&] { Value(-5).as<std::uint64_t>(); });
+    refused_saying<titin::TypeMismatch>("18446744073709551615 does not fit int64 (-9223372036854775808 to 9223372036854775807)",
+                                        [&] { list[1].as<std::int64_t>(); });
+    refused_saying<titin::TypeMismatch>("expected a whole number, the value is the real number 2.5",
+                                        [&] { Value(2.5).as<int>(); });
+    refused_saying<titin::TypeMismatch>("expected a whole number, the value is the bool true", [&] { Value(true).as<char>(); });
     CHECK(list[0].is_nil() && list[1].as<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
     CHECK(list[2].bytes().size() == 3 && list[2].bytes()[2] == std::byte{255});
     const auto array = list[3].array<std::int32_t>();

@@ -266,7 +266,7 @@ contains
       call map%add(5, name="five")
       call map%view(view, name="five", ierr=ierr)
       call check(ierr == titin_error_type_mismatch .and. &
-         index(titin_error_text(), "expected an array of float64 of rank 1, found a whole number") == 1, "what is found here")
+         index(titin_error_text(), "expected an array of float64 of rank 1, found the whole number 5") == 1, "what is found here")
       call map%item(map, name="five", ierr=ierr)
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "another value") > 0, "its own entry")
       call map%read(number, name="five")
@@ -283,12 +283,16 @@ contains
          least = -huge(0_int64) - 1
       integer(int32), allocatable :: all_of(:)
       type(titin_value) :: value
+      integer(int64) :: unsigned
       integer(int32) :: number
+      real(real32) :: short
       integer :: i, ierr
       do i = 1, 4
          call value%new(wide(i))
          call value%read(number, ierr=ierr)
          call check((ierr == titin_ok) .eqv. i <= 2, "what fits 32 bits")
+         if (i == 3) call check(titin_error_text() == "2147483648 does not fit integer(int32) (-2147483648 to 2147483647): "// &
+            "read integer(int64)", "what does not is told: "//titin_error_text())
          if (i <= 2) call check(number == wide(i), "a number at the limit")
       end do
       call value%new(least)
@@ -297,11 +301,33 @@ contains
       call instance%setting("lowest", number)
       call check(number == -highest - 1, "a setting at the limit")
       call instance%setting("least", number, ierr=ierr)
-      call check(ierr == titin_error_setting .and. index(titin_error_text(), "least") > 0, "a setting beyond it")
+      call check(ierr == titin_error_setting .and. index(titin_error_text(), &
+         "setting 'least': -9223372036854775808 does not fit integer(int32) (-2147483648 to 2147483647)") == 1, &
+         "a setting beyond it")
+      call instance%setting("half", number, ierr=ierr)
+      call check(ierr == titin_error_setting .and. index(titin_error_text(), "it is of type float (2.5)") > 0, "half of one")
+      call instance%setting("power", number, ierr=ierr)
+      call check(ierr == titin_error_setting .and. index(titin_error_text(), "write 10000000000") > 0, "a power of ten")
+      call instance%setting("vast", short, ierr=ierr)
+      call check(ierr == titin_error_setting .and. index(titin_error_text(), &
+         "setting 'vast': 1.000000000000000E+300 does not fit real(real32) (up to 3.4028235e38)") == 1, "a vast setting")
+      call value%new(-1e300_real64)
+      call value%read(short, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), "-1.000000000000000E+300 does not") == 1, &
+         "a vast number")
+      call value%new(2.5_real64)
+      call value%read(number, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), &
+         "expected a whole number, the value is the real number 2.5") == 1, "half a number")
+      call value%new(-5)
+      call value%read_unsigned(unsigned, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), &
+         "expected a whole number of type uint64 (0 to 18446744073709551615), the value is the whole number -5") == 1, "a sign")
       call instance%setting("ends", all_of)
       call check(all(all_of == wide(:2)), "a list at the limits")
       call instance%setting("beyond", all_of, ierr=ierr)
       call check(ierr == titin_error_setting .and. size(all_of) == 0, "a list beyond them")
+      call check(index(titin_error_text(), "setting 'beyond': -2147483649 does not fit") == 1, "the one beyond them is told")
    end subroutine
 
    ! Each call on an instance that is closed gives its error.

@@ -12,9 +12,10 @@ from .conftest import Build
 
 HEAD = """\
 #include <titin.hpp>
-void program(titin::Instance &instance, const titin::Message &message, const std::vector<double> &constant,
-             std::vector<double> &writable, std::vector<char> &chars) {
-    (void)instance, (void)message, (void)constant, (void)writable, (void)chars;
+#include <list>
+void program(titin::Instance &instance, titin::Field &field, const titin::Message &message,
+             const std::vector<double> &constant, std::vector<double> &writable, std::vector<char> &chars) {
+    (void)instance, (void)field, (void)message, (void)constant, (void)writable, (void)chars;
     %s
 }
 """
@@ -30,6 +31,13 @@ TAKEN = [
     "static_assert(titin::detail::dtype<char>() == TITIN_I8);",
     'std::vector<bool> bits; titin::Value::list({bits, titin::Value::array(bits)}); instance.send("out", bits, 0.0);',
     'titin::Options options; options.instance("a").unchecked("b");',
+    "field.receive(writable); field.receive(writable.data(), chars);",
+    "field.receive(std::chrono::seconds(1), &chars[0]);",
+    "double table[2][3]; field.receive(table); field.receive(titin::Span(writable, {2, 2}));",
+    "std::vector<std::vector<double>> several(2); field.receive(several); field.send(0.0, several);",
+    "field.receive(std::vector<double *>{&writable[0]});",
+    "field.receive_at(0.0, std::vector{titin::Span(writable, {2})});",
+    "field.send(0.0, constant); field.send(0.0, std::vector<double>(4), constant.data());",
     'instance.receive_any({"in", "other"}); instance.receive_any(std::vector<titin::Port>());',
 ]
 
@@ -38,6 +46,19 @@ REFUSED = {
     'instance.receive_into("in", constant);': "are const",
     'instance.receive_into("in", message.array<double>());': "are const",
     'instance.receive_into("in", titin::Span(constant, {2}));': "are const",
+    'std::list<double> list; instance.receive_into("in", list);': "what is received into is a std::vector",
+    'std::vector<bool> bits; instance.receive_into("in", bits);': "std::vector<bool> keeps bits",
+    'std::vector<std::vector<double>> several; instance.receive_into("in", several);': "what is received into is a std",
+    'instance.receive_into("in", std::vector<double>(4));': "a temporary would be lost",
+    "field.receive(constant);": "are const",
+    "std::list<double> list; field.receive(list);": "std::list has its elements apart",
+    "std::vector<bool> bits; field.receive(writable, bits);": "std::vector<bool> keeps bits",
+    "field.receive(writable, std::vector<double>(4));": "a temporary would be lost",
+    "field.receive(std::chrono::seconds(1), std::vector<double>(4));": "a temporary would be lost",
+    "field.receive_at(0.0, std::vector<std::vector<double>>(2));": "a temporary would be lost",
+    "field.receive_at(0.0, std::chrono::seconds(1), std::array<double, 4>());": "a temporary would be lost",
+    "field.receive(1.5);": "what is received into is a std::vector",
+    "std::list<double> list; field.send(0.0, list);": "arrays of a field are",
     "message.array<long double>();": "arrays hold",
     "message.value().array<std::string>();": "arrays hold",
     'instance.send("out", std::vector<std::string>(), 0.0);': "data are arrays",

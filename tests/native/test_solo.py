@@ -25,6 +25,9 @@ settings:
   least: -9223372036854775808
   ends: [2147483647, -2147483648]
   beyond: [2147483647, -2147483649]
+  half: 2.5
+  power: 1e10
+  vast: 1e300
 programs:
   solo: {{executable: {solo}, env: {{{env}}}}}
 titin:
@@ -56,9 +59,9 @@ def test_an_instance_by_itself(build: Build, tmp_path: Path, language: str) -> N
         ("f90", "unsent", "send on 'end': the array is not allocated"),
         ("f90", "unsent-logicals", "send on 'end': the array is not allocated"),
         ("f90", "nothing", "the array to put into a value is not allocated"),
-        ("f90", "viewed", "expected an array of float64 of rank 2 in Fortran order, found a real number"),
-        ("cpp", "viewed", "expected an array of float64, found a real number"),
-        ("cpp", "loop", "expected an array of float64, found a real number"),
+        ("f90", "viewed", "expected an array of float64 of rank 2 in Fortran order, found the real number 1.5"),
+        ("cpp", "viewed", "expected an array of float64, found the real number"),
+        ("cpp", "loop", "expected an array of float64, found the real number 1.5"),
         ("cpp", "setting", "nope"),
     ],
 )

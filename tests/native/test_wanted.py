@@ -75,7 +75,7 @@ def test_only_what_is_wanted_is_given(build: Build, tmp_path: Path, language: st
     [
         ("[np.arange(10)]", "found int64 of shape [10]"),
         ("[np.ones((2, 5))]", "found float64 of shape [2, 5] in C order"),
-        ("[1.5]", "found a real number"),
+        ("[1.5]", "found the real number 1.5"),
     ],
 )
 def test_the_program_of_the_tutorial_refuses_what_it_does_not_expect(tmp_path: Path, data: str, found: str) -> None:

@@ -96,11 +96,11 @@ static void shapes(int order, const char *found) {
 
 /* What is no array, with what reads it. */
 static void others(void) {
-    const char *const found[] = {"nil", "a real number: read it with titin_value_f64", "text", "a map of 1"};
+    const char *const found[] = {"nil", "the real number 1.5: read it with titin_value_f64", "text", "a map of 1"};
     const int64_t any = TITIN_ANY;
     for (int i = 0; i < 4; i++) {
         titin_message *message = next();
-        refuse(message, TITIN_F64, 1, &any, TITIN_ORDER_C, "float64 of rank 1, found ", i == 1 ? "a real number" : found[i]);
+        refuse(message, TITIN_F64, 1, &any, TITIN_ORDER_C, "float64 of rank 1, found ", i == 1 ? "the real number 1.5" : found[i]);
         CHECK(!titin_message_array(message, TITIN_F64, 0, NULL, TITIN_ORDER_C) && strstr(titin_error(), found[i]));
         const titin_value *value = titin_message_value(message);
         CHECK(!titin_value_array(value, TITIN_F64, 0, NULL, TITIN_ORDER_C) && strstr(titin_error(), found[i]));

@@ -173,7 +173,7 @@ contains
 
    ! What is no array.
    subroutine others()
-      character(len=13), parameter :: found(4) = [character(len=13) :: "nil", "a real number", "text", "a map of 1"]
+      character(len=19), parameter :: found(4) = [character(len=19) :: "nil", "the real number 1.5", "text", "a map of 1"]
       real(real64), pointer :: line(:)
       integer :: i
       nullify (line)

@@ -148,6 +148,36 @@ def test_several_tasks_of_one_instance(stage):
     assert stage.play(sender, receiver, model)["receiver"] == ["a", "b"]
 
 
+@pytest.mark.parametrize("ports", [("in", "other"), (["in", "other"],), (("in", "other"),)])
+def test_any_of_several_ports_one_by_one_or_in_a_list(stage, ports):
+    async def sender(instance):
+        await instance.reuse()
+        await go.wait()
+        await instance.send("out", 1, timestamp=0)
+
+    async def receiver(instance):
+        await instance.reuse()
+        task = asyncio.create_task(instance.receive_any(*ports))
+        await asyncio.sleep(0)
+        with pytest.raises(titin.UsageError, match="two calls at once on port 'in'"):
+            await instance.receive("in")
+        go.set()
+        name, slot, message = await task
+        for wrong in (3, [3], None):
+            with pytest.raises(TypeError, match="a port is given by its name"):
+                await instance.receive_any(wrong)
+        with pytest.raises(TypeError, match=r"a port is given by its name .*; found \['in'\]"):
+            await instance.receive(["in"])
+        with pytest.raises(titin.PortClosed):
+            await instance.receive_any(*ports)
+        return name, slot, message.data
+
+    go = asyncio.Event()
+    model = pair()
+    model.conduit("sender.spare", "receiver.other")
+    assert stage.play(sender, receiver, model)["receiver"] == ("in", None, 1)
+
+
 @pytest.mark.parametrize("second", ["receive", "receive_into", "receive_any", "try_receive"])
 def test_a_second_call_on_a_port_is_refused_as_between_threads(stage, second):
     go = asyncio.Event()

@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 import pytest
 import titin
+from titin.model import Model
 
 from .conftest import pair
 
@@ -143,8 +144,8 @@ def test_ports_and_names(stage):
             instance.send("otu", timestamp=0.0)
         with pytest.raises(TypeError, match="a port is given by its name"):
             instance.send(3, timestamp=0.0)
-        with pytest.raises(TypeError, match="several are given one by one"):
-            instance.receive_any(["out"])
+        with pytest.raises(TypeError, match=r"a port is given by its name .*; found 3"):
+            instance.receive_any(["out", 3])
         with pytest.raises(titin.UsageError, match="slots"):
             port.slots = 3
         return instance.name, repr(instance), instance.workdir.is_dir()
@@ -238,14 +239,41 @@ def test_the_order_of_calls_is_checked(stage):
     assert f"sender reported an error: titin.errors.CallOrderError: {raised}" in log
 
 
-def test_who_exits_with_its_instance_open_is_told_so(stage):
+@pytest.mark.parametrize(("given", "call"), [((), ""), ((0,), "0"), ((3,), "3"), (("no mesh",), "'no mesh'")])
+def test_who_exits_with_its_instance_open_is_told_so(stage, given, call):
     def sender(instance):
         instance.reuse()
-        sys.exit(0)
+        sys.exit(*given)
 
     raised, log = stage.fails(sender, idle)
-    assert isinstance(raised, SystemExit)
-    assert "sender reported an error: it called sys.exit(0) with its instance open: leave the with block" in log
+    # A SystemExit would end the caller, without a word and perhaps with 0.
+    assert type(raised) is titin.Error
+    assert str(raised) == f"the function of sender called sys.exit({call}), which ends no function: return from it"
+    assert isinstance(raised.__cause__, SystemExit)
+    assert f"sender reported an error: it called sys.exit({call}) with its instance open: leave the with block" in log
+    line = sender.__code__.co_firstlineno + 2
+    assert f'File "{__file__}", line {line}, in sender' in log
+
+
+def test_who_exits_without_an_instance_is_told_so(stage):
+    def sender():
+        sys.exit(3)
+
+    raised, log = stage.fails(sender, idle)
+    assert type(raised) is titin.Error
+    assert "sender reported an error: it called sys.exit(3) before it opened its instance: return" in log
+
+
+@pytest.mark.parametrize("call", ["sys.exit()", "sys.exit(0)", "sys.exit('no mesh')"])
+def test_a_program_that_exits_with_its_instance_open_is_told_so(stage, call):
+    model = Model("one")
+    model.component("alone", "alone")
+    program = f"import sys, titin\nwith titin.Instance() as instance:\n    instance.reuse()\n    {call}\n"
+    process = stage.launch(model, alone=program)
+    output = process.communicate()[0]
+    assert process.returncode == 1
+    assert f"First:    alone reported an error: it called {call} with its instance open: leave the with block" in output
+    assert f'File "{stage.folder / "alone.py"}", line 4, in <module>' in output
 
 
 def test_the_check_can_be_switched_off_with_a_reason(stage):
@@ -260,6 +288,36 @@ def test_the_check_can_be_switched_off_with_a_reason(stage):
 
     assert stage.play(sender, receiver)["receiver"] == [1, 2]
     assert "it is a test" in (stage.folder / "run/titin_manager.log").read_text()
+
+
+def test_times_may_differ_from_what_was_announced_where_nothing_is_checked(stage):
+    """The log warns of it (nothing is dropped for it), but not an instance that has said why it does as it does."""
+
+    def play(folder, *reasons):
+        def sender(instance):
+            assert instance.reuse()
+            for reason in reasons:
+                instance.skip_checks(reason)
+            instance.send("out", 1, timestamp=0.0, next_timestamp=1.0)
+            instance.send("out", 2, timestamp=3.0)
+            assert not instance.reuse()
+
+        def receiver(instance):
+            assert instance.reuse()
+            received = [instance.receive("in").data for _ in range(2)]
+            assert not instance.reuse()
+            return received
+
+        inner = type(stage)(stage.folder / folder)
+        inner.folder.mkdir()
+        assert inner.play(sender, receiver)["receiver"] == [1, 2]
+        return (inner.folder / "run/titin_manager.log").read_text()
+
+    warning = "the message on O_I port 'out' is at 3.0, where the one before had announced 1.0"
+    assert warning in play("checked")
+    log = play("unchecked", "steps are cut short")
+    assert warning not in log and "dropped" not in log
+    assert "steps are cut short" in log
 
 
 def test_the_check_can_be_switched_off_later(stage):

@@ -176,6 +176,25 @@ def test_memory_that_does_not_fit_is_refused(stage, room, text):
     assert stage.play(sends(np.ones((2, 3)), "next"), once(receive), model)["receiver"] == "next"
 
 
+@pytest.mark.parametrize(
+    ("sent", "dtype", "told"),
+    [
+        (300, "int8", r"expected int8 \(-128 to 127\), a single value, the value is the whole number 300"),
+        (-1, "uint64", r"expected uint64 \(0 to 18446744073709551615\), a single value, .* the whole number -1"),
+        (2.5, "int32", r"expected int32 \(-2147483648 to 2147483647\), .* the real number 2\.5"),
+        (1e300, "float32", r"expected float32 \(up to 3\.4028235e38\), a single value, .* the real number 1e300"),
+        (True, "float64", r"expected float64, a single value, the value is the bool true"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_told_with_what_was_asked_for(stage, sent, dtype, told):
+    def receive(instance):
+        with pytest.raises(titin.TypeMismatch, match=told):
+            instance.receive_into("in", np.zeros((), dtype))
+        return instance.receive("in").data
+
+    assert stage.play(sends(sent), once(receive))["receiver"] == sent
+
+
 def test_memory_that_cannot_be_written_to_is_refused(stage):
     def receive(instance):
         for room in (np.zeros(3)[:0:-1].view(), b"abc"):
@@ -183,11 +202,44 @@ def test_memory_that_cannot_be_written_to_is_refused(stage):
                 room.flags.writeable = False
             with pytest.raises(titin.TypeMismatch, match="cannot receive into"):
                 instance.receive_into("in", room)
-        with pytest.raises(titin.TypeMismatch, match="receive into"):
-            instance.receive_into("in", np.zeros(3, ">f8"))
         return instance.receive("in").data
 
     assert stage.play(sends("still there"), once(receive))["receiver"] == "still there"
+
+
+@pytest.mark.parametrize("way", ["message", "field"])
+def test_what_helps_where_the_bytes_of_an_array_are_in_another_order(stage, way):
+    def sender(instance):
+        assert instance.reuse()
+        if way == "message":
+            instance.send("out", np.arange(3.0), timestamp=0.0)
+        else:
+            field = instance.field("out", (3,), float)
+            with pytest.raises(titin.TypeMismatch, match=r"cannot send .* send \.astype\(array\.dtype"):
+                field.send(np.arange(3, dtype=">f8"), timestamp=0.0)
+            field.send(np.arange(3.0), timestamp=0.0)
+        assert not instance.reuse()
+
+    def receive(instance):
+        array = np.zeros(3, ">f8")
+        field = instance.field("in", (3,), float) if way == "field" else None
+
+        def fill(room):
+            return field.receive(room) if field else instance.receive_into("in", room)
+
+        # A copy would be filled, and thrown away.
+        with pytest.raises(titin.TypeMismatch, match=r"cannot receive into .*; receive into another one") as raised:
+            fill(array)
+        # What it says is done to the letter.
+        code = str(raised.value).partition("another one, ")[2].removesuffix(" swaps them")
+        make, copy = code.split(", and ")
+        names = {"numpy": np, "array": array}
+        exec(make, names)
+        fill(names["native"])
+        exec(copy, names)
+        return array.tolist()
+
+    assert stage.play(sender, once(receive))["receiver"] == [0.0, 1.0, 2.0]
 
 
 def fan(members: int) -> Model:
@@ -243,7 +295,9 @@ def test_any_port_and_slot(stage):
     assert stage.play(sender, receiver, fan(3))["sender"] == [0, 1, 2]
 
 
-def test_any_of_several_ports_by_name_or_handle(stage):
+@pytest.mark.parametrize("together", [lambda *ports: ports, lambda *ports: [[*ports]], lambda *ports: [ports]])
+def test_any_of_several_ports_by_name_or_handle(stage, together):
+    """One by one, in a list, in a tuple."""
     model = pair()
     model.conduit("sender.spare", "receiver.other")
 
@@ -255,7 +309,7 @@ def test_any_of_several_ports_by_name_or_handle(stage):
     def receive(instance):
         found = {}
         for _ in range(2):
-            port, slot, message = instance.receive_any("in", instance.port("other"))
+            port, slot, message = instance.receive_any(*together("in", instance.port("other")))
             assert message.port == port
             assert slot is None
             found[port] = message.data

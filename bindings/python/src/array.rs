@@ -39,7 +39,7 @@ impl Array {
         let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            Element::Swapped => Err(swapped("send", object)),
+            Element::Swapped => Err(swapped("send", object, "send .astype(array.dtype.newbyteorder('='))")),
             Element::Other => Err(refused(object)),
         }
     }
@@ -52,7 +52,13 @@ impl Array {
         })?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            Element::Swapped => Err(swapped("receive into", object)),
+            // A copy of it would be filled in its place.
+            Element::Swapped => Err(swapped(
+                "receive into",
+                object,
+                "receive into another one, native = numpy.empty(array.shape, array.dtype.newbyteorder('=')), and \
+                 array[...] = native swaps them",
+            )),
             Element::Other => Err(error::mismatch(
                 py,
                 format!("cannot receive into {}: its element type is not one that is sent", describe(object)),
@@ -303,9 +309,10 @@ fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// An array that is used in place is as this machine has it.
-fn swapped(call: &str, object: &Bound<'_, PyAny>) -> PyErr {
-    let text = "its bytes are in the order of other machines; use .astype(array.dtype.newbyteorder('='))";
-    error::mismatch(object.py(), format!("cannot {call} {}: {text}", describe(object)))
+fn swapped(call: &str, object: &Bound<'_, PyAny>, hint: &str) -> PyErr {
+    let text =
+        format!("cannot {call} {}: its bytes are in the order of other machines; {hint}", describe(object));
+    error::mismatch(object.py(), text)
 }
 
 /// Why an array cannot be sent, and what to send in its place.

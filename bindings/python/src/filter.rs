@@ -119,7 +119,9 @@ fn explain(py: Python<'_>, raised: PyErr) -> String {
     // An exception itself does not know where it came from before it is given out.
     let raised = raised.into_value(py);
     let last = || -> PyResult<String> {
-        py.import("titin.errors")?.call_method1("last_lines", (&raised,))?.extract()
+        py.import("titin.errors")?
+            .call_method1("last_lines", (&raised, "it called {}, which ends no filter"))?
+            .extract()
     };
     last().unwrap_or_else(|_| raised.bind(py).to_string())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use crate::argument::{Slot, Text, Words, unicode};
 use crate::array::Array;
@@ -239,7 +239,7 @@ impl Instance {
         timeout: Option<f64>,
     ) -> PyResult<(String, Option<c_int>, Py<Message>)> {
         let call = self.session.enter(py)?;
-        let ports = ports.iter().map(|port| self.find(&call, &port)).collect::<PyResult<Vec<_>>>()?;
+        let ports = self.find_all(&call, ports)?;
         let handles = ports.iter().map(|port| port.get().as_ptr()).collect::<Vec<_>>();
         let (pointer, count) = (handles.as_ptr(), handles.len() as c_int);
         let timeout = timeout.unwrap_or(sys::WAIT);
@@ -555,10 +555,8 @@ impl Instance {
             };
         }
         let Ok(name) = port.cast::<PyString>() else {
-            let text = format!(
-                "a port is given by its name or as instance.port(name); found {}; several are given one by one",
-                port.repr()?
-            );
+            let text =
+                format!("a port is given by its name or as instance.port(name); found {}", port.repr()?);
             return Err(error::mismatch(py, text));
         };
         if let Some(found) = self.ports.bind(py).get_item(name)? {
@@ -570,6 +568,21 @@ impl Instance {
         let handle = unsafe { sys::titin_port_find(call.instance(), name.as_c().as_ptr()) };
         // SAFETY: as above.
         Bound::new(py, unsafe { Port::new(handle_of(py, handle)?, &self.session) })
+    }
+
+    /// The ports that arguments mean, one by one or in lists and tuples.
+    fn find_all<'py>(&self, call: &Call<'_>, ports: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, Port>>> {
+        let mut found = Vec::new();
+        for given in ports {
+            if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+                for port in given.try_iter()? {
+                    found.push(self.find(call, &port?)?);
+                }
+            } else {
+                found.push(self.find(call, &given)?);
+            }
+        }
+        Ok(found)
     }
 
     /// Ends an instance that an exception has left: the run fails with it, unless it has failed before.

@@ -155,11 +155,13 @@ class Instance:
     def try_receive(self, port: str | Port, *, slot: int | None = None) -> Message | None:
         """Receives a message if one is there, else None; never waits."""
 
-    def receive_any(self, *ports: str | Port, timeout: float | None = None) -> tuple[str, int | None, Message]:
+    def receive_any(
+        self, *ports: str | Port | list[str] | list[Port] | tuple[str | Port, ...], timeout: float | None = None
+    ) -> tuple[str, int | None, Message]:
         """Receives the next message of any of these ports: the port's name, the slot, the message.
 
-        All slots of vector ports count. Ports take turns; closed ones are passed over, and it is
-        :class:`titin.PortClosed` when all are.
+        The ports are given one by one, or in a list or tuple. All slots of vector ports count. Ports take turns; closed
+        ones are passed over, and it is :class:`titin.PortClosed` when all are.
         """
 
     def receive_into(

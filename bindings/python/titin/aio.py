@@ -66,7 +66,8 @@ _REUSE = "reuse()"
 
 
 def _name(port: str | _core.Port) -> str:
-    return (port if isinstance(port, str) else port.name).removesuffix("[]")
+    """The name of a port; nothing for what is none, which the call itself refuses."""
+    return (port if isinstance(port, str) else getattr(port, "name", "")).removesuffix("[]")
 
 
 class _Turns:
@@ -260,13 +261,19 @@ class Instance:
         )
 
     async def receive_any(
-        self, *ports: str | _core.Port, timeout: float | None = None
+        self,
+        *ports: str | _core.Port | list[str] | list[_core.Port] | tuple[str | _core.Port, ...],
+        timeout: float | None = None,
     ) -> tuple[str, int | None, _core.Message]:
-        """Receives the next message of any of these ports: the port's name, the slot, the message."""
+        """Receives the next message of any of these ports: the port's name, the slot, the message.
+
+        The ports are given one by one, or in a list or tuple.
+        """
+        every = [port for given in ports for port in (given if isinstance(given, list | tuple) else [given])]
         return await self._made(
-            lambda: self._light.receive_any(*ports, timeout=timeout),
-            lambda: self._light._cancel(ports[0]),
-            *map(_name, ports),
+            lambda: self._light.receive_any(*every, timeout=timeout),
+            lambda: self._light._cancel(every[0]),
+            *map(_name, every),
         )
 
     async def receive_into(

@@ -119,12 +119,21 @@ def add_hint(raised: BaseException) -> None:
         )
 
 
-def last_lines(raised: BaseException) -> str:
-    """An exception as the run's report shows it: what, and then where, innermost last."""
+def exits(raised: SystemExit) -> str:
+    """The call that has raised this."""
+    return f"sys.exit({'' if raised.code is None else repr(raised.code)})"
+
+
+def last_lines(
+    raised: BaseException, exited: str = "it called {} with its instance open: leave the with block, or close it, first"
+) -> str:
+    """An exception as the run's report shows it: what, and then where, innermost last.
+
+    ``exited`` is what there is to say of a SystemExit.
+    """
     what = "".join(traceback.format_exception_only(raised)).strip()
     if isinstance(raised, SystemExit):
-        code = "" if raised.code is None else repr(raised.code)
-        what = f"it called sys.exit({code}) with its instance open: leave the with block, or close it, first"
+        what = exited.format(exits(raised))
     frames = traceback.extract_tb(raised.__traceback__)
     theirs = [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     where = "".join(traceback.format_list(theirs)).rstrip().splitlines()

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from titin import _core
 from titin.calls import needed
-from titin.errors import Deadlock, Error, PeerLost, UsageError, is_echo, last_lines, rank
+from titin.errors import Deadlock, Error, PeerLost, UsageError, exits, is_echo, last_lines, rank
 
 # How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
 # together are less than what the manager grants by default before it ends this process (`titin: grace`).
@@ -70,8 +70,8 @@ def run(
 
     Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
     waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
-    that, :class:`titin.Deadlock` if instances waited for each other, else :class:`titin.Error` with the reason;
-    :class:`titin.UsageError` if it could not begin.
+    that (of ``sys.exit()`` :class:`titin.Error`), :class:`titin.Deadlock` if instances waited for each other, else
+    :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
 
     Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`; in one that makes none for two
     seconds it is raised where it is. A function that does not end at all, in a long call of foreign code, costs the
@@ -112,10 +112,13 @@ def run(
         troupe.stay()
     else:
         troupe.leave()
-        culprit = (end.get("story") or {}).get("culprit", "")
-        raise troupe.raised.get(str(culprit)) or _failure(end, process.returncode, text)
+        culprit = str((end.get("story") or {}).get("culprit", ""))
+        if culprit in troupe.raised:
+            raise _not_the_end(troupe.raised[culprit], culprit)
+        raise _failure(end, process.returncode, text)
     if troupe.raised:
-        raise min(troupe.raised.values(), key=rank)
+        name = min(troupe.raised, key=lambda name: rank(troupe.raised[name]))
+        raise _not_the_end(troupe.raised[name], name)
     return Run(Path(end["directory"]), end["seconds"], troupe.returned)
 
 
@@ -209,7 +212,7 @@ class _Troupe:
         except BaseException as raised:
             self._note(name, raised)
             if not _core.opened():
-                _refuse(last_lines(raised))
+                _refuse(last_lines(raised, _BEFORE))
             # An instance that only the function's variables hold is let go, and fails the run.
             traceback.clear_frames(raised.__traceback__)
 
@@ -253,7 +256,7 @@ class _Troupe:
             except BaseException as raised:
                 self._note(name, raised)
                 if not place.opened:
-                    await refuse(last_lines(raised))
+                    await refuse(last_lines(raised, _BEFORE))
 
         async def all_of_them() -> None:
             hosted()
@@ -273,6 +276,19 @@ def _import_all(*, light: bool) -> None:
     """
     for name in ("calls", "data", "fields", *["aio"] * light):
         import_module(f"titin.{name}")
+
+
+#: Of a function that ends so before it has an instance.
+_BEFORE = "it called {} before it opened its instance: return in its place, once the instance was opened and closed"
+
+
+def _not_the_end(raised: BaseException, name: str) -> BaseException:
+    """What a function has raised, if that does not end the caller in silence, perhaps with an exit code of 0."""
+    if not isinstance(raised, SystemExit):
+        return raised
+    error = Error(f"the function of {name} called {exits(raised)}, which ends no function: return from it")
+    error.__cause__ = raised
+    return error
 
 
 def _unopened(name: str) -> str:

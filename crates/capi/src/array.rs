@@ -11,6 +11,7 @@ use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, 
 use crate::error::usage;
 use crate::strided::Strides;
 use crate::value::Value;
+use crate::value::number::range;
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
@@ -218,7 +219,8 @@ impl Described<'_> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let value = Value::received(message.structure(), &message.buffer());
             let element = value.number().and_then(|number| number.element(self.dtype));
-            let element = element.ok_or_else(|| value.mismatch(&shown(self.dtype, &[])))?;
+            let element =
+                element.ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
             // SAFETY: the one element may be written, as the caller promises.
             unsafe { self.data.copy_from_nonoverlapping(element.as_ptr(), element.len()) };
             return Ok(());

@@ -321,12 +321,22 @@ unsafe extern "C" fn titin_field_layout(
             return Ok(());
         }
         if let Some(odd) = strides.iter().find(|stride| **stride % size != 0) {
-            let text = format!("a stride of {odd} bytes, where an element has {size}: give a multiple");
+            let name = field.name(number);
+            let text = format!(
+                "{name} was given a stride of {odd} bytes, where an element has {size}: give a multiple of that"
+            );
             return Err(usage(text));
         }
         let extents: Vec<u64> = extents
             .iter()
-            .map(|extent| u64::try_from(*extent).map_err(|_| usage(format!("an extent of {extent}"))))
+            .map(|extent| {
+                u64::try_from(*extent).map_err(|_| {
+                    usage(format!(
+                        "{} was given an extent of {extent}: give one from 0 on",
+                        field.name(number)
+                    ))
+                })
+            })
             .collect::<Result<_>>()?;
         let steps: Vec<i64> = strides.iter().map(|stride| stride / size).collect();
         field.check_extents(number, &extents)?;

@@ -78,8 +78,9 @@ pub(crate) fn functions(callbacks: Option<Callbacks>) -> Functions {
         (UserFilter::Library { path, symbol }, _) => from_library(path, symbol),
         (UserFilter::Python(name), Some(callbacks)) => from_binding(name, callbacks),
         (UserFilter::Python(name), None) => Err(format!(
-            "{name} is a Python function, and this program is not in Python; put the filter on the other end of the \
-             conduit, or write it in C"
+            "{name} is a Python function, and this program is not in Python. Where the other end of the conduit is in Python let it \
+             run there (\"...@sender\", \"...@receiver\"); else put a component in Python between the two, or write the filter in \
+             C: {{library: ..., symbol: ...}}"
         )),
     })
 }

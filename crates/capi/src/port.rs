@@ -112,7 +112,12 @@ unsafe extern "C" fn titin_port_set_slots(handle: *mut Port, slots: c_int) -> c_
     match unsafe { port(handle) } {
         Err(error) => keep(error),
         Ok(port) => port.shared.run(|| {
-            let slots = u32::try_from(slots).map_err(|_| usage(format!("{slots} slots")))?;
+            let slots = u32::try_from(slots).map_err(|_| {
+                usage(format!(
+                    "port '{}' cannot have {slots} slots: give a number from 0 on",
+                    port.name().as_str()
+                ))
+            })?;
             port.shared.instance.set_slots(port.id, slots)
         }),
     }

@@ -68,13 +68,18 @@ impl Value {
     pub(crate) fn what(&self) -> String {
         match &self.0 {
             Node::Nil => "nil".into(),
-            Node::Bool(_) => "a bool".into(),
-            Node::Int(_) | Node::UInt(_) => "a whole number".into(),
-            Node::Float(_) => "a real number".into(),
+            Node::Bool(flag) => format!("the bool {flag}"),
+            Node::Int(number) => format!("the whole number {number}"),
+            Node::UInt(number) => format!("the whole number {number}"),
+            Node::Float(number) => format!("the real number {number:?}"),
             Node::Text(_) => "text".into(),
             Node::Bytes(_) => "bytes".into(),
             Node::Array(array) => {
-                format!("an array of {}", crate::array::shown(array.layout.dtype, &array.layout.shape))
+                let shown = crate::array::shown(array.layout.dtype, &array.layout.shape);
+                match self.number() {
+                    Some(number) => format!("an array of {shown}: {number}"),
+                    None => format!("an array of {shown}"),
+                }
             }
             Node::List(items) => format!("a list of {}", items.len()),
             Node::Map(entries) => format!("a map of {}", entries.len()),

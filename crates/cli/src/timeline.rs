@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use titin_manager::profile::{Class, Database, Event, Instance, Profile};
+use titin_manager::profile::{Class, Database, Event, Instance, Lost, Profile};
 
 /// Writes the timeline. The outer error is the profile's, the inner one that of writing.
 pub(crate) fn write(
@@ -29,11 +29,22 @@ pub(crate) fn write(
     stream.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     let model = profile.run.as_ref().map_or("run", |run| run.model.as_str());
     stream.event(&json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": model}}));
-    for (place, Instance { oid, name, .. }) in profile.instances.iter().enumerate() {
+    let lost = database.lost()?;
+    let known = profile.instances.iter().map(|Instance { oid, name, .. }| (*oid, name.clone()));
+    let unknown = lost.iter().map(|lost| (lost.oid, format!("{} (its end is not known)", lost.name)));
+    let mut tracks: Vec<(i64, String)> = known.chain(unknown).collect();
+    tracks.sort_by_key(|(oid, _)| *oid);
+    for (place, (oid, name)) in tracks.iter().enumerate() {
         stream
             .event(&json!({"ph": "M", "pid": 1, "tid": oid, "name": "thread_name", "args": {"name": name}}));
         let order = json!({"ph": "M", "pid": 1, "tid": oid, "name": "thread_sort_index", "args": {"sort_index": place}});
         stream.event(&order);
+    }
+    for Lost { oid, last, .. } in lost {
+        let at = last.map_or(0.0, |last| since(origin, last));
+        let text = "nothing is known from here on: it was killed, or made to end";
+        stream
+            .event(&json!({"ph": "i", "s": "t", "pid": 1, "tid": oid, "name": text, "cat": "run", "ts": at}));
     }
     database.events(|event| {
         stream.event(&slice(&event, origin));

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-pub use read::{Conduit, Database, Event, Field, Instance, Profile, Region, Run};
+pub use read::{Conduit, Database, Event, Field, Instance, Lost, Profile, Region, Run};
 pub use write::{ProfileError, Recorder, Summary};
 
 /// What an instance is doing.

@@ -362,7 +362,44 @@ impl Manager {
     pub fn affected(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
         let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();
         let others = self.ids().filter(|id| !culprits.contains(id));
-        others.filter_map(|id| Some((id, self.members[id].consequence()?))).collect()
+        others.filter_map(|id| Some((id, self.consequence(id)?))).collect()
+    }
+
+    /// What a failure of another did to an instance, in a few words.
+    fn consequence(&self, id: InstanceId) -> Option<String> {
+        let member = &self.members[id];
+        // How a process ended that ran several instances says nothing of how this one fared in it.
+        let shared = self.shared_process(id);
+        match (&member.fault, &member.seat, shared) {
+            (None, Seat::Done, _) => None,
+            (_, Seat::Empty, _) if member.too_late => None,
+            (Some(Fault::AfterDone(_)), _, Some(_)) => None,
+            (Some(Fault::BeforeJoining(exit)), _, Some(process)) => {
+                Some(format!("had not joined yet when {process} {exit}"))
+            }
+            (Some(Fault::WithoutClosing(exit)), _, Some(process)) => {
+                Some(format!("had not closed yet when {process} {exit}"))
+            }
+            (Some(Fault::Said(text)), ..) => Some(text.lines().next().unwrap_or_default().to_owned()),
+            (Some(Fault::WithoutClosing(exit)), ..) => Some(exit.to_string()),
+            (Some(fault), ..) => Some(fault.to_string()),
+            (None, Seat::Empty, _) if member.process == Process::Never => {
+                Some("was not started any more".to_owned())
+            }
+            (None, Seat::Empty, _) => Some("had not joined yet".to_owned()),
+            (None, ..) => Some("was told to end".to_owned()),
+        }
+    }
+
+    /// The process that an instance shares with others, in words.
+    fn shared_process(&self, id: InstanceId) -> Option<String> {
+        if let Some(host) = self.plan.hosting(id).filter(|_| self.plan.sharers(id).len() > 1) {
+            return Some(format!("host process {}", host.name));
+        }
+        let pid = self.members[id].local?;
+        let others = self.ids().filter(|other| *other != id && self.members[*other].local == Some(pid));
+        let names = titin_model::listing(others.map(|other| self.name(other)));
+        (!names.is_empty()).then(|| format!("its process, which ran {names} too,"))
     }
 
     /// How an instance's process ended, if it was ours and has.
@@ -522,22 +559,6 @@ impl Member {
             too_late: false,
             position: None,
             recent: VecDeque::new(),
-        }
-    }
-
-    /// What a failure of another did to it, in a few words.
-    fn consequence(&self) -> Option<String> {
-        match (&self.fault, &self.seat) {
-            (None, Seat::Done) => None,
-            (_, Seat::Empty) if self.too_late => None,
-            (Some(Fault::Said(text)), _) => Some(text.lines().next().unwrap_or_default().to_owned()),
-            (Some(Fault::WithoutClosing(exit)), _) => Some(exit.to_string()),
-            (Some(fault), _) => Some(fault.to_string()),
-            (None, Seat::Empty) if self.process == Process::Never => {
-                Some("was not started any more".to_owned())
-            }
-            (None, Seat::Empty) => Some("had not joined yet".to_owned()),
-            (None, _) => Some("was told to end".to_owned()),
         }
     }
 

@@ -5,11 +5,11 @@ mod guests;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::{Call, FilterKind, InstanceName, Network, Side};
+use titin_model::{Call, Filter, FilterKind, InstanceName, Name, Network, PYTHON_BETWEEN, Side};
 
 use crate::compile::{Choices, compile};
-use crate::launch::{Surroundings, prepare};
-use crate::plan::{Program, Start, What};
+use crate::launch::{Prepared, Surroundings, prepare};
+use crate::plan::{ComponentId, InstanceId, Program, Start, What};
 
 /// The most programs that are named.
 const MOST: usize = 20;
@@ -24,16 +24,7 @@ pub fn not_here(
 ) -> Vec<(String, String)> {
     // Whoever runs it is told of what is wrong with a plan.
     let Ok(plan) = compile(network, folders, &Choices::default()) else { return Vec::new() };
-    let nowhere = Path::new("/");
-    let around = Surroundings {
-        env,
-        connection: nowhere,
-        titin: titin.as_os_str(),
-        directory: nowhere,
-        cores: &[],
-        crowded: false,
-        passing: None,
-    };
+    let around = nowhere(env, titin);
     let mut known = HashSet::new();
     let mut found = Vec::new();
     for id in plan.instances.ids() {
@@ -53,15 +44,14 @@ pub fn not_here(
                     });
                 found.extend(named);
             }
-            (Ok(prepared), What::Executable { .. }) if prepared.bare => {
-                let path = &prepared.launch.program;
-                if let Some(filter) = python_filter(network, &program.name)
-                    && guests::is_without_python(path)
+            (Ok(prepared), What::Executable { .. }) => {
+                let path = prepared.launch.program.display();
+                if let Some(stuck) = python_filter(network, &program.name)
+                    && lacks_python(&prepared)
                 {
                     let why = format!(
-                        "filter \"{filter}\" is in Python and has to run in it, and {} is an executable without Python; pin it to \
-                         the other end (\"{filter}@sender\", \"{filter}@receiver\"), or write it as a function of a shared library",
-                        path.display()
+                        "filter \"{}\" is in Python and would run in it, and {path} is an executable without Python; {}",
+                        stuck.filter, stuck.hint
                     );
                     found.push((program.name.clone(), why));
                 }
@@ -76,15 +66,87 @@ pub fn not_here(
     found
 }
 
-/// A filter in Python that has to run in a program, if there is one.
-fn python_filter(network: &Network, program: &str) -> Option<String> {
+/// Finds out in which executables there is no Python, where a filter in Python might have to run: it runs at the other end of its
+/// conduit then, if that can call it ([`Network::filters`]). `choices`, and what is as for [`not_here`].
+pub fn look_for_python(
+    network: &mut Network,
+    folders: &[PathBuf],
+    choices: &Choices,
+    env: &BTreeMap<String, String>,
+    titin: &Path,
+) {
+    let python = |filter: &Filter| own_in_python(network, filter).is_some();
+    let bundles = network.bundles.iter().filter(|bundle| bundle.filters.iter().any(python));
+    let mut ends: HashSet<ComponentId> =
+        bundles.flat_map(|bundle| [bundle.sender, bundle.receiver]).collect();
+    // Whoever runs it is told of what is wrong with a plan.
+    let Some(plan) = (!ends.is_empty()).then(|| compile(network, folders, choices).ok()).flatten() else {
+        return;
+    };
+    let around = nowhere(env, titin);
+    let without = |id: InstanceId| {
+        let planned = &plan.instances[id];
+        let (Start::Program(program) | Start::ByHand(Some(program))) = &planned.start else { return None };
+        let first = ends.remove(&planned.component_id);
+        let prepared = first.then(|| prepare(&plan, id, program, &around).ok()).flatten()?;
+        lacks_python(&prepared).then_some(planned.component_id)
+    };
+    let without: Vec<ComponentId> = plan.instances.ids().filter_map(without).collect();
+    network.lacks_python(&without);
+}
+
+/// What programs are prepared for that nobody starts.
+fn nowhere<'a>(env: &'a BTreeMap<String, String>, titin: &'a Path) -> Surroundings<'a> {
+    let nowhere = Path::new("/");
+    Surroundings {
+        env,
+        connection: nowhere,
+        titin: titin.as_os_str(),
+        directory: nowhere,
+        cores: &[],
+        crowded: false,
+        passing: None,
+    }
+}
+
+/// Whether a program is an executable in which there is no Python.
+fn lacks_python(prepared: &Prepared) -> bool {
+    prepared.bare && guests::is_without_python(&prepared.launch.program)
+}
+
+/// The user's own filter of this name, if it is in Python.
+fn own_in_python<'f>(network: &Network, filter: &'f Filter) -> Option<&'f Name> {
+    let FilterKind::User(name) = &filter.kind else { return None };
+    let own = network.extras.filters.get(name)?;
+    matches!(own.call, Call::Python { .. }).then_some(name)
+}
+
+/// A filter in Python that would run in a program without Python.
+struct Stuck {
+    filter: String,
+    /// What helps.
+    hint: String,
+}
+
+/// A filter in Python that would run in a program, if there is one.
+fn python_filter(network: &Network, program: &str) -> Option<Stuck> {
     network.bundles.iter().find_map(|bundle| {
         let (sender, receiver) = network.ends(bundle);
-        bundle.filters.iter().zip(network.filter_sides(bundle)).find_map(|(filter, side)| {
-            let FilterKind::User(name) = &filter.kind else { return None };
-            let own = network.extras.filters.get(name)?;
-            let runs = if side == Side::Sender { sender } else { receiver }.program.as_ref()?;
-            (runs.name == program && matches!(own.call, Call::Python { .. })).then(|| name.to_string())
+        let sides = network.filter_sides(bundle);
+        network.filters(bundle).iter().zip(&sides).find_map(|(filter, side)| {
+            let name = own_in_python(network, filter)?;
+            let (here, there, word) = match side {
+                Side::Sender => (sender, receiver, "receiver"),
+                Side::Receiver => (receiver, sender, "sender"),
+            };
+            if here.program.as_ref()?.name != program {
+                return None;
+            }
+            let hint = match network.can_call(there.id, filter) {
+                true => format!("let it run at the other end: \"{name}@{word}\""),
+                false => format!("nor can \"{}\", at the other end, call it: {PYTHON_BETWEEN}", there.path),
+            };
+            Some(Stuck { filter: name.to_string(), hint })
         })
     })
 }
@@ -131,29 +193,49 @@ mod tests {
         write("in_c", b"\x7fELF\0libtitin.so\0");
         write("embeds", b"\x7fELF\0libtitin.so\0libpython3.11.so\0");
         write("script", b"#!/usr/bin/env python3\nimport titin\n");
-        let named = |conduit: &str, program: &str| {
+        write("in_c_too", b"\x7fELF\0libtitin.so\0");
+        let named = |conduit: &str, program: &str, sender: &str| {
             let text = format!(
                 "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{description: x, ports: {{o_i: out}}, \
                  implementation: script}}\n      b: {{description: x, ports: {{s: in}}, implementation: own}}\n    conduits: \
-                 {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./script}}\n  own: {{executable: ./{program}}}\n\
+                 {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./{sender}}}\n  own: {{executable: ./{program}}}\n\
                  titin: {{filters: {{mine: {{python: 'm:f'}}, native: {{library: ./f.so, symbol: f}}}}}}\n"
             );
             let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
-            let network = description.network(None).unwrap();
-            let folders = [folder.path().to_owned()];
-            not_here(&network, &folders, &BTreeMap::new(), Path::new("/bin/titin"))
+            let mut network = description.network(None).unwrap();
+            let (folders, env, titin) =
+                ([folder.path().to_owned()], BTreeMap::new(), Path::new("/bin/titin"));
+            look_for_python(&mut network, &folders, &Choices::default(), &env, titin);
+            not_here(&network, &folders, &env, titin)
         };
-        let found = named("mine b.in", "in_c");
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].0 == "own" && found[0].1.contains("filter \"mine\" is in Python"), "{found:?}");
-        for (conduit, program) in [
-            ("mine b.in", "embeds"),
-            ("mine b.in", "script"),
-            ("mine@sender b.in", "in_c"),
-            ("native b.in", "in_c"),
-            ("b.in", "in_c"),
+        // The sender is Python, so it can run there; if it may.
+        for (conduit, told) in [
+            ("mine@receiver b.in", "let it run at the other end: \"mine@sender\""),
+            ("native@receiver mine b.in", "let it run at the other end: \"mine@sender\""),
         ] {
-            assert_eq!(named(conduit, program), [], "{conduit} {program}");
+            let found = named(conduit, "in_c", "script");
+            assert_eq!(found.len(), 1, "{conduit}: {found:?}");
+            assert!(found[0].0 == "own" && found[0].1.contains("filter \"mine\" is in Python"), "{found:?}");
+            assert!(found[0].1.ends_with(told), "{found:?}");
+        }
+        let found = named("mine b.in", "in_c", "in_c_too");
+        assert!(
+            found[0].0 == "own"
+                && found[0].1.contains("nor can \"a\", at the other end, call it: put a component"),
+            "{found:?}"
+        );
+        for (conduit, program, sender) in [
+            ("mine b.in", "in_c", "script"),
+            ("mine native scale(2) b.in", "in_c", "script"),
+            ("mine b.in", "embeds", "in_c"),
+            ("mine b.in", "script", "in_c"),
+            ("mine astype(int32) b.in", "script", "in_c"),
+            ("zstd mine b.in", "script", "in_c"),
+            ("mine@sender b.in", "in_c", "script"),
+            ("native b.in", "in_c", "in_c_too"),
+            ("b.in", "in_c", "in_c_too"),
+        ] {
+            assert_eq!(named(conduit, program, sender), [], "{conduit} {program} {sender}");
         }
     }
 

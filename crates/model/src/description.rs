@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use crate::built_in::BuiltIn;
 use crate::extras::{Call, Extras};
 use crate::filter::Filter;
+use crate::load::Start;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Place, Problems, Report};
@@ -39,6 +40,8 @@ pub struct Description {
     pub(crate) files: Vec<String>,
     /// Components and implementations that run inside the calling program, or are started by hand.
     pub(crate) named: Vec<String>,
+    /// How the components come to run.
+    pub(crate) start: Start,
     /// What could not be imported, so that its lack is reported once.
     pub(crate) not_imported: std::collections::HashSet<Name>,
 }

@@ -244,7 +244,7 @@ fn corners(node: &Node) -> Option<[&Node; 2]> {
 }
 
 /// `2:8`, or a number alone.
-fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<Bounds> {
+pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<Bounds> {
     let written = if let Kind::Scalar(scalar) = node.kind() { scalar.text.as_str() } else { "" };
     let number = |text: &str| text.trim().parse().ok().filter(|number: &u64| *number <= MOST);
     let found = match written.split_once(':') {

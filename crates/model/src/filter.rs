@@ -103,6 +103,11 @@ impl FilterKind {
         self.reduces() || self.repeats()
     }
 
+    /// Whether it can run at either end.
+    pub(crate) fn takes_sides(&self) -> bool {
+        matches!(self, FilterKind::Scale { .. } | FilterKind::Astype(_) | FilterKind::User(_))
+    }
+
     /// Whether one message becomes several.
     pub fn repeats(&self) -> bool {
         matches!(self, FilterKind::Repeat | FilterKind::Pad)
@@ -121,6 +126,10 @@ impl FilterKind {
 
 /// The names of the filters that come with titin.
 pub const FILTER_NAMES: [&str; 6] = ["last", "repeat", "pad", "zstd", "scale", "astype"];
+
+/// What helps where no end of a conduit can call a filter in Python.
+pub const PYTHON_BETWEEN: &str = "put a component in Python between the two, and the filter before it; or write the filter in a \
+                                  language that makes shared libraries: {library: ..., symbol: ...}";
 
 /// Splits `last scale(2, 1) b.in` into its words; a blank within parentheses does not split.
 pub(crate) fn words(text: &str) -> Vec<&str> {
@@ -162,9 +171,7 @@ pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
         }
     };
     let kind = kind(name, arguments.as_deref())?;
-    if side.is_some()
-        && !matches!(kind, FilterKind::Scale { .. } | FilterKind::Astype(_) | FilterKind::User(_))
-    {
+    if side.is_some() && !kind.takes_sides() {
         return Err((format!("\"{name}\" knows its side of the wire and cannot be pinned"), None));
     }
     Ok(Filter { kind, side })

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::built_in::BuiltIn;
 use crate::description::{Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind};
-use crate::extras::{Buffer, Link};
+use crate::extras::{Buffer, Call, Link};
 use crate::filter::Filter;
+use crate::load::Start;
 use crate::merge::SETTINGS_IN;
 use crate::names::{BundleId, ComponentId, Name};
-use crate::network::{Attached, Bundle, Network, NetworkComponent};
+use crate::network::{Attached, Bundle, Calls, Network, NetworkComponent};
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Place, Problems, Report, did_you_mean, listing};
 use crate::timelines;
@@ -327,7 +328,7 @@ impl<'d> Flattener<'d> {
         self.nodes[node].inner.insert(&component.name, Inner::Leaf(id));
         let full = format!("{}.{path}", self.nodes[0].model.name);
         let need = self.description.resources.get(full.as_str()).map_or(Need::Threads(1), |r| r.need);
-        self.components.push(NetworkComponent {
+        let mut component = NetworkComponent {
             id,
             path: path.into(),
             description: component.description.clone(),
@@ -337,11 +338,24 @@ impl<'d> Flattener<'d> {
             multiplicity,
             timeline: Timeline::default(),
             need,
+            calls: Calls::All,
             first_instance: self.instances as u32,
             at: component.at,
-        });
+        };
+        component.calls = calls(&component, &self.description.start);
+        self.components.push(component);
         self.instances = total.unwrap_or(MOST_INSTANCES);
         Some(None)
+    }
+}
+
+/// Which of the user's own filters a component can call, as far as the description tells; of what it does not have started, all.
+fn calls(component: &NetworkComponent, start: &Start) -> Calls {
+    match component.program.as_ref().map(|program| &program.kind) {
+        _ if start.leaves_out(component) => Calls::All,
+        Some(ProgramKind::BuiltIn(_)) => Calls::Nothing,
+        Some(ProgramKind::Hosted(guest)) if matches!(guest.call, Call::Library { .. }) => Calls::Libraries,
+        _ => Calls::All,
     }
 }
 

@@ -78,7 +78,7 @@ pub use extras::{
     Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress, Required, Scales,
     Stage, UserFilter,
 };
-pub use filter::{ElementType, FILTER_NAMES, Filter, FilterKind, Side, before_wire};
+pub use filter::{ElementType, FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire};
 pub use load::{LoadOptions, Start, load, load_texts};
 pub use merge::SETTINGS_IN;
 pub use muscle::Habits;

@@ -141,6 +141,7 @@ fn finish(
         files: problems.files.clone(),
         not_imported,
         named: options.start.named(),
+        start: options.start.clone(),
     };
     check::description(&mut description, options, &mut problems);
     let failed = problems.errors() > 0;

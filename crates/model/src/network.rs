@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::description::{Need, Port, Ports, Program};
-use crate::extras::{Buffer, Extras, Link, Medium};
+use crate::extras::{Buffer, Call, Extras, Link, Medium};
 use crate::filter::{Filter, FilterKind, Side, before_wire};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
@@ -63,6 +63,7 @@ pub struct NetworkComponent {
     pub timeline: Timeline,
     /// What each instance needs.
     pub need: Need,
+    pub(crate) calls: Calls,
     pub(crate) first_instance: u32,
     pub(crate) at: Place,
 }
@@ -72,6 +73,17 @@ impl NetworkComponent {
     pub fn instances(&self) -> u32 {
         volume(&self.multiplicity)
     }
+}
+
+/// Which of the user's own filters a component's program can call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// All of them, or so it has to be taken.
+    All,
+    /// Those in shared libraries: there is no Python in it.
+    Libraries,
+    /// None: it is one of titin's own.
+    Nothing,
 }
 
 /// A conduit of the description: one conduit per pair of instances.
@@ -117,6 +129,16 @@ pub struct ConduitEnds {
     pub receiver: InstanceName,
     /// The slot there, as for `sender_slot`.
     pub receiver_slot: Option<u32>,
+}
+
+impl Bundle {
+    /// The component at one end.
+    fn end(&self, side: Side) -> ComponentId {
+        match side {
+            Side::Sender => self.sender,
+            Side::Receiver => self.receiver,
+        }
+    }
 }
 
 impl Network {
@@ -193,8 +215,61 @@ impl Network {
         (&self.components[bundle.sender.index()], &self.components[bundle.receiver.index()])
     }
 
-    /// The filters of a bundle, with the sides that their entries under `titin: filters` say where the conduit says none.
+    /// Notes that there is no Python in the programs of these components, so that filters in Python run elsewhere.
+    pub fn lacks_python(&mut self, components: &[ComponentId]) {
+        for id in components {
+            let calls = &mut self.components[id.index()].calls;
+            *calls = if *calls == Calls::All { Calls::Libraries } else { *calls };
+        }
+    }
+
+    /// Whether a filter can run in a component's program; titin's own filters can in all.
+    pub fn can_call(&self, component: ComponentId, filter: &Filter) -> bool {
+        let FilterKind::User(name) = &filter.kind else { return true };
+        let python = || {
+            let own = self.extras.filters.get(name.as_str());
+            own.is_some_and(|own| matches!(own.call, Call::Python { .. }))
+        };
+        match self.components[component.index()].calls {
+            Calls::All => true,
+            Calls::Libraries => !python(),
+            Calls::Nothing => false,
+        }
+    }
+
+    /// The filters of a bundle, each with the side that it is pinned to: by the conduit, else by its entry under `titin: filters`,
+    /// else, where one end alone can call it, by that.
     pub fn filters(&self, bundle: &Bundle) -> Vec<Filter> {
+        let mut filters = self.pinned(bundle);
+        for at in 0..filters.len() {
+            let filter = &filters[at];
+            let side = if at < before_wire(&filters) { Side::Sender } else { Side::Receiver };
+            if filter.side.is_some() || self.can_call(bundle.end(side), filter) {
+                continue;
+            }
+            let mut moved = filters.clone();
+            match side {
+                Side::Receiver => moved[at].side = Some(Side::Sender),
+                // What stands behind it is received first, so it runs there too.
+                Side::Sender => moved[at..]
+                    .iter_mut()
+                    .filter(|filter| filter.side.is_none() && filter.kind.takes_sides())
+                    .for_each(|filter| filter.side = Some(Side::Receiver)),
+            }
+            let early = before_wire(&moved);
+            let fits = moved.iter().enumerate().all(|(place, filter)| {
+                let side = if place < early { Side::Sender } else { Side::Receiver };
+                filter.side.is_none_or(|pinned| pinned == side) && self.can_call(bundle.end(side), filter)
+            });
+            if fits {
+                filters = moved;
+            }
+        }
+        filters
+    }
+
+    /// The filters of a bundle, with the sides that are written.
+    fn pinned(&self, bundle: &Bundle) -> Vec<Filter> {
         let mut filters = bundle.filters.clone();
         for filter in filters.iter_mut().filter(|filter| filter.side.is_none()) {
             if let FilterKind::User(name) = &filter.kind {

@@ -444,6 +444,17 @@ mod tests {
     }
 
     #[test]
+    fn whoever_is_not_checked_is_told_nothing_of_times_and_finals() {
+        let mut cycle = Loop::new(true);
+        cycle.reuse(Vec::new(), Iteration::default());
+        cycle.call(&Call { next: Some(6.0), ..call(Operator::OI, 5.0) }).unwrap();
+        cycle.uncheck();
+        cycle.call(&Call { next: Some(9.0), ..call(Operator::OI, 7.0) }).unwrap();
+        assert_eq!(cycle.take_misannounced(), None);
+        assert_eq!(cycle.missed([(Operator::OF as usize, 1)].into_iter()), [0; 0]);
+    }
+
+    #[test]
     fn a_final_that_a_use_never_sent_is_told_once() {
         let port = Operator::OF as usize;
         let finals = || [(port, 2), (port + 1, 1)].into_iter();

@@ -57,6 +57,15 @@ impl SettingValue {
     pub fn as_i64(&self) -> Result<i64> {
         match &self.value {
             Setting::Int(number) => Ok(*number),
+            // A point or an exponent makes it a real one: `1e6`.
+            Setting::Float(number) if number.fract() == 0.0 && number.abs() < i64::MAX as f64 => {
+                let SettingValue { name, value } = self;
+                let text = format!(
+                    "setting '{name}' is not a whole number: it is of type float ({value}); write {} in the description",
+                    *number as i64
+                );
+                Err(Error::new(Kind::Setting, text))
+            }
             _ => Err(self.mismatch("a whole number")),
         }
     }
@@ -213,6 +222,18 @@ mod tests {
     fn a_wrong_type_names_the_setting_and_what_it_is() {
         let error = setting(Setting::Bool(true)).as_i64().unwrap_err();
         assert!(error.text.contains("'dt'") && error.text.contains("bool"), "{error}");
+        for (value, hint) in [
+            (1e10, "(10000000000.0); write 10000000000 in"),
+            (2.5, "(2.5); correct it in"),
+            (1e19, "; correct it in"),
+        ] {
+            let error = setting(Setting::Float(value)).as_i64().unwrap_err();
+            assert!(
+                error.text.starts_with("setting 'dt' is not a whole number: it is of type float"),
+                "{error}"
+            );
+            assert!(error.text.contains(hint), "{error}");
+        }
         assert_eq!(setting(Setting::Int(3)).as_f64().unwrap(), 3.0);
         assert_eq!(setting(Setting::Ints(vec![1])).as_floats().unwrap(), [1.0]);
     }

@@ -112,7 +112,7 @@ public:
     }
 
     void push(std::int64_t extent) {
-        if (rank_ == TITIN_MAX_RANK) throw UsageError("an array of more than 32 dimensions");
+        if (rank_ == TITIN_MAX_RANK) throw UsageError("an array has at most 32 dimensions, and more were given");
         values_[rank_++] = extent;
     }
     int rank() const { return rank_; }
@@ -143,8 +143,8 @@ public:
     template <class Container, class = decltype(std::data(std::declval<Container &>()))>
     Span(Container &&flat, const Extents &extents, Order order = Order::C) : Span(std::data(flat), extents, order) {
         if (std::int64_t(std::size(flat)) != extents.elements())
-            throw UsageError("a container of " + std::to_string(std::size(flat)) + " elements for an array of " +
-                             std::to_string(extents.elements()));
+            throw UsageError("a container of " + std::to_string(std::size(flat)) + " elements was given for an array of " +
+                             std::to_string(extents.elements()) + ": it has to have at least as many");
     }
     template <class Container, class = decltype(std::data(std::declval<Container &>()))>
     Span(Container &&flat, const Extents &extents, const Extents &strides) : Span(std::data(flat), extents, strides) {
@@ -156,7 +156,8 @@ public:
         }
         if (std::int64_t(std::size(flat)) < needed)
             throw UsageError("a container of " + std::to_string(std::size(flat)) +
-                             " elements for an array that reaches over " + std::to_string(needed));
+                             " elements was given for an array that reaches over " + std::to_string(needed) +
+                             ": it has to have at least as many");
     }
 
     T *data() const { return data_; }
@@ -204,8 +205,8 @@ public:
     template <class... Index>
     T &operator()(Index... index) const {
         if (int(sizeof...(Index)) != rank())
-            throw TypeMismatch(std::to_string(sizeof...(Index)) + " indices for an array of rank " +
-                               std::to_string(rank()));
+            throw TypeMismatch(std::to_string(sizeof...(Index)) + " indices were given for an array of rank " +
+                               std::to_string(rank()) + ": give one for each dimension");
         const std::int64_t indices[sizeof...(Index) + 1] = {std::int64_t(index)...};
         std::int64_t place = 0;
         for (int step = 0; step < rank(); ++step) {

@@ -116,6 +116,48 @@ struct IsArray : std::false_type {};
 template <class T>
 struct IsArray<T, std::void_t<decltype(describe(std::declval<const T &>()))>> : std::bool_constant<!is_text<T>> {};
 
+template <class T, class = void>
+struct IsRange : std::false_type {};
+template <class T>
+struct IsRange<T, std::void_t<decltype(*std::begin(std::declval<T &>()))>> : std::true_type {};
+
+/// Whether it is an array, a pointer to elements, or a container of these.
+template <class T>
+constexpr bool is_array_or_several() {
+    if constexpr (std::is_pointer_v<T>) return is_sendable<std::remove_pointer_t<T>>;
+    else if constexpr (IsArray<std::remove_cv_t<T>>::value) return true;
+    else if constexpr (IsRange<T>::value && !std::is_same_v<std::remove_cv_t<T>, std::vector<bool>> && !is_text<T>)
+        return is_array_or_several<std::remove_reference_t<decltype(*std::begin(std::declval<T &>()))>>();
+    else return false;
+}
+
+/// Whether its elements go with it, as those of a std::vector do: one that is const has const elements. A span only leads to
+/// them.
+template <class T>
+constexpr bool owns() {
+    if constexpr (std::is_pointer_v<T>) return false;
+    else if constexpr (std::is_array_v<T>) return true;
+    else if constexpr (IsMdspan<T>::value) return false;
+    else if constexpr (IsContainer<T>::value)
+        return std::is_const_v<std::remove_reference_t<decltype(*std::data(std::declval<const T &>()))>> &&
+               !std::is_const_v<std::remove_reference_t<decltype(*std::data(std::declval<T &>()))>>;
+    else if constexpr (IsRange<T>::value && !IsArray<T>::value)
+        return owns<std::remove_cv_t<std::remove_reference_t<decltype(*std::begin(std::declval<T &>()))>>>();
+    else return false;
+}
+
+/// Fails to compile where a program receives into what cannot be received into: an array, or for a field several. `Given` is
+/// what a T && is of.
+template <class Given, bool several>
+constexpr void receivable() {
+    using T = std::remove_reference_t<Given>;
+    static_assert(several ? is_array_or_several<T>() : IsArray<std::remove_cv_t<T>>::value,
+                  "what is received into is a std::vector, std::array, span, T[n] or titin::Span; for a field a pointer or a "
+                  "container of these, too. std::vector<bool> keeps bits, and std::list has its elements apart");
+    static_assert(std::is_lvalue_reference_v<Given> || !owns<std::remove_cv_t<T>>(),
+                  "what is received into a temporary would be lost: give an array that has a name");
+}
+
 template <class T>
 inline constexpr bool is_number = std::is_floating_point_v<T> || (std::is_integral_v<T> && sizeof(T) <= 8);
 

@@ -115,7 +115,7 @@ private:
     /// Fails unless there is a number for each dimension.
     void each(const PerDimension &numbers, const char *what) const {
         if (numbers.rank() != dims_)
-            throw UsageError(std::to_string(numbers.rank()) + " " + what + " for an array of " + std::to_string(dims_) +
+            throw UsageError(std::to_string(numbers.rank()) + " " + what + " were given for an array of " + std::to_string(dims_) +
                              " dimensions: give one for each");
     }
     Decomposition &also(int status) {
@@ -196,6 +196,9 @@ public:
     /// The same with the time of the next one.
     template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
     void send(double timestamp, double next_timestamp, const First &first, const Rest &...rest) {
+        static_assert(detail::is_array_or_several<First>() && (... && detail::is_array_or_several<Rest>()),
+                      "arrays of a field are pointers, std::vector, std::array, spans, T[n], titin::Span, or containers of "
+                      "these. std::vector<bool> keeps bits, and std::list has its elements apart");
         const std::vector<void *> pointers = gather(first, rest...);
         detail::check(titin_field_send(raw(), pointers.data(), timestamp, next_timestamp));
     }
@@ -203,23 +206,27 @@ public:
     /// Gives its timestamps.
     template <class First, class... Rest>
     Stamps receive(First &&first, Rest &&...rest) {
+        detail::receivable<First, true>(), (detail::receivable<Rest, true>(), ...);
         return receive_within(std::nullopt, TITIN_WAIT, first, rest...);
     }
     /// The same, at most so long; then throws Timeout. Some of it may have come by then: make the call again with the same arrays.
     /// Where the instance has several ranks the timeout is for the announcement by rank 0 of the sender.
     template <class Rep, class Period, class... Arrays>
     Stamps receive(std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
+        (detail::receivable<Arrays, true>(), ...);
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count(), arrays...);
     }
     /// Of one that is pulled, the version at or before a simulated time; waits until the sender has passed that. Throws Evicted
     /// if that version is not kept, and PortClosed if none at that time will come.
     template <class First, class... Rest>
     Stamps receive_at(double at, First &&first, Rest &&...rest) {
+        detail::receivable<First, true>(), (detail::receivable<Rest, true>(), ...);
         return receive_within(at, TITIN_WAIT, first, rest...);
     }
     /// The same, at most so long; then throws Timeout.
     template <class Rep, class Period, class... Arrays>
     Stamps receive_at(double at, std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
+        (detail::receivable<Arrays, true>(), ...);
         return receive_within(at, std::chrono::duration<double>(timeout).count(), arrays...);
     }
     /// The sender says that no more follows, and gives up all versions; for receivers the port is closed.
@@ -244,6 +251,8 @@ private:
     static constexpr bool writable() {
         if constexpr (std::is_pointer_v<T>) return !std::is_const_v<std::remove_pointer_t<T>>;
         else if constexpr (detail::IsArray<T>::value) return detail::is_writable<T>();
+        // What is no array at all has been refused.
+        else if constexpr (!detail::is_array_or_several<T>()) return true;
         else return writable<std::remove_reference_t<decltype(*std::begin(std::declval<T &>()))>>();
     }
     template <class... Arrays>
@@ -277,8 +286,9 @@ private:
             }
             said_[std::size_t(number)] = says;
             pointers.push_back(const_cast<void *>(array.data));
-        } else
+        } else if constexpr (detail::is_array_or_several<T>()) {
             for (auto &one : given) add(pointers, one);
+        }
     }
     /// What an array of an earlier call said of itself is not true of the next one.
     void forget(int array) {

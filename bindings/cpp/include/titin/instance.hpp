@@ -198,7 +198,7 @@ public:
         if constexpr (std::is_floating_point_v<T>) {
             double number;
             detail::check(titin_setting_f64(instance_, name.c_str(), &number));
-            return T(number);
+            return fit<T>(name, [number] { return Value(number).as<T>(); });
         } else if constexpr (std::is_same_v<T, bool>) {
             int flag;
             detail::check(titin_setting_bool(instance_, name.c_str(), &flag));
@@ -229,7 +229,7 @@ public:
         static_assert(std::is_floating_point_v<T>, "quantities with units are real numbers");
         double number;
         detail::check(titin_setting_quantity(instance_, name.c_str(), unit.name, &number));
-        return T(number);
+        return fit<T>(name, [number] { return Value(number).as<T>(); });
     }
     template <class T>
     T setting(const std::string &name, Unit unit, T fallback) const {
@@ -357,11 +357,13 @@ public:
     /// element and the shape must be those of the message. Gives the message, for its timestamps.
     template <class T>
     Message receive_into(const Slot &from, T &&data) {
+        detail::receivable<T, false>();
         return receive_into_within(from, data, TITIN_WAIT);
     }
     /// The same, at most so long; then throws Timeout.
     template <class T, class Rep, class Period>
     Message receive_into(const Slot &from, T &&data, std::chrono::duration<Rep, Period> timeout) {
+        detail::receivable<T, false>();
         return receive_into_within(from, data, seconds(timeout));
     }
 

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iomanip>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -37,6 +39,34 @@ enum class Kind {
 inline constexpr std::int64_t any = TITIN_ANY;
 
 namespace detail {
+
+/// Whether a number can be had as a T.
+template <class T, class Number>
+bool fits(Number number) {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (std::is_floating_point_v<T>) return !std::isinf(T(number)) || std::isinf(number);
+    else if constexpr (std::is_unsigned_v<Number>) return number <= std::uint64_t(Limits::max());
+    else
+        return number >= 0 ? std::uint64_t(number) <= std::uint64_t(Limits::max())
+                           : std::is_signed_v<T> && number >= std::int64_t(Limits::min());
+}
+
+/// What there is to say of one that cannot: "300 does not fit int8 (-128 to 127): ask for a wider type".
+template <class T, class Number>
+std::string misfit(Number number) {
+    using Limits = std::numeric_limits<T>;
+    const auto shown = [](auto value) {
+        std::ostringstream text;
+        text << std::setprecision(15) << value;
+        return text.str();
+    };
+    const std::string bits = std::to_string(8 * sizeof(T));
+    if constexpr (std::is_floating_point_v<T>)
+        return shown(number) + " does not fit float" + bits + " (up to " + shown(Limits::max()) + "): ask for double";
+    else
+        return shown(number) + " does not fit " + (std::is_unsigned_v<T> ? "uint" : "int") + bits + " (" +
+               std::to_string(Limits::min()) + " to " + std::to_string(Limits::max()) + "): ask for a wider type";
+}
 
 /// What `look` finds of an array of exactly this type, these extents and order: titin_message_array, or titin_value_array.
 template <class T, class Data>
@@ -74,8 +104,7 @@ public:
         } else if constexpr (std::is_floating_point_v<T>) {
             double number;
             detail::check(titin_value_f64(value_, &number));
-            if (std::isinf(T(number)) && !std::isinf(number))
-                throw TypeMismatch("the number is too large for float: ask for double");
+            if (!detail::fits<T>(number)) throw TypeMismatch(detail::misfit<T>(number));
             return T(number);
         } else if constexpr (std::is_integral_v<T>) {
             return whole<T>();
@@ -141,18 +170,17 @@ private:
     }
     template <class T>
     T whole() const {
-        if (std::is_unsigned_v<T>) {
-            std::uint64_t number;
-            detail::check(titin_value_u64(value_, &number));
-            if (number <= std::uint64_t(std::numeric_limits<T>::max())) return T(number);
-        } else {
-            std::int64_t number;
-            detail::check(titin_value_i64(value_, &number));
-            if (number >= std::int64_t(std::numeric_limits<T>::min()) &&
-                (number < 0 || std::uint64_t(number) <= std::uint64_t(std::numeric_limits<T>::max())))
-                return T(number);
+        std::int64_t number;
+        std::uint64_t large;
+        // What has a sign is told as a number of that type, whichever is asked for.
+        if (titin_value_i64(value_, &number) == TITIN_OK) {
+            if (!detail::fits<T>(number)) throw TypeMismatch(detail::misfit<T>(number));
+            return T(number);
         }
-        throw TypeMismatch("the number does not fit the type of " + std::to_string(sizeof(T)) + " bytes asked for");
+        if (titin_value_u64(value_, &large) == TITIN_OK && !detail::fits<T>(large))
+            throw TypeMismatch(detail::misfit<T>(large));
+        detail::check(titin_value_u64(value_, &large));
+        return T(large);
     }
 };
 

@@ -1,5 +1,7 @@
 //! Single numbers: a number of a structure, and an array of rank 0, are the same to who reads them.
 
+use std::fmt;
+
 use titin_runtime::Dtype;
 
 /// A number, as wide as can be.
@@ -8,6 +10,16 @@ pub(crate) enum Number {
     Bool(bool),
     Whole(i128),
     Real(f64),
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Bool(flag) => write!(f, "{flag}"),
+            Number::Whole(number) => write!(f, "{number}"),
+            Number::Real(number) => write!(f, "{number:?}"),
+        }
+    }
 }
 
 impl Number {
@@ -61,6 +73,28 @@ impl Number {
     }
 }
 
+/// What a type of elements can hold, for people: `int8 (-128 to 127)`. Nothing is said of those that hold any number.
+pub(crate) fn range(dtype: Dtype) -> String {
+    macro_rules! whole {
+        ($type:ty) => {
+            format!(" ({} to {})", <$type>::MIN, <$type>::MAX)
+        };
+    }
+    let range = match dtype {
+        Dtype::Int8 => whole!(i8),
+        Dtype::Int16 => whole!(i16),
+        Dtype::Int32 => whole!(i32),
+        Dtype::Int64 => whole!(i64),
+        Dtype::UInt8 => whole!(u8),
+        Dtype::UInt16 => whole!(u16),
+        Dtype::UInt32 => whole!(u32),
+        Dtype::UInt64 => whole!(u64),
+        Dtype::Float32 => format!(" (up to {:e})", f32::MAX),
+        _ => String::new(),
+    };
+    format!("{}{range}", dtype.name())
+}
+
 /// One element of an array, if it is a number that C has.
 pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<Number> {
     macro_rules! le {
@@ -107,5 +141,13 @@ mod tests {
         assert!(Number::Real(f64::INFINITY).element(Dtype::Float32).is_some());
         assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
         assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
+    }
+
+    #[test]
+    fn types_are_told_with_what_they_hold() {
+        assert_eq!(range(Dtype::Int8), "int8 (-128 to 127)");
+        assert_eq!(range(Dtype::UInt64), "uint64 (0 to 18446744073709551615)");
+        assert_eq!(range(Dtype::Float32), "float32 (up to 3.4028235e38)");
+        assert_eq!(range(Dtype::Float64), "float64");
     }
 }

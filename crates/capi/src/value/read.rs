@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::Result;
+use titin_runtime::{Dtype, Result};
 
-use super::number::Number;
+use super::number::{Number, range};
 use super::{Array, Node, Value};
 use crate::array::{Expected, OTHERWISE, extent, look, order_number, stride};
 use crate::error::{null, status, usage, value};
@@ -25,6 +25,16 @@ unsafe fn at<'a>(node: *const Value) -> Result<&'a Value> {
 unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
     // SAFETY: as the caller promises.
     unsafe { node.as_ref() }.and_then(Value::array)
+}
+
+/// A whole number of this type.
+fn whole<T: TryFrom<i128>>(node: &Value, dtype: Dtype) -> Result<T> {
+    match node.number() {
+        number @ Some(Number::Whole(_)) => number
+            .and_then(Number::whole)
+            .ok_or_else(|| node.mismatch(&format!("a whole number of type {}", range(dtype)))),
+        _ => Err(node.mismatch("a whole number")),
+    }
 }
 
 pub(crate) fn pointer(bytes: &[u8]) -> *const c_void {
@@ -64,9 +74,7 @@ unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_
         // SAFETY: as the caller promises.
         let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
         *number = 0;
-        let node = node?;
-        let wrong = || node.mismatch("a whole number within 64 bits");
-        *number = node.number().and_then(Number::whole).ok_or_else(wrong)?;
+        *number = whole(node?, Dtype::Int64)?;
         Ok(())
     })
 }
@@ -79,9 +87,7 @@ unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_
         // SAFETY: as the caller promises.
         let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
         *number = 0;
-        let node = node?;
-        let wrong = || node.mismatch("a whole number from 0 on");
-        *number = node.number().and_then(Number::whole).ok_or_else(wrong)?;
+        *number = whole(node?, Dtype::UInt64)?;
         Ok(())
     })
 }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::compile::folders;
+use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
-use titin_manager::trial::not_here;
+use titin_manager::trial::{look_for_python, not_here};
 use titin_model::{Description, Network, Problem, Report, Severity, Start};
 
 use crate::sources::Sources;
@@ -55,11 +55,12 @@ impl Check {
 
 /// What flattening finds comes after the warnings, not in their place.
 fn network(mut description: Description, model: Option<&str>, by_hand: bool) -> (Report, Option<Network>) {
-    let made = description.network(model);
-    if let Ok(network) = made.as_ref()
+    let mut made = description.network(model);
+    if let Ok(network) = made.as_mut()
         && !by_hand
     {
         let titin = std::env::current_exe().unwrap_or_default();
+        look_for_python(network, &folders(&description), &Choices::default(), &environment(), &titin);
         for (program, why) in not_here(network, &folders(&description), &environment(), &titin) {
             description.warn_not_here(&program, why);
         }

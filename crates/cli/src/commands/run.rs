@@ -11,7 +11,9 @@ use signal_hook::low_level::emulate_default_handler;
 use titin_manager::anchor::anchored;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::event::signal_name;
+use titin_manager::launch::environment;
 use titin_manager::session::{Ending, Interrupter, Session, Setup};
+use titin_manager::trial::look_for_python;
 use titin_model::Start;
 
 use super::check;
@@ -92,7 +94,7 @@ impl Common {
             let network = description.network(self.sources.model.as_deref())?;
             Ok((description, network))
         });
-        let (description, network) = match network {
+        let (description, mut network) = match network {
             Ok(found) => found,
             Err(report) if self.json => return refused(&report),
             Err(report) => {
@@ -110,15 +112,16 @@ impl Common {
         let folders = folders(&description);
         // A large model takes as much room as all that runs: no form of it is kept longer than it is needed.
         let configuration = anchored(description, &folders).to_ymmsl();
+        let titin = match std::env::current_exe() {
+            Ok(path) => path,
+            Err(error) => return complain(&format!("cannot find this command's own file: {error}")),
+        };
+        look_for_python(&mut network, &folders, choices, &environment(), &titin);
         let plan = match compile(&network, &folders, choices) {
             Ok(plan) => plan,
             Err(text) => return complain(&text),
         };
         drop(network);
-        let titin = match std::env::current_exe() {
-            Ok(path) => path,
-            Err(error) => return complain(&format!("cannot find this command's own file: {error}")),
-        };
         let reach = match reach(self.listen.as_deref()) {
             Ok(reach) => reach,
             Err(text) => return complain(&text),

@@ -210,6 +210,31 @@ fn a_timeline_links_the_send_and_the_receive_of_a_message() {
 }
 
 #[test]
+fn a_timeline_says_from_where_on_nothing_is_known_of_an_instance_that_was_killed() {
+    let killed = "DELETE FROM totals WHERE instance_oid = 2; INSERT INTO instances VALUES (3, 'late')";
+    let folder = run_directory(&[MUSCLE3, TITIN, TRACE, killed]);
+    assert_eq!(profile(folder.path(), &["--timeline", "out.json"]), "");
+    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let timeline: Value = serde_json::from_str(&text).unwrap();
+    let events = timeline["traceEvents"].as_array().unwrap();
+    let tracks: Vec<(i64, &str)> = events
+        .iter()
+        .filter(|e| e["name"] == "thread_name")
+        .map(|e| (e["tid"].as_i64().unwrap(), e["args"]["name"].as_str().unwrap()))
+        .collect();
+    let unknown = [(2, "micro[0] (its end is not known)"), (3, "late (its end is not known)")];
+    assert_eq!(tracks, [&[(1, "macro")][..], &unknown].concat());
+    let marks: Vec<_> = events.iter().filter(|event| event["ph"] == "i").collect();
+    let ends = events.iter().filter(|event| event["ph"] == "X" && event["tid"] == 2);
+    let last = ends.map(|e| e["ts"].as_f64().unwrap() + e["dur"].as_f64().unwrap()).fold(0.0, f64::max);
+    assert_eq!(marks.len(), 2, "{marks:?}");
+    assert_eq!(marks[0]["tid"], 2);
+    // A row that takes no time is drawn as one of a nanosecond.
+    assert!((marks[0]["ts"].as_f64().unwrap() - last).abs() <= 0.0011, "{marks:?} {last}");
+    assert!(marks[1]["name"].as_str().unwrap().starts_with("nothing is known from here on: it was killed"));
+}
+
+#[test]
 fn a_run_that_was_not_traced_has_no_timeline_and_says_how_to_get_one() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let done = titin(folder.path(), &["profile", ".", "--timeline", "out.json"]);

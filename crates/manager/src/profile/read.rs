@@ -63,6 +63,17 @@ pub struct Instance {
     pub blocked: f64,
 }
 
+/// An instance of which it is not known how it ended.
+#[derive(Debug)]
+pub struct Lost {
+    /// Its number in the file.
+    pub oid: i64,
+    /// As users write it.
+    pub name: String,
+    /// When the last row ends that it has told, in nanoseconds since the Unix epoch.
+    pub last: Option<i64>,
+}
+
 /// What went through a conduit.
 #[derive(Debug, Serialize)]
 pub struct Conduit {
@@ -421,6 +432,22 @@ impl Database {
             Ok(())
         };
         read().map_err(|error| self.wrong(&error))
+    }
+
+    /// Instances that were killed, or were made to end, before they could tell what they had counted. Their last rows are those
+    /// that they had told until then.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn lost(&self) -> Result<Vec<Lost>, String> {
+        if !self.own {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT i.oid, i.name, (SELECT MAX(e.stop_time) FROM events e WHERE e.instance_oid = i.oid) \
+                   FROM instances i WHERE i.oid NOT IN (SELECT instance_oid FROM totals) ORDER BY i.oid";
+        let lost =
+            self.list(sql, [], |row| Ok(Lost { oid: row.get(0)?, name: row.get(1)?, last: row.get(2)? }));
+        lost.map_err(|error| self.wrong(&error))
     }
 
     fn regions(&self) -> rusqlite::Result<Vec<Region>> {

@@ -3,7 +3,7 @@
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
 use crate::extras::{Call, Medium};
-use crate::filter::{Filter, FilterKind, Side};
+use crate::filter::{Filter, FilterKind, PYTHON_BETWEEN, Side};
 use crate::load::Start;
 use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
@@ -122,10 +122,9 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             let why =
                 format!("\"{}\" is a function of a shared library, whose host runs no Python", here.path);
             let other = if word == "sender" { "receiver" } else { "sender" };
-            let hint = match library(there) || built_in(there).is_some() {
-                true => "write it in a language that makes shared libraries: {library: ..., symbol: ...}"
-                    .to_string(),
-                false => format!("let it run at the other end, if that is Python: \"{name}@{other}\""),
+            let hint = match network.can_call(there.id, filter) {
+                true => format!("let it run at the other end, if that is Python: \"{name}@{other}\""),
+                false => PYTHON_BETWEEN.to_string(),
             };
             problems.error_hint(bundle.at, Code::Filter, what, why, hint);
             continue;

@@ -1,6 +1,7 @@
 //! `titin: fields`: the patterns by which fields are coupled.
 
 use super::{Fields, choice, count, wrong_type};
+use crate::exchange::interval;
 use crate::extras::Placed;
 use crate::pattern::{Cache, Full, Mode, Pattern, Share, Steps};
 use crate::problem::{Code, Place, Problems};
@@ -78,12 +79,22 @@ fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Sha
     Share { steps, region }
 }
 
-/// `[[0, 0], [512, 1024]]`: the lower bounds, and the upper ones, which do not belong.
+/// `[[0, 0], [512, 1024]]`: the lower bounds, and the upper ones, which do not belong. Or `[0:512, 0:1024]`, as `titin plot
+/// --schedule` has it too.
 fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
-    const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]],";
-    let (Kind::List(pair), what) = (node.kind(), "the region") else {
-        return wrong_type(node, "the region", WANTED, problems);
+    const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
+    let what = "the region";
+    let is_slice = |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if scalar.text.contains(':'));
+    let slices = match node.kind() {
+        Kind::List(items) if items.iter().any(is_slice) => items.as_slice(),
+        _ if is_slice(node) => std::slice::from_ref(node),
+        _ => &[],
     };
+    if !slices.is_empty() {
+        let bounds = slices.iter().map(|item| interval(item, what, problems)).collect::<Option<Vec<_>>>()?;
+        return box_of(node, bounds.into_iter().unzip(), problems);
+    }
+    let Kind::List(pair) = node.kind() else { return wrong_type(node, what, WANTED, problems) };
     let [lower, upper] = pair.as_slice() else { return wrong_type(node, what, WANTED, problems) };
     let mut line = |node: &Node| {
         let Kind::List(bounds) = node.kind() else { return wrong_type(node, what, WANTED, problems) };
@@ -92,7 +103,16 @@ fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> 
             .map(|bound| count(bound, "a bound", 0, i64::MAX as u64, problems))
             .collect::<Option<Vec<_>>>()
     };
-    let (lower, upper) = (line(lower)?, line(upper)?);
+    let bounds = (line(lower)?, line(upper)?);
+    box_of(node, bounds, problems)
+}
+
+/// Bounds, if something is between them.
+fn box_of(
+    node: &Node,
+    (lower, upper): (Vec<u64>, Vec<u64>),
+    problems: &mut Problems,
+) -> Option<(Vec<u64>, Vec<u64>)> {
     let empty = lower.iter().zip(&upper).any(|(lower, upper)| lower >= upper);
     if lower.len() != upper.len() || lower.is_empty() || lower.len() > 7 || empty {
         let why = format!(
@@ -134,6 +154,29 @@ mod tests {
         assert_eq!(pattern.receiver.region, Some((vec![0, 1], vec![8, 9])));
         let again = load_texts(&[("n.ymmsl", &described.to_ymmsl())], &LoadOptions::default()).unwrap();
         assert_eq!(again.extras.fields["b.in"].0, *pattern);
+    }
+
+    #[test]
+    fn regions_are_written_by_bounds_or_as_slices() {
+        let region = |text: &str| {
+            described(&format!("{{b.in: {{region: {text}}}}}")).unwrap().extras.fields["b.in"]
+                .0
+                .sender
+                .region
+                .clone()
+        };
+        assert_eq!(region("[0:5, 1:30]"), region("[[0, 1], [5, 30]]"));
+        assert_eq!(region("['0:5', 2]"), Some((vec![0, 2], vec![5, 3])));
+        assert_eq!(region("3:5"), Some((vec![3], vec![5])));
+        for (text, words) in [
+            ("[0:5, 3:3]", "the upper one larger"),
+            ("[0:5, b]", "indices are written as 2:8"),
+            ("[0:5, :3]", "indices are written as 2:8"),
+            ("[5:0]", "indices are written as 2:8"),
+        ] {
+            let said = described(&format!("{{b.in: {{region: {text}}}}}")).expect_err(text);
+            assert!(said.contains(words), "{text}: {said}");
+        }
     }
 
     #[test]

@@ -291,6 +291,32 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
 }
 
 #[test]
+fn an_instance_is_not_said_to_have_failed_as_the_process_that_it_shares() {
+    let affected = |rig: &Rig| {
+        let affected = rig.manager.affected(&[rig.id("micro")]);
+        affected.into_iter().map(|(id, how)| format!("{}: {how}", rig.manager.name(id))).collect::<Vec<_>>()
+    };
+    // The others in its code yet, done, and not there yet.
+    for (other, told) in [
+        (Some(false), &["other: had not closed yet when host process cells ended with exit code 1"][..]),
+        (Some(true), &[]),
+        (None, &["other: had not joined yet when host process cells ended with exit code 1"]),
+    ] {
+        let mut rig = hosted();
+        rig.join_of_host("micro");
+        other.iter().for_each(|_| rig.join_of_host("other"));
+        other.iter().filter(|done| **done).for_each(|_| rig.done("other"));
+        rig.join_of_host("macro");
+        rig.fail("micro", "ValueError: negative mass", false);
+        rig.done("macro");
+        rig.exit("macro", Exit::Code(1));
+        rig.wind_up_peer();
+        let affected = affected(&rig);
+        assert_eq!(affected[..affected.len() - 1], *told, "{affected:?}");
+    }
+}
+
+#[test]
 fn an_error_of_one_instance_of_a_host_is_its_own_even_if_the_exit_comes_first() {
     let mut rig = hosted();
     rig.join_of_host("macro");
