@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use titin_runtime::{Error, Kind, Opening, Result};
 
-use crate::error::{OK, caught, keep, null, status, usage, value};
+use crate::error::{OK, caught, dealt_with, keep, null, status, usage, value};
 use crate::filter::functions;
 use crate::fork;
 use crate::handle::{Handle, Port, instance, on_instance, port};
@@ -321,6 +321,7 @@ unsafe extern "C" fn titin_recover(handle: *mut Handle) -> c_int {
     unsafe {
         on_instance(handle, |handle| {
             *handle.shared.stuck() = None;
+            dealt_with();
             Ok(())
         })
     }
