@@ -39,3 +39,11 @@ def test_links_lead_somewhere(name):
         if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
             lost.append(link)
     assert not lost, f"{name} links to what is not there: {', '.join(lost)}"
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "fortran", "python"])
+def test_each_language_says_what_an_instance_knows_and_says(language):
+    page = (ROOT / "docs/api" / f"{language}.md").read_text()
+    for word in ("overlay", "workdir", "scale", "region"):
+        assert re.search(rf"(\b|_){word}(\b|_|\()", page), f"{language}: {word}"
+    assert re.search(r"\b(titin_)?log\(", page), language

@@ -45,6 +45,13 @@ int main(void) {
     CHECK(titin_value_text(text, &number) && number == 3);
     titin_value_free(text);
     CHECK(titin_dtype_find("float64") == TITIN_F64 && titin_dtype_size(TITIN_C128) == 16 && !titin_dtype_name(0));
+    double real;
+    titin_value *large = titin_new_u64(UINT64_MAX), *exact = titin_new_i64(INT64_C(1) << 60);
+    CHECK(titin_value_f64(large, &real) == TITIN_ERROR_TYPE_MISMATCH && real != real);
+    CHECK(strstr(titin_error(), "18446744073709551615") && strstr(titin_error(), "float64"));
+    CHECK(titin_value_f64(exact, &real) == 0 && real == 0x1p60);
+    titin_value_free(large);
+    titin_value_free(exact);
     titin_options *options = titin_options_new();
     const char *const unfit[] = {"1a", "a; o_f: b", "a b", "", "[]"};
     for (int i = 0; i < 5; ++i) CHECK(titin_options_port(options, unfit[i], TITIN_S) == TITIN_ERROR_USAGE);

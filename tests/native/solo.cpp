@@ -124,6 +124,26 @@ static void values() {
     refused<titin::TypeMismatch>("an index too few", [&] { array(5); });
 }
 
+template <class Body>
+static void was_moved_from(Body body) {
+    try {
+        body();
+        CHECK(!"the use of what was moved from");
+    } catch (const titin::UsageError &error) {
+        CHECK(std::string(error.what()).find("was moved from") != std::string::npos);
+    }
+}
+
+static void moved() {
+    Value list = Value::list({1}), taken = std::move(list);
+    was_moved_from([&] { list.append(2); });
+    was_moved_from([&] { taken.append(std::move(list)); });
+    titin::Message message(taken), kept = std::move(message);
+    was_moved_from([&] { message.timestamp(); });
+    was_moved_from([&] { message.value(); });
+    CHECK(kept.value()[0].as<int>() == 1 && taken.size() == 1);
+}
+
 // Every second column of a flat container, and what would lead out of it.
 static void strides() {
     std::vector<double> flat{0, 1, 2, 10, 11, 12};
@@ -156,6 +176,7 @@ int main() {
             ports(instance);
             unconnected(instance);
             values();
+            moved();
             strides();
             text();
             late.emplace(instance.region("late"));

@@ -73,5 +73,18 @@ def test_a_signal_interrupts_an_opening(build: Build, tmp_path: Path, language: 
     interrupt_opening(tmp_path, build("interrupted", language))
 
 
+def test_closing_while_another_thread_is_in_a_call_fails_the_run(build: Build, tmp_path: Path) -> None:
+    (tmp_path / "model.ymmsl").write_text(MODEL.format(program=build("closes", "c"), role="caller", env=""))
+    command = [TITIN, "run", "model.ymmsl", "--run-dir", "run"]
+    done = subprocess.run(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    said = "".join(file.read_text() for file in tmp_path.glob("run/instances/*/stderr.txt"))
+    assert done.returncode == 1, done.stdout + said
+    first = " ".join(done.stdout[done.stdout.index("First:") :].split())
+    assert "caller: close() while another thread is in a call on the instance" in first, done.stdout + said
+    assert ".c:" not in said, said
+
+
 def test_a_fork_leaves_the_parent_its_connections(build: Build, tmp_path: Path) -> None:
     run(tmp_path, MODEL.format(program=build("forks", "c"), role="parent", env=""))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -101,3 +103,16 @@ def test_two_instances_by_one_secret(stage, manage):
     assert done.stdout == "['sender']\n", done.stderr
     code, output = manager.wait()
     assert code == 0, output
+
+
+@pytest.mark.parametrize("manager", [b"/tmp/\xff", b"/dev/zero"], ids=["bytes", "endless"])
+def test_what_cannot_be_a_connection_file_is_told(manager):
+    """By a process that may take 4 GB, which one without an end would fill."""
+    program = "import resource, titin\nresource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\ntitin.Instance()"
+    environment = os.environb | {b"TITIN_INSTANCE": b"alone", b"TITIN_MANAGER": manager}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    said = {
+        b"/tmp/\xff": r'TITIN_MANAGER is "/tmp/\xFF", which is not UTF-8',
+        b"/dev/zero": "it is too large to be one",
+    }
+    assert said[manager] in done.stderr, done.stderr

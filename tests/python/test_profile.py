@@ -142,3 +142,45 @@ def test_a_run_that_failed_can_be_looked_at_too(stage, fault, trace):
         warnings.simplefilter("ignore")
         with libmuscle.ProfileDatabase(path) as database:
             assert set(database.instance_stats()[0]) == set(lives(path))
+
+
+SENDS = """
+import numpy as np
+import titin
+
+with titin.Instance(o_i="out", s="back") as instance:
+    field = instance.field("out", (300, 200), float)
+    while instance.reuse():
+        for time in range(5):
+            field.send(np.ones((300, 200)), timestamp=time)
+            instance.receive("back")
+"""
+
+RECEIVES = """
+import numpy as np
+import titin
+
+with titin.Instance(s="in", o_i="final") as instance:
+    field = instance.field("in", (300, 200), float)
+    while instance.reuse():
+        for time in range(5):
+            field.receive(np.empty((300, 200)))
+            instance.send("final", timestamp=time)
+"""
+
+
+def test_the_pieces_of_fields_are_counted(stage):
+    model = Model("calls")
+    model.component("macro", "macro", o_i="out", s="back")
+    model.component("micro", "micro", s="in", o_i="final")
+    model.conduit("macro.out", "micro.in")
+    model.conduit("micro.final", "macro.back")
+    stage.run(model, macro=SENDS, micro=RECEIVES)
+    with sqlite3.connect(stage.folder / "run" / "performance.sqlite") as database:
+        counts = database.execute(
+            "SELECT sends, messages, bytes FROM conduit_ends WHERE port IN ('out', 'in')"
+        ).fetchall()
+    assert sorted(sends for sends, _, _ in counts) == [0, 1]
+    for _, messages, count in counts:
+        assert messages == 5
+        assert 5 * 300 * 200 * 8 <= count < 5 * 300 * 200 * 8 + 5000

@@ -342,7 +342,9 @@ void titin_open_cancel(titin_opening *opening);
 /* Ends the instance's part in the run, waits until the receivers hold all that was sent, and frees the instance and its
  * ports; messages live on. Returns the first error that stuck, or what went wrong at the end (messages never taken, a
  * failed run); then the run fails.
- * Only with TITIN_ERROR_INTERRUPTED or TITIN_PENDING the instance is still there: call it again, or titin_fail first. */
+ * Only with TITIN_ERROR_INTERRUPTED or TITIN_PENDING the instance is still there: call it again, or titin_fail first.
+ * While another thread is in a call on the instance it is an error, the run fails, and the calls of that thread return; what they
+ * use is not freed. */
 int titin_close(titin_instance *instance);
 
 /* Fails the run, with this instance as the culprit and this text as the reason. Still call titin_close, which then

@@ -218,6 +218,9 @@ impl Described<'_> {
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let value = Value::received(message.structure(), &message.buffer());
+            if let Some(why) = value.number().and_then(|number| number.rounded(self.dtype)) {
+                return Err(Error::new(Kind::TypeMismatch, why));
+            }
             let element = value.number().and_then(|number| number.element(self.dtype));
             let element =
                 element.ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;

@@ -1,6 +1,6 @@
 //! Errors at the border: a number, a text per thread, and no panic across it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,6 +34,8 @@ const NAMES: [&CStr; 18] = [
 thread_local! {
     /// The last error of this thread, and its text as C reads it.
     static LAST: RefCell<Option<(Error, CString)>> = const { RefCell::new(None) };
+    /// Whether the program has said that it has dealt with it.
+    static DEALT_WITH: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Keeps an error as this thread's last one; its number.
@@ -45,7 +47,13 @@ pub(crate) fn keep(error: Error) -> c_int {
     }
     let text = c_text(&error.text);
     LAST.with_borrow_mut(|last| *last = Some((error, text)));
+    DEALT_WITH.set(false);
     kind
+}
+
+/// Notes that the program has dealt with this thread's last error: nothing later follows from it.
+pub(crate) fn dealt_with() {
+    DEALT_WITH.set(true);
 }
 
 /// What this thread's last error was while something of the user's runs; it comes back when this is dropped, its text
@@ -96,8 +104,13 @@ pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
 /// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
     const BEFORE: &str = "; the last error before was: ";
+    // What programs reckon with leaves no other handle NULL than that of the message which did not come.
+    let reckoned = |error: &Error| {
+        let kinds = [Kind::Timeout, Kind::PortClosed, Kind::Interrupted, Kind::Evicted];
+        DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
+    };
     // Of many that follow from each other the first one is told.
-    let before = last().map(|error| match error.text.split_once(BEFORE) {
+    let before = last().filter(|error| !reckoned(error)).map(|error| match error.text.split_once(BEFORE) {
         Some((_, first)) => format!("{BEFORE}{first}"),
         None => format!("{BEFORE}{error}"),
     });
@@ -181,6 +194,23 @@ mod tests {
         let text = last().unwrap().text;
         assert_eq!(text.matches("the last error before").count(), 1, "{text}");
         assert!(text.contains("no port 'x'"), "{text}");
+    }
+
+    #[test]
+    fn what_a_program_has_dealt_with_is_no_reason_for_a_later_null() {
+        let text = |what| {
+            status(|| Err(null(what, "a call")));
+            last().unwrap().text
+        };
+        keep(Error::new(Kind::Timeout, "no message yet"));
+        assert!(!text("port").contains("no message yet"));
+        keep(Error::new(Kind::Timeout, "no message yet"));
+        assert!(text("message").contains("no message yet"));
+        keep(Error::new(Kind::Setting, "no setting"));
+        dealt_with();
+        assert!(!text("value").contains("no setting"));
+        keep(Error::new(Kind::Setting, "no setting"));
+        assert!(text("value").contains("no setting"));
     }
 
     #[test]

@@ -203,11 +203,11 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
             .map(|(guest, handle)| {
                 std::thread::Builder::new()
                     .name(guest.name.to_owned())
-                    .spawn_scoped(scope, move || caught(|| guest.run(&handle)))
+                    .spawn_scoped(scope, move || caught(|| guest.run(handle)))
                     .map_err(|error| usage(format!("no thread for {}: {error}", guest.name)))
             })
             .collect();
-        let mut outcomes = vec![caught(|| first.run(&handle))];
+        let mut outcomes = vec![caught(|| first.run(handle))];
         outcomes.extend(threads.into_iter().map(|thread| thread?.join().expect("panics are caught inside")));
         outcomes
     });
@@ -358,9 +358,14 @@ impl Place<'_> {
 }
 
 impl Guest<'_> {
-    fn run(&self, handle: &Handle) -> Result<()> {
-        let outcome = self.call(handle);
-        let closed = close(handle);
+    fn run(&self, handle: Box<Handle>) -> Result<()> {
+        let outcome = self.call(&handle);
+        let in_use = handle.shared.instance.is_in_use();
+        let closed = close(&handle);
+        if in_use {
+            // What a call of a thread of the entry's own uses stays for ever.
+            Box::leak(handle);
+        }
         outcome.and(closed)
     }
 

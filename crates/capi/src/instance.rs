@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use titin_runtime::{Error, Kind, Opening, Result};
 
-use crate::error::{OK, caught, keep, null, status, usage, value};
+use crate::error::{OK, caught, dealt_with, keep, null, status, usage, value};
 use crate::filter::functions;
 use crate::fork;
 use crate::handle::{Handle, Port, instance, on_instance, port};
@@ -241,10 +241,12 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
         Ok(open) => open,
         Err(error) => return keep(error),
     };
+    // What a call of another thread uses stays for ever: that thread may go on with it.
+    let in_use = open.shared.instance.is_in_use();
     let outcome = caught(|| close(open));
     let lasts = |error: &Error| matches!(error.kind, Kind::Interrupted | Kind::Pending);
     let lasts = outcome.as_ref().is_err_and(lasts);
-    if !lasts && !open.hosted {
+    if !lasts && !open.hosted && !in_use {
         // Regions may keep what they share.
         open.shared.enlisted.iter().for_each(|enlisted| enlisted.0.leave());
         let _ = caught(|| {
@@ -319,6 +321,7 @@ unsafe extern "C" fn titin_recover(handle: *mut Handle) -> c_int {
     unsafe {
         on_instance(handle, |handle| {
             *handle.shared.stuck() = None;
+            dealt_with();
             Ok(())
         })
     }

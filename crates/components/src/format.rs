@@ -18,7 +18,7 @@ use crate::data::{Stamp, Value, View};
 use crate::places::has_step;
 use crate::{Error, Result};
 
-pub(crate) use npy::write as write_npy;
+pub(crate) use npy::{array_of, write as write_npy};
 pub(crate) use series::{file_of, whole};
 pub(crate) use times::TimesWriter;
 
@@ -145,11 +145,11 @@ pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
     })
 }
 
-/// Creates a file to write; one that is there is replaced.
-pub(crate) fn create(path: &Path, format: Format) -> Result<Box<dyn Writer>> {
-    Ok(match format {
-        Format::Npy => Box::new(npy::NpyWriter::create(path)?),
-        Format::Csv => Box::new(csv::CsvWriter::create(path)?),
-        Format::Lines => Box::new(lines::LinesWriter::create(path)?),
-    })
+/// A file to write, which is created by its first message; one that is there is replaced then.
+pub(crate) fn writer(path: &Path, format: Format) -> Box<dyn Writer> {
+    match format {
+        Format::Npy => Box::new(npy::NpyWriter::new(path)),
+        Format::Csv => Box::new(csv::CsvWriter::new(path)),
+        Format::Lines => Box::new(lines::LinesWriter::new(path)),
+    }
 }

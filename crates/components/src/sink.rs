@@ -11,7 +11,7 @@ use titin_runtime::{BuiltIn, Instance, Message, Operator, Patience};
 
 use crate::data::{Stamp, View, view};
 use crate::error::At;
-use crate::format::{Format, TimesWriter, Writer, create, file_of, whole, write_npy};
+use crate::format::{Format, TimesWriter, Writer, array_of, file_of, whole, write_npy, writer};
 use crate::mapper::{Port, connected, each_slot, ends, open, round};
 use crate::places::{Purpose, fill, has_slot, has_step};
 use crate::settings::{Settings, stamp};
@@ -179,9 +179,9 @@ impl Target {
             std::fs::create_dir_all(folder).at(folder, "create")?;
         }
         let kind = if has_step(&name.to_string_lossy()) {
-            Kept::Series(TimesWriter::beside(&whole(&name.to_string_lossy()))?, 0)
+            Kept::Series(TimesWriter::beside(&whole(&name.to_string_lossy())), 0)
         } else {
-            Kept::One(create(&name, format)?)
+            Kept::One(writer(&name, format))
         };
         Ok(Target { name, kind })
     }
@@ -190,9 +190,11 @@ impl Target {
         match &mut self.kind {
             Kept::One(writer) => writer.write(value, stamp),
             Kept::Series(times, count) => {
+                let file = file_of(&self.name.to_string_lossy(), *count);
+                array_of(&file, value)?;
                 // The time goes first: a file without one could not be read, a time without its file does no harm.
                 times.write(stamp.timestamp, stamp.next)?;
-                write_npy(&file_of(&self.name.to_string_lossy(), *count), value)?;
+                write_npy(&file, value)?;
                 *count += 1;
                 Ok(())
             }
@@ -237,6 +239,25 @@ mod tests {
             assert_eq!(times, [Some(0.0), Some(2.0)], "{ending}");
             let other = files.target(("other".to_owned(), None), named("a"), format).err().unwrap();
             assert!(matches!(other, Taken::By(owner, _) if owner == "in"));
+        }
+    }
+
+    #[test]
+    fn a_first_message_that_does_not_fit_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.npy", "a.csv", "s_{step}.npy"] {
+            let name = folder.path().join(name);
+            for file in [name.clone(), folder.path().join("a.times.csv")] {
+                std::fs::write(file, "of the run before").unwrap();
+            }
+            let format = Format::of(&name).unwrap();
+            let mut target = Target::create(name.clone(), format).unwrap();
+            let stamp = Stamp { timestamp: 0.0, next: None, settings: None };
+            target.write(&View::Text("no array"), &stamp).unwrap_err();
+            for file in [name, folder.path().join("a.times.csv")] {
+                assert_eq!(std::fs::read_to_string(file).unwrap(), "of the run before");
+            }
+            assert!(!folder.path().join("s.times.csv").exists());
         }
     }
 

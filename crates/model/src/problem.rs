@@ -204,6 +204,14 @@ pub(crate) struct Problems {
     names: HashSet<Name>,
 }
 
+/// How many problems there were at some time.
+pub(crate) struct Mark {
+    kept: usize,
+    errors: usize,
+    warnings: usize,
+    left_out: usize,
+}
+
 impl Problems {
     /// A name that was read.
     pub(crate) fn name(&mut self, written: &str) -> Name {
@@ -272,6 +280,34 @@ impl Problems {
         let problem =
             Problem { severity, code, file, line: known(at.line), column: known(at.column), what, why, hint };
         self.list.push((at, problem));
+    }
+
+    /// How far it has come.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { kept: self.list.len(), errors: self.errors, warnings: self.warnings, left_out: self.left_out }
+    }
+
+    /// The places and codes of what was found since then, as far as it is kept.
+    pub(crate) fn since(&self, mark: &Mark) -> impl Iterator<Item = (Place, Code)> {
+        self.list[mark.kept..].iter().map(|(place, problem)| (*place, problem.code))
+    }
+
+    /// Forgets what was found since then and is no problem after all.
+    pub(crate) fn forget_since(&mut self, mark: &Mark, is_none: impl Fn(Place, Code) -> bool) {
+        let found = self.list.split_off(mark.kept);
+        // Of those that were left out nothing is known.
+        if self.left_out == mark.left_out {
+            (self.errors, self.warnings) = (mark.errors, mark.warnings);
+            for (place, problem) in
+                found.into_iter().filter(|(place, problem)| !is_none(*place, problem.code))
+            {
+                let errs = problem.severity == Severity::Error;
+                *(if errs { &mut self.errors } else { &mut self.warnings }) += 1;
+                self.list.push((place, problem));
+            }
+        } else {
+            self.list.extend(found);
+        }
     }
 
     /// A whole section was not read, for it has another name or stands elsewhere. What is missing then may well be in it.

@@ -35,6 +35,58 @@ fn one(from: &str, what: &str, begins: &str, says: &[&str]) {
     says.iter().for_each(|says| assert!(errors[0].contains(says), "{what}: {says} in {errors:#?}"));
 }
 
+/// A model within another one, which has settings and scales for both.
+const NESTED: &str = "ymmsl_version: v0.2
+models:
+  outer:
+    supported_settings: {span: float}
+    components:
+      macro: {description: a, ports: {o_i: state_out, s: state_in}, implementation: macro}
+      micro: {description: b, ports: {f_init: init, o_f: final}, implementation: inner}
+    conduits:
+      macro.state_out: micro.init
+      micro.final: macro.state_in
+  inner:
+    ports: {f_init: init, o_f: final}
+    components:
+      mirco: {description: b, ports: {f_init: init, o_f: final}, implementation: micro}
+    conduits:
+      init: mirco.init
+      mirco.final: final
+programs:
+  macro: {executable: /bin/true, supported_settings: {dt: float}}
+  micro: {executable: /bin/true, supported_settings: {k: float}}
+settings: {span: 3.0, macro.dt: 1.0, micro.mirco.k: 2.0}
+titin:
+  scales: {macro: {dt: 1 s}, micro.mirco: {dt: 1 s}}
+  progress: {macro: 9 s}
+";
+
+#[test]
+fn paths_from_the_whole_are_no_mistake_where_a_model_inside_it_is_looked_at() {
+    let check = |text: &str, model: &str| {
+        let options = LoadOptions { model: Some(model.into()), ..LoadOptions::default() };
+        match load_texts(&[("t", text)], &options) {
+            Ok(description) => description.warnings.to_string(),
+            Err(report) => report.to_string(),
+        }
+    };
+    for model in ["outer", "inner"] {
+        let said = check(NESTED, model);
+        assert!(!said.contains("setting") && !said.contains("component"), "{model}: {said}");
+    }
+    // What leads nowhere from any of them is one.
+    for (from, what) in
+        [("macro.dt", "macor.dt"), ("span: 3", "spam: 3"), ("progress: {macro", "progress: {macor")]
+    {
+        let said = check(&NESTED.replace(from, what), "inner");
+        assert!(
+            said.contains(what.split(':').next_back().unwrap().trim_start_matches(" {")),
+            "{what}: {said}"
+        );
+    }
+}
+
 #[test]
 fn a_reversed_conduit_is_one_error() {
     let hint = "write \"macro.state_out: micro.init\"";

@@ -355,6 +355,11 @@ impl Field {
         }
     }
 
+    /// Whether some thread is in a call on it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     /// Fails unless there is an array for each element type, of that size.
     fn check(&self, sizes: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
         if sizes.clone().eq(self.dtypes.iter().map(|dtype| dtype.size())) {

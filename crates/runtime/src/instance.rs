@@ -12,7 +12,7 @@ mod together;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, TryLockError};
 use std::time::Instant;
 
 use titin_model::{Habits, InstanceName, Pattern, Settings};
@@ -359,17 +359,36 @@ impl Instance {
         self.inner.first_error().get_or_insert_with(|| error.clone());
     }
 
+    /// Whether some thread is in a call that sends, receives, begins a use or closes.
+    pub fn is_in_use(&self) -> bool {
+        let inner = &self.inner;
+        let on_fields = |fields: &[Arc<Field>]| fields.iter().any(|field| field.is_in_use());
+        inner.beginning.try_lock().is_none()
+            || matches!(inner.ending.try_lock(), Err(TryLockError::WouldBlock))
+            || inner.ports.iter().any(|port| port.enter().is_err())
+            || on_fields(&inner.fields.read().expect("never poisoned"))
+    }
+
     /// Ends the instance's part in the run. Waits until the receivers hold all that was sent, or have finished.
     ///
     /// # Errors
     /// The first error that was noted; [`Kind::CallOrder`] if messages were never taken; [`Kind::PeerLost`] if the run
-    /// has failed. With an error the run fails.
+    /// has failed; [`Kind::Usage`] while another thread is in a call. With an error the run fails.
     pub fn close(&self) -> Result<()> {
         let inner = &self.inner;
         if forked() || inner.over.load(Ordering::Acquire) {
             return inner.first_error().clone().map_or(Ok(()), Err);
         }
         inner.outside()?;
+        if self.is_in_use() {
+            let text = format!(
+                "{}: close() while another thread is in a call on the instance; join the thread first",
+                inner.name
+            );
+            let error = Error::new(Kind::Usage, text);
+            inner.fail(&error);
+            return Err(error);
+        }
         inner.closing.store(true, Ordering::Relaxed);
         let noted = inner.first_error().clone();
         let outcome = noted.map_or_else(|| inner.finish(), Err);

@@ -1,6 +1,8 @@
 //! How a program opens an instance.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
@@ -128,7 +130,11 @@ impl Options {
 
     /// The instance to be: as given, else from the environment.
     pub(crate) fn find_instance(&self) -> Result<String> {
-        self.instance.clone().or_else(|| variable(&connection::INSTANCE)).ok_or_else(|| {
+        let given = match &self.instance {
+            Some(name) => Some(name.clone()),
+            None => variable(&connection::INSTANCE)?,
+        };
+        given.ok_or_else(|| {
             Error::new(
                 Kind::Connection,
                 "this program does not know which instance it is: TITIN_INSTANCE is not set; start it with `titin run`, \
@@ -140,7 +146,11 @@ impl Options {
     /// The run to join: as given, else from the environment.
     pub(crate) fn find_run(&self) -> Result<Connection> {
         let wrong = |text: String| Error::new(Kind::Connection, text);
-        let manager = self.manager.clone().or_else(|| variable(&connection::MANAGER)).ok_or_else(|| {
+        let given = match &self.manager {
+            Some(manager) => Some(manager.clone()),
+            None => variable(&connection::MANAGER)?,
+        };
+        let manager = given.ok_or_else(|| {
             wrong(
                 "this program does not know its run: TITIN_MANAGER is not set; start it with `titin run`, or by hand \
                  beside `titin manager`, which prints what to set"
@@ -152,7 +162,7 @@ impl Options {
             let found = Connection::from_addresses(&manager, secret);
             return found.ok_or_else(|| wrong(format!("TITIN_MANAGER is {manager}, expected tcp:host:port")));
         }
-        let text = std::fs::read_to_string(&manager).map_err(|error| {
+        let text = read(&manager).map_err(|error| {
             let why = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => "only the user who has started the run may read it: have him give you a copy, or",
                 _ => "the run may be over, or this host does not share the file system: then",
@@ -190,9 +200,31 @@ fn bare(name: &str) -> &str {
     name.strip_suffix("[]").unwrap_or(name)
 }
 
+/// The text of a connection file. No more is read than one can have, also of what has no end.
+fn read(path: &str) -> std::io::Result<String> {
+    const LONGEST: u64 = 1 << 20;
+    let mut text = String::new();
+    let length = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    match length as u64 > LONGEST {
+        true => Err(std::io::Error::other("it is too large to be one")),
+        false => Ok(text),
+    }
+}
+
 /// The first of these environment variables that is set and not empty.
-fn variable(names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+///
+/// # Errors
+/// [`Kind::Connection`] if that is not UTF-8.
+fn variable(names: &[&str]) -> Result<Option<String>> {
+    let set =
+        names.iter().find_map(|name| Some((name, std::env::var_os(name).filter(|value| !value.is_empty())?)));
+    set.map(|(name, value)| {
+        value.into_string().map_err(|value| {
+            let text = format!("{name} is {value:?}, which is not UTF-8: names, and the path of the run directory, have to be");
+            Error::new(Kind::Connection, text)
+        })
+    })
+    .transpose()
 }
 
 #[cfg(test)]
@@ -209,6 +241,12 @@ mod tests {
             let error = Options::default().ports(wrong).err().unwrap();
             assert!(error.text.contains(wrong), "{error}");
         }
+    }
+
+    #[test]
+    fn no_more_of_a_connection_file_is_read_than_one_can_have() {
+        let error = Options::default().manager("/dev/zero").find_run().unwrap_err();
+        assert!(error.text.contains("/dev/zero") && error.text.contains("too large"), "{error}");
     }
 
     #[test]

@@ -284,6 +284,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let Some(reactor) = self.reactor.get().filter(|_| !forked()) {
             reactor.stop();
+            self.exchange.clear();
             self.leave();
         }
     }

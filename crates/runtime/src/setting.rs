@@ -27,7 +27,15 @@ impl SettingValue {
     pub fn as_f64(&self) -> Result<f64> {
         match &self.value {
             Setting::Float(number) => Ok(*number),
-            Setting::Int(number) => Ok(*number as f64),
+            Setting::Int(number) => self.real(*number),
+            // In quotes it is text, be it all digits.
+            Setting::Str(text) if text.trim().parse::<f64>().is_ok() => {
+                let SettingValue { name, value } = self;
+                let text = format!(
+                    "setting '{name}' is {value}, which is text: leave out the quotes in the description"
+                );
+                Err(Error::new(Kind::Setting, text))
+            }
             Setting::Str(text) if titin_model::quantity::parse(text).is_ok() => {
                 let SettingValue { name, value } = self;
                 let text = format!(
@@ -45,6 +53,9 @@ impl SettingValue {
     /// # Errors
     /// [`Kind::Setting`] if it is no number or quantity, or measures something else.
     pub fn in_unit(&self, unit: &str) -> Result<f64> {
+        if let Setting::Int(number) = &self.value {
+            return self.real(*number);
+        }
         self.value
             .in_unit(unit)
             .map_err(|error| self.wrong(&format!("a quantity in {unit}"), &error.to_string()))
@@ -111,7 +122,7 @@ impl SettingValue {
     pub fn as_floats(&self) -> Result<Vec<f64>> {
         match &self.value {
             Setting::Floats(list) => Ok(list.clone()),
-            Setting::Ints(list) => Ok(list.iter().map(|number| *number as f64).collect()),
+            Setting::Ints(list) => list.iter().map(|number| self.real(*number)).collect(),
             _ => Err(self.mismatch("a list of numbers")),
         }
     }
@@ -126,6 +137,20 @@ impl SettingValue {
             Setting::Ints(list) if list.is_empty() => Ok(Vec::new()),
             _ => Err(self.mismatch("a table of numbers")),
         }
+    }
+
+    /// A whole number as a real one, which has not all that are beyond 53 bits.
+    fn real(&self, number: i64) -> Result<f64> {
+        let real = number as f64;
+        if real as i128 == i128::from(number) {
+            return Ok(real);
+        }
+        let text = format!(
+            "setting '{}' has {number}, a whole number that a real one of 64 bits does not have: its nearest is {real}; \
+             ask for a whole number, or write that one",
+            self.name
+        );
+        Err(Error::new(Kind::Setting, text))
     }
 
     fn mismatch(&self, wanted: &str) -> Error {
@@ -205,6 +230,25 @@ mod tests {
         assert!(hour.as_f64().unwrap_err().text.contains("ask for it in the unit"));
         assert_eq!(setting(Setting::Float(0.5)).in_unit("s").unwrap(), 0.5);
         assert!(hour.in_unit("km").unwrap_err().text.contains("dt"));
+    }
+
+    #[test]
+    fn whole_numbers_are_not_rounded_without_a_word() {
+        let large = (1 << 53) + 1;
+        assert_eq!(setting(Setting::Int(large - 1)).as_f64().unwrap(), 9_007_199_254_740_992.0);
+        for error in [
+            setting(Setting::Int(large)).as_f64().unwrap_err(),
+            setting(Setting::Int(large)).in_unit("s").unwrap_err(),
+            setting(Setting::Ints(vec![1, large])).as_floats().map(|_| 0.0).unwrap_err(),
+        ] {
+            assert!(error.text.contains("'dt' has 9007199254740993,"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_number_in_quotes_is_told_as_text() {
+        let error = setting(Setting::Str("5".into())).as_f64().unwrap_err();
+        assert!(error.text.contains("is \"5\", which is text: leave out the quotes"), "{error}");
     }
 
     #[test]

@@ -79,6 +79,14 @@ impl Exchange {
         self.windows.write().expect("never poisoned").insert(conduit, window);
     }
 
+    /// Forgets all ends. The carriers by which inboxes answer know this exchange, which without that would outlive its process's
+    /// part in a run that has failed.
+    pub fn clear(&self) {
+        let inboxes = std::mem::take(&mut *self.inboxes.write().expect("never poisoned"));
+        self.windows.write().expect("never poisoned").clear();
+        drop(inboxes);
+    }
+
     /// Forgets the ends of a conduit: the inbox if we received on it, else the window. An inbox whose sender may go on
     /// stays, and drops whatever arrives: a new one, which nobody takes from, would keep it.
     pub fn forget(&self, conduit: ConduitId, receives: bool) {
@@ -93,5 +101,23 @@ impl Exchange {
         } else {
             self.windows.write().expect("never poisoned").remove(&conduit);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Doorbell, InboxOptions, Inproc};
+
+    #[test]
+    fn what_is_cleared_outlives_nobody() {
+        let exchange = Arc::new(Exchange::default());
+        let (carrier, options) =
+            (Arc::new(Inproc::new(exchange.clone())), InboxOptions { messages: 1, bytes: 1 });
+        exchange.inbox(ConduitId(1)).attach(Arc::new(Doorbell::default()), carrier, options);
+        let kept = Arc::downgrade(&exchange);
+        exchange.clear();
+        drop(exchange);
+        assert!(kept.upgrade().is_none());
     }
 }

@@ -55,7 +55,10 @@ public:
     ValueView value() const { return ValueView(detail::check(titin_message_value(raw()))); }
     /// The settings overlay that came with it; false if none did.
     ValueView settings() const { return ValueView(titin_message_settings(raw())); }
-    titin_message *raw() const { return message_.get(); }
+    titin_message *raw() const {
+        if (!message_) throw UsageError("this titin::Message was moved from: what it was moved to has the data");
+        return message_.get();
+    }
 
 private:
     /// Whether it came by a port, which its errors name. A filter's message has none: titin_message_array fails the filter,

@@ -214,7 +214,7 @@ public:
         std::swap(value_, other.value_);
         return *this;
     }
-    ~Value() { titin_value_free(owned()); }
+    ~Value() { titin_value_free(const_cast<titin_value *>(value_)); }
 
     // The names are those of reading, too.
     using ValueView::array;
@@ -252,14 +252,21 @@ public:
         return *this;
     }
     /// Gives the value away, to be freed with titin_value_free.
-    titin_value *release() { return const_cast<titin_value *>(std::exchange(value_, nullptr)); }
+    titin_value *release() {
+        titin_value *value = owned();
+        value_ = nullptr;
+        return value;
+    }
 
 private:
     explicit Value(const detail::Array &a)
         : Value(titin_new_array(a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr, a.order,
                                 nullptr, a.data, 0)) {}
 
-    titin_value *owned() { return const_cast<titin_value *>(value_); }
+    titin_value *owned() const {
+        if (!value_) throw UsageError("this titin::Value was moved from, or given away: what it was moved to has the data");
+        return const_cast<titin_value *>(value_);
+    }
     template <class T>
     static titin_value *fresh(T number) {
         if constexpr (std::is_same_v<T, bool>) return titin_new_bool(number);

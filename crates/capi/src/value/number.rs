@@ -40,6 +40,20 @@ impl Number {
         }
     }
 
+    /// What there is to say of a whole number that this type of real ones could only have rounded.
+    pub(crate) fn rounded(self, dtype: Dtype) -> Option<String> {
+        let Number::Whole(number) = self else { return None };
+        let nearest = match dtype {
+            Dtype::Float32 => f64::from(number as f32),
+            Dtype::Float64 => number as f64,
+            _ => return None,
+        };
+        (nearest as i128 != number).then(|| {
+            let name = dtype.name();
+            format!("the value is {number}, a whole number that {name} does not have: its nearest is {nearest}; read it as a whole number")
+        })
+    }
+
     /// As one element of an array, if it is of that kind and fits.
     pub(crate) fn element(self, dtype: Dtype) -> Option<Vec<u8>> {
         macro_rules! whole {
@@ -149,5 +163,22 @@ mod tests {
         assert_eq!(range(Dtype::UInt64), "uint64 (0 to 18446744073709551615)");
         assert_eq!(range(Dtype::Float32), "float32 (up to 3.4028235e38)");
         assert_eq!(range(Dtype::Float64), "float64");
+    }
+
+    #[test]
+    fn whole_numbers_are_not_rounded_without_a_word() {
+        for (number, single, double) in [
+            (1 << 24, true, true),
+            ((1 << 24) + 1, false, true),
+            (-(1 << 53), true, true),
+            ((1 << 53) + 1, false, false),
+            (i128::from(u64::MAX), false, false),
+            (1 << 63, true, true),
+        ] {
+            assert_eq!(Number::Whole(number).rounded(Dtype::Float32).is_none(), single, "{number}");
+            assert_eq!(Number::Whole(number).rounded(Dtype::Float64).is_none(), double, "{number}");
+        }
+        assert_eq!(Number::Real(0.1).rounded(Dtype::Float32), None, "real numbers are, as everywhere");
+        assert_eq!(Number::Whole(i128::from(u64::MAX)).rounded(Dtype::UInt64), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::{Dtype, Result};
+use titin_runtime::{Dtype, Error, Kind, Result};
 
 use super::number::{Number, range};
 use super::{Array, Node, Value};
@@ -103,7 +103,10 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
         let node = node?;
         *number = match node.number() {
             Some(Number::Real(found)) => found,
-            Some(Number::Whole(found)) => found as f64,
+            Some(found @ Number::Whole(whole)) => match found.rounded(Dtype::Float64) {
+                Some(why) => return Err(Error::new(Kind::TypeMismatch, why)),
+                None => whole as f64,
+            },
             _ => return Err(node.mismatch("a real number")),
         };
         Ok(())

@@ -280,8 +280,8 @@ pub(super) struct CsvWriter {
 }
 
 impl CsvWriter {
-    pub(super) fn create(path: &Path) -> Result<Self> {
-        Ok(CsvWriter { file: Output::create(path)?, columns: None })
+    pub(super) fn new(path: &Path) -> Self {
+        CsvWriter { file: Output::new(path), columns: None }
     }
 
     fn row<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Result<Vec<u8>> {
@@ -416,7 +416,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let (from, to) = (folder.path().join("from.csv"), folder.path().join("to.csv"));
             fs::write(&from, format!("{head}\n0,1,2\n60,3,4\n")).unwrap();
-            let mut writer = CsvWriter::create(&to).unwrap();
+            let mut writer = CsvWriter::new(&to);
             for record in read_all(&from, &Reading::default()).unwrap() {
                 let Value::Array(layout, elements) = &record.value else { panic!("no array") };
                 let stamp = Stamp { timestamp: record.timestamp.unwrap_or(0.0), ..Stamp::default() };
@@ -514,7 +514,7 @@ mod tests {
     fn messages_come_back_as_they_were() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
-        let mut writer = CsvWriter::create(&path).unwrap();
+        let mut writer = CsvWriter::new(&path);
         let layout = Layout::new(Dtype::Float64, Order::C, [2]);
         for step in 0..3 {
             let bytes: Vec<u8> =
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn what_a_row_cannot_hold_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let create = |name: &str| CsvWriter::create(&folder.path().join(name)).unwrap();
+        let create = |name: &str| CsvWriter::new(&folder.path().join(name));
         let stamp = Stamp::default();
         let matrix = View::Array(Layout::new(Dtype::UInt8, Order::C, [1, 1]), &[1]);
         assert!(

@@ -70,8 +70,8 @@ pub(super) struct LinesWriter {
 }
 
 impl LinesWriter {
-    pub(super) fn create(path: &Path) -> Result<Self> {
-        Ok(LinesWriter { file: Output::create(path)? })
+    pub(super) fn new(path: &Path) -> Self {
+        LinesWriter { file: Output::new(path) }
     }
 }
 
@@ -449,7 +449,7 @@ mod tests {
             let path = folder.path().join("a.jsonl");
             let settings = Overlay::from([("k".to_owned(), Setting::Float(2.0)), ("n".to_owned(), Setting::Int(3))]);
             let stamp = Stamp { timestamp, next, settings: Some(settings) };
-            LinesWriter::create(&path).unwrap().write(&borrowed(&value), &stamp).unwrap();
+            LinesWriter::new(&path).write(&borrowed(&value), &stamp).unwrap();
             let record = read_all(&path).unwrap().remove(0);
             prop_assert_eq!(record.value, value);
             prop_assert_eq!(record.timestamp, Some(timestamp));
@@ -482,7 +482,7 @@ mod tests {
         let bytes: Vec<u8> =
             [f32::NAN, f32::NEG_INFINITY, 0.1].iter().flat_map(|n| n.to_le_bytes()).collect();
         let value = View::List(vec![View::Float(f64::INFINITY), View::Array(layout, &bytes)]);
-        LinesWriter::create(&path).unwrap().write(&value, &Stamp::default()).unwrap();
+        LinesWriter::new(&path).write(&value, &Stamp::default()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(
             text.contains(
@@ -531,8 +531,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let value = View::Map(vec![("$array".into(), View::Int(1))]);
-        let error =
-            LinesWriter::create(&path).unwrap().write(&value, &Stamp::default()).unwrap_err().to_string();
+        let error = LinesWriter::new(&path).write(&value, &Stamp::default()).unwrap_err().to_string();
         assert!(error.contains("'$array'"), "{error}");
     }
 }

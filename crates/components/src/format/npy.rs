@@ -151,10 +151,9 @@ pub(super) struct NpyWriter {
 }
 
 impl NpyWriter {
-    pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = Output::create(path)?;
-        let times = TimesWriter::beside(path)?;
-        Ok(NpyWriter { file, times, record: None, steps: 0, begin: 0, length: 0 })
+    pub(super) fn new(path: &Path) -> Self {
+        let (file, times) = (Output::new(path), TimesWriter::beside(path));
+        NpyWriter { file, times, record: None, steps: 0, begin: 0, length: 0 }
     }
 
     /// The second message makes the first axis that of the messages. In Fortran order an array could not grow along it, so the
@@ -222,7 +221,8 @@ pub(crate) fn write(path: &Path, value: &View<'_>) -> Result<()> {
     Ok(())
 }
 
-fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layout, &'a [u8])> {
+/// The array that a file is to hold.
+pub(crate) fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layout, &'a [u8])> {
     match value {
         View::Array(layout, elements) => Ok((layout, elements)),
         other => {
@@ -401,7 +401,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
-            let mut writer = NpyWriter::create(&path).unwrap();
+            let mut writer = NpyWriter::new(&path);
             writer.write(&View::Array(layout.clone(), &bytes), &stamp(1.5, None)).unwrap();
             let records = all(&path, None);
             assert_eq!(records.len(), 1);
@@ -416,7 +416,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
-            let mut writer = NpyWriter::create(&path).unwrap();
+            let mut writer = NpyWriter::new(&path);
             for step in 0..3 {
                 let next = Some(step as f64 + 1.1).filter(|_| step < 2);
                 writer.write(&View::Array(layout.clone(), &bytes), &stamp(step as f64 + 0.1, next)).unwrap();
@@ -442,7 +442,7 @@ mod tests {
             let path = folder.path().join("a.npy");
             // As many rows as there will be times, so that the first axis of one message might be taken for time.
             let (layout, bytes) = numbers(&[2, 3], order);
-            let mut writer = NpyWriter::create(&path).unwrap();
+            let mut writer = NpyWriter::new(&path);
             let mut write = |step: usize| {
                 writer.write(&View::Array(layout.clone(), &bytes), &stamp(step as f64, None)).unwrap();
             };
@@ -495,7 +495,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
         let ((a, a_bytes), (b, b_bytes)) = (numbers(&[2], Order::C), numbers(&[3], Order::C));
-        let mut writer = NpyWriter::create(&path).unwrap();
+        let mut writer = NpyWriter::new(&path);
         writer.write(&View::Array(a, &a_bytes), &stamp(0.0, None)).unwrap();
         let error = writer.write(&View::Array(b, &b_bytes), &stamp(1.0, None)).unwrap_err().to_string();
         assert!(error.contains("a.npy") && error.contains("[3]") && error.contains("{step}"), "{error}");

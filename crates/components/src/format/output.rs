@@ -8,17 +8,24 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::error::At;
 
-/// A file to write, from its creation to the end of the run.
+/// A file to write, from its first bytes to the end of the run.
 pub(super) struct Output {
     path: PathBuf,
     file: Option<File>,
+    /// Whether something was written.
+    begun: bool,
 }
 
 impl Output {
-    /// Creates it; one that is there is replaced.
-    pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-        Ok(Output { path: path.to_owned(), file: Some(file.at(path, "create")?) })
+    /// A file that is created once there is something to write: what cannot be written leaves one that is there as it was.
+    /// Else that is replaced.
+    pub(super) fn new(path: &Path) -> Self {
+        Output { path: path.to_owned(), file: None, begun: false }
+    }
+
+    /// Whether something was written.
+    pub(super) fn is_begun(&self) -> bool {
+        self.begun
     }
 
     /// Where it is.
@@ -44,6 +51,7 @@ impl Output {
     /// Has all of it replaced at once: whoever looks finds what was there before, or all that is new.
     pub(super) fn replace(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.file = Some(replace(&self.path, parts)?);
+        self.begun = true;
         Ok(())
     }
 
@@ -55,6 +63,13 @@ impl Output {
     fn open(&mut self) -> Result<&mut File> {
         let file = match self.file.take() {
             Some(file) => file,
+            None if !self.begun => {
+                let file =
+                    File::options().read(true).write(true).create(true).truncate(true).open(&self.path);
+                let file = file.at(&self.path, "create")?;
+                self.begun = true;
+                file
+            }
             None => {
                 let file = File::options().read(true).write(true).open(&self.path);
                 let mut file = file.at(&self.path, "open")?;
@@ -89,7 +104,9 @@ mod tests {
     fn a_file_that_rested_goes_on_where_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        let mut output = Output::create(&path).unwrap();
+        std::fs::write(&path, "what was there").unwrap();
+        let mut output = Output::new(&path);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "what was there");
         for word in ["one ", "two ", "three"] {
             output.append(word.as_bytes()).unwrap();
             output.rest();

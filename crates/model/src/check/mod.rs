@@ -14,7 +14,8 @@ use crate::flatten::flatten;
 use crate::load::LoadOptions;
 use crate::merge;
 use crate::names::Name;
-use crate::problem::{Code, Problems};
+use crate::network::Network;
+use crate::problem::{Code, Place, Problems};
 use crate::timelines;
 
 /// Checks the whole description. Components that list no ports get those of their implementation first.
@@ -61,9 +62,41 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
     paths::resources(description, &network, problems);
     paths::resume(description, problems);
     checkpoints(description, problems);
-    settings::check(description, root, &network, problems);
-    extras::check(description, &network, problems);
+    for_any_model(description, (root, &network), problems, |(root, network), problems| {
+        settings::check(description, root, network, problems);
+        extras::check(description, network, problems);
+    });
     wire::check(&network, &options.start, problems);
+}
+
+/// Checks what goes by paths. Of several models that are run by themselves a path may be of another one than is run now, as `macro.dt` is
+/// where a model inside is looked at alone: what leads somewhere from any of them is no problem.
+fn for_any_model(
+    description: &Description,
+    (root, network): (&Model, &Network),
+    problems: &mut Problems,
+    check: impl Fn((&Model, &Network), &mut Problems),
+) {
+    let before = problems.mark();
+    check((root, network), problems);
+    let mut others = description.roots();
+    others.retain(|other| other.name != root.name);
+    for other in others {
+        if !problems.since(&before).any(is_lost) {
+            return;
+        }
+        let mut there = Problems::default();
+        let Some(network) = flatten(description, other, &mut Problems::default()) else { continue };
+        let start = there.mark();
+        check((other, &network), &mut there);
+        let known =
+            |at: Place| there.since(&start).any(|(place, code)| place == at && is_lost((place, code)));
+        problems.forget_since(&before, |place, code| is_lost((place, code)) && !known(place));
+    }
+}
+
+fn is_lost((_, code): (Place, Code)) -> bool {
+    matches!(code, Code::UnknownSetting | Code::UnknownPath)
 }
 
 /// What a run cannot do yet, of which it would otherwise be found out too late.

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use titin_array::{Role, Schedule};
 use titin_transport::{PAST_CACHES, Window};
+use titin_wire::ConduitId;
 use titin_wire::ranks::pair;
 
 use super::pieces::AT_ONCE;
@@ -27,6 +28,8 @@ const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 pub(crate) struct Line {
     /// The instance at the other end.
     pub(crate) peer: Arc<str>,
+    /// The conduit between the instances, along which the field is announced.
+    pub(crate) along: ConduitId,
     pub(crate) schedule: Schedule,
     /// Of this end.
     rank: u32,
@@ -113,7 +116,16 @@ impl Inner {
         let element: usize = field.dtypes.iter().map(|dtype| dtype.size()).sum();
         let past_caches = schedule.elements().saturating_mul(element as u64) >= PAST_CACHES as u64;
         let exchanges = AtomicU32::new(0);
-        let line = Arc::new(Line { peer, schedule, rank, port: line, past_caches, exchanges, pulled });
+        let line = Arc::new(Line {
+            peer,
+            along: way.conduit,
+            schedule,
+            rank,
+            port: line,
+            past_caches,
+            exchanges,
+            pulled,
+        });
         self.lines.write().expect("never poisoned").push(line.clone());
         self.process.join_ranks(self, &peers);
         // Its word may have come before this line was there to hear it.

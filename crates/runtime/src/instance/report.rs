@@ -1,5 +1,6 @@
 //! What the manager hears of an instance: waits and counts, log records, progress, the profile.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,6 +9,7 @@ use titin_wire::ConduitId;
 use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
 
 use super::Inner;
+use crate::field::Line;
 use crate::port::{End, Inlet, Outlet, Port};
 use crate::profile::share;
 use crate::ranks::is_between_ranks;
@@ -86,7 +88,11 @@ impl Inner {
             own.flat_map(Port::every_outlet).map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
         };
         let messages = count(|outlet| &outlet.end.meter.messages);
-        let bytes = count(|outlet| &outlet.end.meter.bytes);
+        let pieces = |line: &Arc<Line>| -> u64 {
+            line.port.every_outlet().map(|outlet| outlet.end.meter.bytes.load(Ordering::Relaxed)).sum()
+        };
+        let bytes =
+            count(|outlet| &outlet.end.meter.bytes) + self.all_lines().iter().map(pieces).sum::<u64>();
         let now = (self.simulated.load(Ordering::Relaxed), messages, bytes);
         if std::mem::replace(&mut *self.progress.lock().expect("never poisoned"), now) == now {
             return;
@@ -155,11 +161,22 @@ impl Inner {
             }
         };
         let mut conduits = Vec::new();
-        self.ends(|end, receives| {
-            if !is_between_ranks(&end.label) {
-                conduits.push(report(end, receives));
+        let own = self.ports.iter().filter(|port| !is_between_ranks(&port.name)).flat_map(Port::every_end);
+        own.for_each(|(end, receives)| conduits.push(report(end, receives)));
+        // Fields are counted as they are announced, with the bytes of the pieces, and the waits for them.
+        for line in self.all_lines() {
+            for (end, receives) in line.port.every_end() {
+                let known = conduits
+                    .iter_mut()
+                    .find(|known| known.conduit == line.along.0 && known.sends != receives);
+                let (Some(field), piece) = (known, report(end, receives)) else { continue };
+                field.bytes += piece.bytes;
+                field.copied += piece.copied;
+                field.by_socket += piece.by_socket;
+                field.waiting += piece.waiting;
+                field.detour = field.detour.take().or(piece.detour);
             }
-        });
+        }
         // Rank 0 of a parallel program joins and leaves for all.
         let mut events = if self.leads() { self.trace.take_life() } else { Vec::new() };
         events.extend(self.trace.take_rows());

@@ -347,7 +347,11 @@ impl Segment {
             .checked_mul(count)
             .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
         let length = length.filter(|_| first < BLOCKS && count <= BLOCKS - first).ok_or_else(wrong)?;
-        let file = file.ok_or_else(|| Malformed::new("segment", "its descriptor is missing"))?;
+        // The system drops one that it has no room for.
+        let file = file.ok_or_else(|| {
+            let why = "its descriptor has not come: this process may have as many files open as it is allowed (`ulimit -n`)";
+            Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}"))
+        })?;
         let region = Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
             std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
             _ => Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")),

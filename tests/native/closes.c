@@ -1,0 +1,44 @@
+/* An instance that is closed while another thread waits in a call on it ("caller"), and its peer ("echo"). */
+#include <pthread.h>
+#include <string.h>
+
+#include "check.h"
+
+static titin_instance *instance;
+static titin_port *in;
+
+/* Receives what never comes; what that has come to. */
+static void *receive(void *outcome) {
+    titin_message *message;
+    int status;
+    /* The main thread, which looks whether this one is in its call, may be in one on the port just now. */
+    while ((status = titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message)) == TITIN_ERROR_USAGE)
+        if (!strstr(titin_error(), "two calls at once")) break;
+    *(int *)outcome = status;
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int again, outcome = 0;
+    titin_message *message;
+    pthread_t thread;
+    /* No error sticks: each says what its own call has met. */
+    titin_options *options = titin_options_new();
+    CHECK(argc == 2 && titin_options_exceptions(options) == 0 && titin_open(NULL, options, &instance) == 0);
+    titin_options_free(options);
+    in = titin_port_find(instance, "in");
+    CHECK(titin_reuse(instance, &again) == 0 && again);
+    CHECK(titin_skip_checks(instance, "nothing is sent") == 0);
+    if (!strcmp(argv[1], "echo")) {
+        CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) != 0);
+        return titin_close(instance);
+    }
+    CHECK(pthread_create(&thread, NULL, receive, &outcome) == 0);
+    while (titin_try_receive(in, TITIN_NO_SLOT, &message) == 0) {}
+    CHECK(strstr(titin_error(), "two calls at once"));
+    CHECK(titin_close(instance) == TITIN_ERROR_USAGE && strstr(titin_error(), "while another thread is in a call"));
+    CHECK(pthread_join(thread, NULL) == 0 && outcome != 0);
+    /* What that thread had is there still. */
+    CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_ERROR_CLOSED);
+    return 7;
+}
