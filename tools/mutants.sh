@@ -24,9 +24,20 @@ listed cargo mutants -f crates/runtime/src/filter.rs -o "$found/filter" "${sampl
 # mutmut changes a copy, and imports it in place of the installed package; the programs that tests start do so too.
 python -m pip install -q --disable-pip-version-check mutmut==3.8.1
 work=$found/python
-mkdir -p "$work"
+# The folder of changed modules must be there before Python starts, or it is taken for one that never has any.
+mkdir -p "$work/site" "$work/mutants"
 cp -r "$(python -c 'import pathlib, titin; print(pathlib.Path(titin.__file__).parent)')" tests pyproject.toml "$work"
 cp -r bindings/python/titin/. "$work/titin"
 cd "$work"
-PYTHONPATH=$work/mutants mutmut run
+# Which tests come by a function, mutmut notes in each process that calls it. It looks for its settings where that runs, and fails
+# in the programs of tests, which run elsewhere.
+cat >site/sitecustomize.py <<END
+import os
+from mutmut import configuration
+here = os.getcwd()
+os.chdir("$work")
+configuration.config()
+os.chdir(here)
+END
+PYTHONPATH=$work/mutants:$work/site mutmut run
 mutmut results

@@ -32,8 +32,9 @@ fn by_hand_nothing_needs_a_program() {
     let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths, ["macro", "micro", "sink"]);
     assert!(network.components[1].program.is_none());
-    let kind = &network.components[2].program.as_ref().unwrap().kind;
-    assert_eq!(*kind, ProgramKind::BuiltIn(BuiltIn::Sink));
+    let sink = network.components[2].program.as_ref().unwrap();
+    assert_eq!(sink.kind, ProgramKind::BuiltIn(BuiltIn::Sink));
+    assert!(sink.can_share_resources);
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! What several files come to be together, and what is imported into them.
+
+use std::path::Path;
+
+use titin_model::{Description, LoadOptions, Report, load_texts};
+
+/// Files are called a, b, and so on.
+fn read(texts: &[&str], options: &LoadOptions) -> Result<Description, Report> {
+    let names = ["a", "b", "c"];
+    let files: Vec<_> = names.into_iter().zip(texts.iter().copied()).collect();
+    load_texts(&files, options)
+}
+
+/// An imported model of which a component gets another program.
+const CHANGED: &str = "ymmsl_version: v0.2
+imports:
+- from shared.models import implementation pair
+programs:
+  own: {ports: {f_init: in, o_f: out}, executable: own}
+custom_implementations:
+  pair.left: own
+";
+
+fn changed(more: &str) -> Description {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/model/corpus");
+    let model = Some("pair".to_string());
+    let options = LoadOptions { search: vec![corpus.join("path")], model, ..LoadOptions::default() };
+    read(&[&format!("{CHANGED}{more}")], &options).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn left(description: &Description, model: &str, path: &str) -> String {
+    let network = description.network(Some(model)).unwrap_or_else(|report| panic!("{report}"));
+    network.component(path).unwrap().implementation.as_ref().unwrap().to_string()
+}
+
+#[test]
+fn a_changed_copy_of_an_imported_model_takes_its_place() {
+    let description = changed("");
+    assert_eq!(description.models.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["pair"]);
+    assert_eq!(left(&description, "pair", "left"), "own");
+}
+
+#[test]
+fn an_imported_model_that_others_use_stays_as_it_was_beside_its_changed_copy() {
+    let user =
+        "models: {user: {components: {a: {description: a, ports: {f_init: start}, implementation: pair}}}}\n";
+    let description = changed(user);
+    assert_eq!(left(&description, "pair", "left"), "own");
+    assert_eq!(left(&description, "user", "a.left"), "shared.programs.solver");
+}
+
+/// Two components that call each other at rates that nothing says to be the same.
+const UNEQUAL: &str = "ymmsl_version: v0.1
+model:
+  name: m
+  components:
+    a: {implementation: p, ports: {o_i: x, s: y}}
+    b: {implementation: p, ports: {o_i: y, s: x}}
+  conduits: {a.x: b.x, b.y: a.y}
+implementations: {p: {executable: p}}
+";
+
+const FAULTY: &str = "ymmsl_version: v0.1
+model:
+  name: m
+  conduits: {a.x b.x}
+";
+
+#[test]
+fn rates_are_told_only_where_all_files_of_a_model_could_be_read() {
+    let told = |texts: &[&str]| {
+        let options = LoadOptions { strict_timelines: true, ..LoadOptions::default() };
+        read(texts, &options).unwrap_err().to_string().contains("rates")
+    };
+    let faulty = UNEQUAL.replace("b.y: a.y}", "b.y: a.y, a.z b.z: c}");
+    assert!(told(&[UNEQUAL]));
+    assert!(!told(&[UNEQUAL, FAULTY]));
+    assert!(!told(&[&faulty, UNEQUAL]));
+    assert!(!told(&[&faulty, FAULTY]));
+}
