@@ -253,7 +253,7 @@ mod tests {
             let format = Format::of(&name).unwrap();
             let mut target = Target::create(name.clone(), format).unwrap();
             let stamp = Stamp { timestamp: 0.0, next: None, settings: None };
-            target.write(&View::Text("no array"), &stamp).unwrap_err();
+            target.write(&View::List(Vec::new()), &stamp).unwrap_err();
             for file in [name, folder.path().join("a.times.csv")] {
                 assert_eq!(std::fs::read_to_string(file).unwrap(), "of the run before");
             }

@@ -75,7 +75,7 @@ mod tests {
                 .to_string()
                 .contains("state_000000.npy: it is not there")
         );
-        let mut times = TimesWriter::beside(&whole(&pattern.to_string_lossy())).unwrap();
+        let mut times = TimesWriter::beside(&whole(&pattern.to_string_lossy()));
         for (step, elements) in [[1u8], [2]].iter().enumerate() {
             let layout = Layout::new(Dtype::UInt8, Order::C, [1]);
             write_npy(&file_of(&pattern.to_string_lossy(), step as u64), &View::Array(layout, elements))
