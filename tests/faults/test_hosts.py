@@ -59,6 +59,8 @@ def test_a_host_in_the_middle(crowd: Crowd, kind: str, how: str) -> None:
     # A process that is gone has taken all of its instances along.
     first = "culprit reported an error" if how == "exception" else "host process crowd"
     assert f"First:    {first}" in run.output, run.output
+    # The guest has not failed as the process did in which it was.
+    assert "guest: ended with exit code" not in run.output, run.output
     assert run.error().startswith("PeerLost"), run.error()
     assert "culprit" in run.error() or "crowd" in run.error(), run.error()
 

@@ -67,7 +67,7 @@ pub fn not_here(
 }
 
 /// Finds out in which executables there is no Python, where a filter in Python might have to run: it runs at the other end of its
-/// conduit then, if that can call it ([`Network::filters`]). `choices`, and what is as for [`not_here`].
+/// conduit then, if that can call it ([`Network::filters`]). `choices` are those of the run; the rest is as for [`not_here`].
 pub fn look_for_python(
     network: &mut Network,
     folders: &[PathBuf],
@@ -190,7 +190,8 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         };
-        write("in_c", b"\x7fELF\0libtitin.so\0");
+        // As `titin config --libs` has it linked, from an environment of Python's.
+        write("in_c", b"\x7fELF\0libtitin.so\0/venv/lib/python3.11/site-packages/titin/lib\0");
         write("embeds", b"\x7fELF\0libtitin.so\0libpython3.11.so\0");
         write("script", b"#!/usr/bin/env python3\nimport titin\n");
         write("in_c_too", b"\x7fELF\0libtitin.so\0");

@@ -122,10 +122,12 @@ fn is_known_to_the_loader(library: &str, env: &BTreeMap<String, String>) -> bool
     folders.any(|folder| folder.join(library).exists()) || cached()
 }
 
-/// Whether a file is a program that knows titin and surely not Python, be it linked with it or loaded as it runs.
+/// Whether a file is a program that knows titin and surely not Python, be it linked with it or loaded as it runs. The folder of
+/// titin's own library, which is below Python's, says nothing.
 pub(super) fn is_without_python(path: &Path) -> bool {
+    const PYTHON: [&[u8]; 4] = [b"libpython", b"Py_Initialize", b"Py_RunMain", b"Py_BytesMain"];
     let Ok(bytes) = std::fs::read(path) else { return false };
-    bytes.starts_with(b"\x7fELF") && has(&bytes, b"titin") && !has(&bytes, b"ython")
+    bytes.starts_with(b"\x7fELF") && has(&bytes, b"titin") && !PYTHON.iter().any(|name| has(&bytes, name))
 }
 
 fn has(bytes: &[u8], wanted: &[u8]) -> bool {

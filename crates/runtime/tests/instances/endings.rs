@@ -60,8 +60,10 @@ fn a_full_buffer_in_a_circle_is_raised() {
 
 #[test]
 fn a_send_that_waits_while_another_thread_closes_says_so() {
-    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in"), ("c", "")], &["a.out b.in"]);
     let (a, b) = (stage.join("a"), stage.join("b"));
+    // The run goes on.
+    let c = stage.join("c");
     assert!(a.reuse().unwrap() && b.reuse().unwrap());
     let (sender, sent) = channel();
     std::thread::scope(|scope| {
@@ -89,6 +91,7 @@ fn a_send_that_waits_while_another_thread_closes_says_so() {
             "{error}"
         );
     });
+    c.close().unwrap();
 }
 
 #[test]

@@ -464,7 +464,7 @@ fn who_closes_and_waits_for_the_last_version_to_be_taken_needs_no_room() {
                 text.contains("a waits for b.u to take the last version of the field on u, to close"),
                 "{text}"
             );
+            rig.wind_up();
         }
-        rig.wind_up();
     }
 }
