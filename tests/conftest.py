@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -36,6 +37,18 @@ def config(*wanted: str) -> list[str]:
     """What ``titin config`` prints."""
     done = subprocess.run([TITIN, "config", *wanted], capture_output=True, text=True, check=True)
     return shlex.split(done.stdout)
+
+
+def example(name: str) -> str:
+    """An example program of the Rust code.
+
+    It is built with the same flags as by `cargo test --workspace`, which has built it already: with those of its package alone,
+    all that it depends on would be compiled anew.
+    """
+    profile = ["--profile", os.environ.get("PROFILE", "dev")]
+    build = ["cargo", "build", "-q", "--workspace", "--locked", "--example", name, "--message-format=json", *profile]
+    done = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4)
+    return next(found["executable"] for found in map(json.loads, done.stdout.splitlines()) if found.get("executable"))
 
 
 def needs(*programs: str | Path) -> None:

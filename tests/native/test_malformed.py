@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from ..conftest import ROOT
+from ..conftest import example
 from .conftest import HERE, Build, run
 
 MODEL = """\
@@ -68,10 +65,7 @@ FORGED = {
 @pytest.fixture(scope="session")
 def forger() -> str:
     """The program of crates/testkit that sends any bytes as a structure."""
-    profile = ["--profile", os.environ.get("PROFILE", "dev")]
-    build = ["cargo", "build", "-q", "-p", "titin-testkit", "--example", "forger", "--message-format=json", *profile]
-    lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True).stdout.splitlines()
-    return next(found["executable"] for found in map(json.loads, lines) if found.get("executable"))
+    return example("forger")
 
 
 def forge(folder: Path, *payloads: bytes) -> str:
