@@ -42,8 +42,8 @@ def config(*wanted: str) -> list[str]:
 def example(name: str) -> str:
     """An example program of the Rust code.
 
-    It is built with the same flags as by `cargo test --workspace`, which has built it already: with those of its package alone,
-    all that it depends on would be compiled anew.
+    It is built with the same flags as by `cargo test --workspace`, which has built it already: with those of its
+    package alone, all that it depends on would be compiled anew.
     """
     profile = ["--profile", os.environ.get("PROFILE", "dev")]
     build = ["cargo", "build", "-q", "--workspace", "--locked", "--example", name, "--message-format=json", *profile]

@@ -39,7 +39,7 @@ def files_of(case: Path) -> list[Path]:
 def example() -> list[str]:
     """The example program of crates/model that checks, writes, and shows timelines."""
     profile = ["--profile", os.environ.get("PROFILE", "dev")]
-    # With the flags of `make test`, which has built it already: with those of its package alone all would be compiled anew.
+    # With the flags of `make test`, which has built it: with those of its package alone all would be compiled anew.
     build = ["cargo", "build", "-q", "--workspace", "--locked", "--example", "check", "--message-format=json", *profile]
     lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4).stdout.splitlines()
     built = [json.loads(line) for line in lines]
