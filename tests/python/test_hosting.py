@@ -109,6 +109,44 @@ def test_a_function_that_fails_before_it_opens_its_instance(stage, function):
     assert "no such table" in log
 
 
+class Holder:
+    """Keeps its instance, as a frame of a user's own may."""
+
+    def __init__(self, raised=None):
+        self.raised = raised
+
+    async def plays(self):
+        self.instance = titin.aio.Instance()
+        await self.instance.open()
+        if self.raised:
+            raise self.raised
+
+
+def test_a_coroutine_function_that_leaves_its_instance_open(stage):
+    """Whatever still holds it, the others do not wait for it."""
+    raised, log = stage.fails(Holder().plays, waits)
+    assert isinstance(raised, titin.UsageError)
+    assert "the function of sender returned without closing its instance" in str(raised)
+    assert "returned without closing its instance" in log
+
+
+def test_a_coroutine_function_that_fails_and_leaves_its_instance_open(stage):
+    raised, log = stage.fails(Holder(KeyError("no such table")).plays, waits)
+    assert isinstance(raised, KeyError)
+    assert "sender reported an error: KeyError: 'no such table'" in log
+
+
+async def opens_and_raises():
+    instance = await titin.aio.Instance().open()
+    raise KeyError(f"no such table for {instance.name}")
+
+
+def test_a_coroutine_function_that_fails_with_its_instance_in_a_variable(stage):
+    raised, log = stage.fails(opens_and_raises, waits)
+    assert isinstance(raised, KeyError)
+    assert "no such table for sender" in log
+
+
 def test_a_coroutine_function_that_opens_its_instance_in_a_task_of_its_own(stage):
     async def sends():
         async with titin.aio.Instance() as instance:
