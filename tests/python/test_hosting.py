@@ -115,23 +115,34 @@ class Holder:
     def __init__(self, raised=None):
         self.raised = raised
 
-    async def plays(self):
-        self.instance = titin.aio.Instance()
-        await self.instance.open()
+    def __call__(self):
+        self.instance = titin.Instance()
+        self.end()
+
+    def end(self):
         if self.raised:
             raise self.raised
 
 
-def test_a_coroutine_function_that_leaves_its_instance_open(stage):
+class LaterHolder(Holder):
+    async def plays(self):
+        self.instance = titin.aio.Instance()
+        await self.instance.open()
+        self.end()
+
+
+@pytest.mark.parametrize("hold", [lambda raised: Holder(raised), lambda raised: LaterHolder(raised).plays])
+def test_a_function_that_leaves_its_instance_open(stage, hold):
     """Whatever still holds it, the others do not wait for it."""
-    raised, log = stage.fails(Holder().plays, waits)
+    raised, log = stage.fails(hold(None), waits)
     assert isinstance(raised, titin.UsageError)
     assert "the function of sender returned without closing its instance" in str(raised)
     assert "returned without closing its instance" in log
 
 
-def test_a_coroutine_function_that_fails_and_leaves_its_instance_open(stage):
-    raised, log = stage.fails(Holder(KeyError("no such table")).plays, waits)
+@pytest.mark.parametrize("hold", [lambda raised: Holder(raised), lambda raised: LaterHolder(raised).plays])
+def test_a_function_that_fails_and_leaves_its_instance_open(stage, hold):
+    raised, log = stage.fails(hold(KeyError("no such table")), waits)
     assert isinstance(raised, KeyError)
     assert "sender reported an error: KeyError: 'no such table'" in log
 

@@ -209,12 +209,16 @@ class _Troupe:
                 self.returned[name] = function()
                 if not _core.opened():
                     _refuse(_unopened(name))
+                elif _core.unclosed():
+                    raise UsageError(_unclosed(name))
         except BaseException as raised:
             self._note(name, raised)
             if not _core.opened():
                 _refuse(last_lines(raised, _BEFORE))
             # An instance that only the function's variables hold is let go, and fails the run.
             traceback.clear_frames(raised.__traceback__)
+            # One that is held elsewhere would keep the others waiting.
+            _core.abandon(raised)
 
     def _note(self, name: str, raised: BaseException) -> None:
         # The others are told by their calls; those that make none are called out.
