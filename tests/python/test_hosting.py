@@ -131,7 +131,10 @@ class LaterHolder(Holder):
         self.end()
 
 
-@pytest.mark.parametrize("hold", [lambda raised: Holder(raised), lambda raised: LaterHolder(raised).plays])
+HOLDERS = [Holder, lambda raised: LaterHolder(raised).plays]
+
+
+@pytest.mark.parametrize("hold", HOLDERS, ids=["thread", "coroutine"])
 def test_a_function_that_leaves_its_instance_open(stage, hold):
     """Whatever still holds it, the others do not wait for it."""
     raised, log = stage.fails(hold(None), waits)
@@ -140,11 +143,31 @@ def test_a_function_that_leaves_its_instance_open(stage, hold):
     assert "returned without closing its instance" in log
 
 
-@pytest.mark.parametrize("hold", [lambda raised: Holder(raised), lambda raised: LaterHolder(raised).plays])
+@pytest.mark.parametrize("hold", HOLDERS, ids=["thread", "coroutine"])
 def test_a_function_that_fails_and_leaves_its_instance_open(stage, hold):
     raised, log = stage.fails(hold(KeyError("no such table")), waits)
     assert isinstance(raised, KeyError)
     assert "sender reported an error: KeyError: 'no such table'" in log
+
+
+def test_a_coroutine_function_that_returns_before_its_task_is_done(stage):
+    """How far the task came would depend on when the other functions end."""
+    tasks = []
+
+    async def sends(instance, sent):
+        while await instance.reuse():
+            await instance.send("out", 3, timestamp=0.0)
+            sent.set()
+            await asyncio.Event().wait()
+
+    async def leaves():
+        sent = asyncio.Event()
+        tasks.append(asyncio.create_task(sends(await titin.aio.Instance().open(), sent)))
+        await sent.wait()
+
+    raised, log = stage.fails(leaves, waits)
+    assert isinstance(raised, titin.UsageError)
+    assert "the function of sender returned without closing its instance" in log
 
 
 async def opens_and_raises():
