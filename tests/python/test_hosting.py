@@ -109,6 +109,78 @@ def test_a_function_that_fails_before_it_opens_its_instance(stage, function):
     assert "no such table" in log
 
 
+class Holder:
+    """Keeps its instance, as a frame of a user's own may."""
+
+    def __init__(self, raised=None):
+        self.raised = raised
+
+    def __call__(self):
+        self.instance = titin.Instance()
+        self.end()
+
+    def end(self):
+        if self.raised:
+            raise self.raised
+
+
+class LaterHolder(Holder):
+    async def plays(self):
+        self.instance = titin.aio.Instance()
+        await self.instance.open()
+        self.end()
+
+
+HOLDERS = [Holder, lambda raised: LaterHolder(raised).plays]
+
+
+@pytest.mark.parametrize("hold", HOLDERS, ids=["thread", "coroutine"])
+def test_a_function_that_leaves_its_instance_open(stage, hold):
+    """Whatever still holds it, the others do not wait for it."""
+    raised, log = stage.fails(hold(None), waits)
+    assert isinstance(raised, titin.UsageError)
+    assert "the function of sender returned without closing its instance" in str(raised)
+    assert "returned without closing its instance" in log
+
+
+@pytest.mark.parametrize("hold", HOLDERS, ids=["thread", "coroutine"])
+def test_a_function_that_fails_and_leaves_its_instance_open(stage, hold):
+    raised, log = stage.fails(hold(KeyError("no such table")), waits)
+    assert isinstance(raised, KeyError)
+    assert "sender reported an error: KeyError: 'no such table'" in log
+
+
+def test_a_coroutine_function_that_returns_before_its_task_is_done(stage):
+    """How far the task came would depend on when the other functions end."""
+    tasks = []
+
+    async def sends(instance, sent):
+        while await instance.reuse():
+            await instance.send("out", 3, timestamp=0.0)
+            sent.set()
+            await asyncio.Event().wait()
+
+    async def leaves():
+        sent = asyncio.Event()
+        tasks.append(asyncio.create_task(sends(await titin.aio.Instance().open(), sent)))
+        await sent.wait()
+
+    raised, log = stage.fails(leaves, waits)
+    assert isinstance(raised, titin.UsageError)
+    assert "the function of sender returned without closing its instance" in log
+
+
+async def opens_and_raises():
+    instance = await titin.aio.Instance().open()
+    raise KeyError(f"no such table for {instance.name}")
+
+
+def test_a_coroutine_function_that_fails_with_its_instance_in_a_variable(stage):
+    raised, log = stage.fails(opens_and_raises, waits)
+    assert isinstance(raised, KeyError)
+    assert "no such table for sender" in log
+
+
 def test_a_coroutine_function_that_opens_its_instance_in_a_task_of_its_own(stage):
     async def sends():
         async with titin.aio.Instance() as instance:

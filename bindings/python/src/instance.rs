@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -31,19 +31,38 @@ thread_local! {
 struct Place {
     name: String,
     manager: String,
-    opened: bool,
+    opened: Option<Weak<Session>>,
+}
+
+/// What this thread has opened, unless it is closed.
+fn unclosed_session() -> Option<Arc<Session>> {
+    let opened = PLACE.with_borrow(|place| place.as_ref()?.opened.as_ref()?.upgrade());
+    opened.filter(|session| !session.is_closed())
 }
 
 #[doc = doc!("place")]
 #[pyfunction]
 pub fn place(name: String, manager: String) {
-    PLACE.set(Some(Place { name, manager, opened: false }));
+    PLACE.set(Some(Place { name, manager, opened: None }));
 }
 
 #[doc = doc!("opened")]
 #[pyfunction]
 pub fn opened() -> bool {
-    PLACE.with_borrow(|place| place.as_ref().is_some_and(|place| place.opened))
+    PLACE.with_borrow(|place| place.as_ref().is_some_and(|place| place.opened.is_some()))
+}
+
+#[doc = doc!("unclosed")]
+#[pyfunction]
+pub fn unclosed() -> bool {
+    unclosed_session().is_some()
+}
+
+#[doc = doc!("abandon")]
+#[pyfunction]
+pub fn abandon(raised: Bound<'_, PyAny>) -> PyResult<()> {
+    let py = raised.py();
+    unclosed_session().map_or(Ok(()), |session| session.abandon(py, &PyErr::from_value(raised)))
 }
 
 #[doc = doc!("Instance")]
@@ -96,7 +115,8 @@ impl Instance {
         ranks.iter().try_for_each(|ranks| ranks.offer(py, options.as_ptr()))?;
         let session = Session::open(py, &options, ranks.as_deref())?;
         // Not before: whoever could not open must be refused, or the run waits for it.
-        PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = true));
+        let opened = Arc::downgrade(&session);
+        PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = Some(opened.clone())));
         forget_secret(py);
         Self::with(py, session)
     }
@@ -409,9 +429,7 @@ impl Instance {
 
     #[doc = doc!("Instance.fail")]
     fn fail(&self, py: Python<'_>, text: Words) -> PyResult<()> {
-        let call = self.session.enter(py)?;
-        // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_fail(call.instance(), text.0.as_ptr()) })
+        self.session.fail(py, &text)
     }
 
     #[doc = doc!("Instance._cancel")]
@@ -469,12 +487,12 @@ impl Instance {
                 Err(error) if self.session.is_closed() => return Err(error),
                 // Interrupted, or another thread is in a call: the run cannot end well.
                 Err(error) => {
-                    self.abandon(py, &error)?;
+                    self.session.abandon(py, &error)?;
                     return Err(error);
                 }
             },
         };
-        self.abandon(py, &raised)
+        self.session.abandon(py, &raised)
     }
 
     fn __repr__(&self) -> String {
@@ -584,20 +602,6 @@ impl Instance {
         }
         Ok(found)
     }
-
-    /// Ends an instance that an exception has left: the run fails with it, unless it has failed before.
-    fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
-        let errors = py.import(intern!(py, "titin.errors"))?;
-        if !errors.call_method1(intern!(py, "is_echo"), (raised.value(py),))?.is_truthy()? {
-            errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
-            let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
-            // In a forked child there is nothing to fail.
-            let _ = self.fail(py, text.extract::<Words>()?);
-        }
-        // The exception says it all.
-        let _ = self.session.close(py, true);
-        Ok(())
-    }
 }
 
 impl Drop for Instance {
@@ -608,7 +612,8 @@ impl Drop for Instance {
         Python::attach(|py| {
             // The exception that has let go of it, if one has, is not to be lost.
             let raised = PyErr::take(py);
-            let _ = self.fail(py, Words::new("the program let go of the instance without closing it"));
+            let _ =
+                self.session.fail(py, &Words::new("the program let go of the instance without closing it"));
             let _ = self.session.close(py, true);
             raised.into_iter().for_each(|raised| raised.restore(py));
         });

@@ -45,5 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<message::Message>()?;
     module.add_class::<port::Port>()?;
     module.add_function(wrap_pyfunction!(instance::place, module)?)?;
-    module.add_function(wrap_pyfunction!(instance::opened, module)?)
+    module.add_function(wrap_pyfunction!(instance::opened, module)?)?;
+    module.add_function(wrap_pyfunction!(instance::unclosed, module)?)?;
+    module.add_function(wrap_pyfunction!(instance::abandon, module)?)
 }

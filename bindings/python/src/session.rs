@@ -5,8 +5,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::argument::Words;
 use crate::options::Options;
 use crate::ranks::Ranks;
 use crate::{error, sys};
@@ -89,6 +91,27 @@ impl Session {
             return Err(error::error(py, sys::CLOSED, "the instance is closed: no call follows close()"));
         }
         Ok(Call(self))
+    }
+
+    /// Fails the run, with this instance as the culprit.
+    pub fn fail(&self, py: Python<'_>, text: &Words) -> PyResult<()> {
+        let call = self.enter(py)?;
+        // SAFETY: the instance is open while the call lives; the text is copied.
+        error::check(py, unsafe { sys::titin_fail(call.instance(), text.0.as_ptr()) })
+    }
+
+    /// Ends an instance that an exception has left: the run fails with it, unless it has failed before.
+    pub fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
+        let errors = py.import(intern!(py, "titin.errors"))?;
+        if !errors.call_method1(intern!(py, "is_echo"), (raised.value(py),))?.is_truthy()? {
+            errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
+            let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
+            // In a forked child there is nothing to fail.
+            let _ = self.fail(py, &text.extract::<Words>()?);
+        }
+        // The exception says it all.
+        let _ = self.close(py, true);
+        Ok(())
     }
 
     /// Whether the instance is closed.

@@ -409,3 +409,9 @@ def place(name: str, manager: str) -> None:
 
 def opened() -> bool:
     """Whether the calling thread has opened the instance that it was told to be."""
+
+def unclosed() -> bool:
+    """Whether the calling thread has opened that instance, and it is still open."""
+
+def abandon(raised: BaseException) -> None:
+    """Ends that instance, if it is still open, as ``with`` does where an exception leaves it."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from numpy.typing import DTypeLike, NDArray
 from titin import _core
@@ -45,10 +45,15 @@ class _Place:
 
     name: str
     manager: str
-    opened: bool = False
-    """Whether it has joined the run."""
+    opened: ref[Instance] | None = None
+    """What has joined the run."""
     task: asyncio.Task[Any] | None = None
     """The one that the host has made for it."""
+
+    def unclosed(self) -> Instance | None:
+        """What has joined the run, and has not left it."""
+        instance = None if self.opened is None else self.opened()
+        return None if instance is None or instance.closed else instance
 
 
 _place: ContextVar[_Place | None] = ContextVar("titin.aio.place", default=None)
@@ -182,7 +187,7 @@ class Instance:
         self._opened = await self._made(opening.end, opening.cancel)
         self._turns.instances.add(self)
         if self._place is not None:
-            self._place.opened = True
+            self._place.opened = ref(self)
         return self
 
     async def __aenter__(self) -> Self:

@@ -209,12 +209,16 @@ class _Troupe:
                 self.returned[name] = function()
                 if not _core.opened():
                     _refuse(_unopened(name))
+                elif _core.unclosed():
+                    raise UsageError(_unclosed(name))
         except BaseException as raised:
             self._note(name, raised)
             if not _core.opened():
                 _refuse(last_lines(raised, _BEFORE))
             # An instance that only the function's variables hold is let go, and fails the run.
             traceback.clear_frames(raised.__traceback__)
+            # One that is held elsewhere would keep the others waiting.
+            _core.abandon(raised)
 
     def _note(self, name: str, raised: BaseException) -> None:
         # The others are told by their calls; those that make none are called out.
@@ -251,12 +255,17 @@ class _Troupe:
                         self.returned[name] = await function(instance)
                 else:
                     self.returned[name] = await function()
-                    if not place.opened:
+                    if place.opened is None:
                         await refuse(_unopened(name))
+                    elif place.unclosed() is not None:
+                        raise UsageError(_unclosed(name))
             except BaseException as raised:
                 self._note(name, raised)
-                if not place.opened:
+                if place.opened is None:
                     await refuse(last_lines(raised, _BEFORE))
+                elif (left := place.unclosed()) is not None:
+                    # The others would wait for it, whatever holds it.
+                    await left.__aexit__(type(raised), raised, raised.__traceback__)
 
         async def all_of_them() -> None:
             hosted()
@@ -293,6 +302,10 @@ def _not_the_end(raised: BaseException, name: str) -> BaseException:
 
 def _unopened(name: str) -> str:
     return f"the function of {name} returned without opening its instance"
+
+
+def _unclosed(name: str) -> str:
+    return f"the function of {name} returned without closing its instance; close it before, or open it by `with`"
 
 
 def _refuse(text: str) -> None:

@@ -496,7 +496,7 @@ fn advice(manager: &Manager, failure: &Failure) -> Vec<String> {
                 Fault::WithoutClosing(Exit::Code(_)) | Fault::AfterDone(_) | Fault::Said(_) => {
                     vec![format!("See what {name} reports above, and its files.")]
                 }
-                Fault::Missed(_) => vec!["Does it leave its loop, or close, before it has sent what the use is for?".into()],
+                Fault::Missed(_) => vec!["Does it leave its loop, close, or withdraw a field before it has sent what the use is for?".into()],
                 Fault::AfterEnd { .. } => vec![
                     "One side makes more steps than the other: compare how often each of them sends, receives and".into(),
                     "calls reuse().".into(),

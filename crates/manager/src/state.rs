@@ -79,6 +79,27 @@ pub struct Manager {
     actions: Vec<Action>,
 }
 
+/// What an instance has left out.
+#[derive(Debug)]
+struct LeftOut {
+    /// The instances that wait for it in vain.
+    peers: Vec<String>,
+    /// The port that failures tell of that come of it; `None`: it may be any.
+    port: Option<String>,
+    text: String,
+}
+
+impl LeftOut {
+    /// Whether an error of this instance that comes of a closed port comes of this.
+    fn explains(&self, instance: &String, error: &str) -> bool {
+        let tells_of = |port: &String| {
+            let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+            error.match_indices(port.as_str()).any(|(at, _)| !goes_on(&error[at + port.len()..]))
+        };
+        self.peers.contains(instance) && self.port.as_ref().is_none_or(tells_of)
+    }
+}
+
 /// What is known about one instance.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -99,8 +120,8 @@ pub(crate) struct Member {
     refused: Option<String>,
     /// Its own error, and what that is an echo of.
     said: Option<(String, Echo)>,
-    /// What it has left out, and the instances that wait for that in vain.
-    missed: Vec<(Vec<String>, String)>,
+    /// What it has left out.
+    missed: Vec<LeftOut>,
     /// A failure unless something explains it before that time.
     doubt: Option<(Duration, Fault)>,
     /// How it failed: first, or as a consequence.
@@ -478,7 +499,9 @@ impl Manager {
                     text,
                 }));
             }
-            ToManager::Missed { peers, text, .. } => self.members[id].missed.push((peers, text)),
+            ToManager::Missed { peers, port, text, .. } => {
+                self.members[id].missed.push(LeftOut { peers, port, text });
+            }
             ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
             ToManager::Failed { text, echo, after, .. } => {
                 let known = |name: &String| self.names.get(name).copied().filter(|peer| *peer != id);

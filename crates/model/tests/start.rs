@@ -34,6 +34,7 @@ fn by_hand_nothing_needs_a_program() {
     assert!(network.components[1].program.is_none());
     let sink = network.components[2].program.as_ref().unwrap();
     assert_eq!(sink.kind, ProgramKind::BuiltIn(BuiltIn::Sink));
+    assert_eq!(sink.name.as_str(), "titin.sink");
     assert!(sink.can_share_resources);
 }
 

@@ -409,7 +409,8 @@ fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
         }};
     }
     match dtype {
-        Dtype::Bool => out[0] = (!re.is_nan() && !im.is_nan()).then_some(u8::from(re != 0.0 || im != 0.0))?,
+        // Complex numbers come to complex types alone.
+        Dtype::Bool => out[0] = (!re.is_nan()).then_some(u8::from(re != 0.0))?,
         Dtype::Int8 => whole!(i8),
         Dtype::Int16 => whole!(i16),
         Dtype::Int32 => whole!(i32),
@@ -541,9 +542,10 @@ mod tests {
     fn a_thread_knows_which_filter_it_is_in() {
         let seen = within("outer", || {
             let inner = within("inner", inside);
-            (inner, inside())
+            let others = std::thread::spawn(is_inside).join().unwrap();
+            (inner, inside(), is_inside(), others)
         });
-        assert_eq!(seen, (Some("inner".to_owned()), Some("outer".to_owned())));
-        assert_eq!(inside(), None);
+        assert_eq!(seen, (Some("inner".to_owned()), Some("outer".to_owned()), true, false));
+        assert_eq!((inside(), is_inside()), (None, false));
     }
 }

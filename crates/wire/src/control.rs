@@ -72,12 +72,16 @@ pub enum ToManager {
         /// What it says.
         text: String,
     },
-    /// A use has ended without a message that its callers wait for: if one of these fails by a closed port, that is why.
+    /// A use has ended without a message that its callers wait for, or a field was withdrawn: if one of its receivers fails by a
+    /// closed port, that is why.
     Missed {
         /// Whose use.
         instance: String,
         /// The instances that receive what was left out.
         peers: Vec<String>,
+        /// The port of the instance, `macro.flux`, that a failure tells of if this is why; None: whatever it tells of.
+        #[serde(default)]
+        port: Option<String>,
         /// What was left out, as the log has it.
         text: String,
     },

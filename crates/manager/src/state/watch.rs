@@ -488,8 +488,8 @@ impl Manager {
         let name = &self.plan.instances[id].name;
         let missed = |ender: InstanceId| {
             let left_out = &self.members[ender].missed;
-            let (_, text) = left_out.iter().find(|(peers, _)| peers.contains(name))?;
-            Some((ender, text.clone()))
+            let found = left_out.iter().find(|left_out| left_out.explains(name, text))?;
+            Some((ender, found.text.clone()))
         };
         match self.enders(id).into_iter().find_map(missed) {
             Some((ender, missed)) if self.course.failure().is_none() => {

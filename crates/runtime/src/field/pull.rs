@@ -9,7 +9,7 @@ use titin_array::{Role, Source, Target};
 use titin_model::Cache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
-use titin_wire::control::WaitOn;
+use titin_wire::control::{ToManager, WaitOn};
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
@@ -22,6 +22,7 @@ use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
 use crate::process::Meeting;
+use crate::ranks::instance_of;
 use crate::{Error, Instance, Kind, Message, PortId, Result};
 
 /// How far a receiver has come with its questions.
@@ -542,6 +543,20 @@ impl Inner {
     }
 
     /// Gives up all versions for a receiver, and tells it that no more follows.
+    /// The manager hears of it before a receiver does: it is why one fails that wants more.
+    fn tell_withdrawn(&self, field: &Field) {
+        let steps = field.steps.load(Ordering::Relaxed);
+        let text = format!(
+            "field on port '{}': the program has withdrawn it after {} {}, so its receivers get no more of it",
+            field.name,
+            steps,
+            if steps == 1 { "send" } else { "sends" }
+        );
+        let peers = field.ways.iter().map(|way| instance_of(&way.peer).to_owned()).collect();
+        let (instance, port) = (self.name.clone(), Some(format!("{}.{}", self.name, field.name)));
+        self.tell(&ToManager::Missed { instance, peers, port, text: self.as_rank(&text) });
+    }
+
     fn end_versions(&self, conduit: ConduitId) -> Result<()> {
         let Some(outlet) = self.outlet_of(conduit) else { return Ok(()) };
         self.process.change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
@@ -565,7 +580,9 @@ impl Instance {
                 format!("field on port '{}': it is received here; its sender withdraws it", field.name);
             return Err(Error::new(Kind::Usage, text));
         }
-        field.withdrawn.store(true, Ordering::Relaxed);
+        if !field.withdrawn.swap(true, Ordering::Relaxed) && inner.leads() {
+            inner.tell_withdrawn(&field);
+        }
         let end_lines = |pulled: bool| {
             let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
             lines.filter(|line| line.pulled == pulled).try_for_each(|line| inner.end_line(line))

@@ -124,7 +124,7 @@ impl Inner {
             let peers =
                 self.ports[port].every_outlet().map(|outlet| instance_of(&outlet.end.peer).to_owned());
             let (instance, peers, text) = (self.name.clone(), peers.collect(), self.as_rank(&text));
-            self.tell(&ToManager::Missed { instance, peers, text });
+            self.tell(&ToManager::Missed { instance, peers, port: None, text });
         }
     }
 
@@ -214,7 +214,13 @@ impl Inner {
                 }
                 !over
             });
-            problem.map(|()| open.borrow().is_empty().then_some(()))
+            problem?;
+            let all = open.borrow().is_empty();
+            // A receiver that waits for what a rank has left out may never end, so that is told as soon as it is known.
+            if !all && self.cycle().checked() {
+                self.compare_steps()?;
+            }
+            Ok(all.then_some(()))
         })?;
         first.end.meter.waited(self.waited_since(start));
         Ok(())

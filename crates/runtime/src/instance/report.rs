@@ -65,7 +65,7 @@ impl Inner {
     }
 
     /// What a rank of a parallel program has to say.
-    pub(super) fn as_rank(&self, text: &str) -> String {
+    pub(crate) fn as_rank(&self, text: &str) -> String {
         self.ranks.map_or_else(|| text.to_owned(), |ranks| format!("rank {}: {text}", ranks.rank))
     }
 

@@ -186,7 +186,7 @@ impl Inner {
         behind.map_or(Ok(()), Err)
     }
 
-    /// Fails if a rank right below, all of which have closed, has sent or received a field more often than this one, or
+    /// Of a rank that closes: fails if one right below that has closed, too, has sent or received a field more often than this one, or
     /// less; in the log of a program that is not checked.
     pub(super) fn compare_steps(&self) -> Result<()> {
         let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {

@@ -424,7 +424,23 @@ fn who_has_left_out_a_message_stands_before_who_missed_it() {
 
 fn left_out(peers: &[&str], text: String) -> ToManager {
     let peers = peers.iter().map(|peer| (*peer).to_owned()).collect();
-    ToManager::Missed { instance: "micro".into(), peers, text }
+    ToManager::Missed { instance: "micro".into(), peers, port: None, text }
+}
+
+#[test]
+fn who_has_withdrawn_a_field_is_to_blame_for_failures_that_tell_of_its_port_alone() {
+    for (port, blamed) in [("micro.x", "micro"), ("micro.x2", "macro")] {
+        let mut rig = Rig::pair();
+        let (instance, text) = ("micro".to_owned(), "field on port 'x': withdrawn".to_owned());
+        let (peers, withdrawn) = (vec!["macro".to_owned()], Some("micro.x".to_owned()));
+        rig.say(rig.link("micro"), ToManager::Missed { instance, peers, port: withdrawn, text });
+        let text = format!("port 'in' is closed: {port} has finished");
+        let after = vec!["micro".to_owned()];
+        rig.say(rig.link("macro"), ToManager::Failed { instance: "macro".into(), text, echo: false, after });
+        rig.pass(ms(1000));
+        assert!(rig.failure().unwrap().starts_with(blamed), "{:?}", rig.failure());
+        wind_up(&mut rig);
+    }
 }
 
 #[test]
