@@ -51,8 +51,16 @@ impl SettingValue {
     /// A quantity in this unit ("s", "km"); a number alone is in that unit already.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is no number or quantity, or measures something else.
+    /// [`Kind::Setting`] if it is no number or quantity, or measures something else; [`Kind::Usage`] if there is no such
+    /// unit, whatever the setting is.
     pub fn in_unit(&self, unit: &str) -> Result<f64> {
+        titin_model::quantity::check_unit(unit).map_err(|error| {
+            let text = format!(
+                "setting '{}' cannot be asked for in \"{unit}\": {error}; correct the program",
+                self.name
+            );
+            Error::new(Kind::Usage, text)
+        })?;
         if let Setting::Int(number) = &self.value {
             return self.real(*number);
         }
@@ -230,6 +238,22 @@ mod tests {
         assert!(hour.as_f64().unwrap_err().text.contains("ask for it in the unit"));
         assert_eq!(setting(Setting::Float(0.5)).in_unit("s").unwrap(), 0.5);
         assert!(hour.in_unit("km").unwrap_err().text.contains("dt"));
+    }
+
+    #[test]
+    fn a_unit_that_does_not_exist_is_the_programs_mistake() {
+        for value in
+            [Setting::Int(1000), Setting::Float(0.5), Setting::Str("10 m".into()), Setting::Bool(true)]
+        {
+            let error = setting(value).in_unit("secnds").unwrap_err();
+            assert_eq!(error.kind, Kind::Usage);
+            assert_eq!(
+                error.text,
+                "setting 'dt' cannot be asked for in \"secnds\": \"secnds\" is not a unit that titin knows; did you mean \
+                 \"seconds\"?; correct the program"
+            );
+        }
+        assert_eq!(setting(Setting::Int(90)).in_unit("m/s2").unwrap(), 90.0);
     }
 
     #[test]
