@@ -45,6 +45,8 @@ static void units(void) {
     CHECK(titin_setting_quantity(instance, "plain", "km", &number) == 0 && number == 4.0);
     CHECK(titin_setting_quantity(instance, "width", "s", &number) == TITIN_ERROR_SETTING && isnan(number));
     CHECK(strstr(titin_error(), "width") && titin_recover(instance) == 0);
+    CHECK(titin_setting_quantity(instance, "plain", "furlongs", &number) == TITIN_ERROR_USAGE && isnan(number));
+    CHECK(strstr(titin_error(), "correct the program") && titin_recover(instance) == 0);
 }
 
 static void settings(void) {

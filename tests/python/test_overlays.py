@@ -203,3 +203,15 @@ def test_settings_are_found_as_by_muscle3(stage):
         oracle.overlay = Settings(overlay)
         for instance in micros:
             assert found[instance][use] == [wanted(instance, name) for name in names], (use, instance)
+
+
+def test_a_name_that_leads_nowhere_is_warned_of_once(stage):
+    """One of another component of the run is right, since overlays travel on."""
+
+    def driver(instance, step):
+        instance.send("a", {"micr.k": step, "micro[0].k": 1, "driver.k": 2}, timestamp=float(step))
+
+    play(stage, called(a="muscle_settings_in"), driver)
+    log = (stage.folder / "run/titin_manager.log").read_text()
+    for name, count in [("micr.k", 1), ("micro[0].k", 1), ("driver.k", 0)]:
+        assert log.count(f"the setting '{name}' of the overlay of driver") == count, log

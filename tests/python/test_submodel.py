@@ -143,6 +143,30 @@ def test_without_an_end_in_the_description_there_is_none(stage):
     assert "sender: will_stop(): no end is known" in str(raised)
 
 
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"t_max": float("nan"), "dt": 1}, "setting 't_max' is NaN, which is not a number"),
+        ({"t_max": "-5 s", "dt": 1}, "setting 't_max' is \"-5 s\", which is a time below 0"),
+        ({"t_max": 3, "dt": -1}, "setting 'dt' is -1, which is a time below 0"),
+    ],
+)
+def test_settings_by_which_steps_would_not_end_are_errors(stage, settings, why):
+    raised, _ = stage.fails(lambda: Frame().run(), receives, model(**settings))
+    assert isinstance(raised, titin.SettingError)
+    assert f"sender: will_stop(): {why}" in str(raised)
+
+
+def test_a_step_too_short_for_the_time_is_an_error(stage):
+    class Late(Frame):
+        def init(self):
+            self.time = 1e16
+
+    raised, _ = stage.fails(lambda: Late().run(), receives, model(t_max=float("inf"), dt=1))
+    assert isinstance(raised, titin.UsageError)
+    assert "a step of 1.0 from 1e16 does not change the time" in str(raised)
+
+
 def test_a_coroutine_can_ask_too(stage):
     async def sender(instance):
         time = 0.0

@@ -225,6 +225,7 @@ class Instance:
         ``list[list[float]]``), or a unit: with ``"s"`` both ``"10 ms"`` and ``0.01`` are 0.01. Whole numbers serve as
         ``float`` too; a quantity like ``"10 ms"`` has to be asked for in a unit. Without a kind: the value as it is.
         ``default``: for a setting that is not set, given back as it is. Else it is :class:`titin.SettingError`.
+        A unit that titin does not know is :class:`titin.UsageError`.
         """
 
     @property
@@ -244,7 +245,8 @@ class Instance:
         rounded by, which is more at late times.
         Quantities with a unit, and scales, are converted to the unit of the timestamps (``titin: {time_unit: ...}``,
         seconds unless told); a number alone is in that unit. Raises :class:`titin.SettingError` if the description does
-        not say how long a use is, :class:`titin.CallOrderError` before the F_INIT messages were received.
+        not say how long a use is, or ``t_max`` or ``dt`` is negative or NaN; :class:`titin.UsageError` if a step is too
+        short to change the time; :class:`titin.CallOrderError` before the F_INIT messages were received.
         """
 
     @property

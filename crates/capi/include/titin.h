@@ -359,7 +359,8 @@ int titin_reuse(titin_instance *instance, int *again);
  * begins at the latest timestamp of its F_INIT messages, at 0 without any. It lasts for the setting `t_max`, else for the
  * scale `total`; a step takes the setting `dt`, else the scale `dt`, else no time. A step may pass the end by a millionth
  * of itself, and by what sums of timesteps are rounded by. Settings with a unit, and scales, are converted to the unit of timestamps (`titin: {time_unit: ...}`, seconds unless told);
- * a number alone is in that unit. */
+ * a number alone is in that unit. One that is negative or NaN is TITIN_ERROR_SETTING, and a step too short to change the time
+ * is TITIN_ERROR_USAGE. */
 int titin_will_stop(const titin_instance *instance, double timestamp, int *stops);
 
 /* Forgets the error that has stuck: the program has dealt with it. */
@@ -458,7 +459,8 @@ int titin_ready_descriptor(const titin_ready *ready);
 int titin_setting_type(const titin_instance *instance, const char *name);
 /* A real number. A whole one serves too; a quantity with a unit is an error: titin_setting_quantity says in which. */
 int titin_setting_f64(titin_instance *instance, const char *name, double *value);
-/* A quantity in a unit: "10 ms" read in "s" is 0.01. A number alone is taken to be in the unit already. */
+/* A quantity in a unit: "10 ms" read in "s" is 0.01. A number alone is taken to be in the unit already.
+ * A unit that titin does not know is TITIN_ERROR_USAGE. */
 int titin_setting_quantity(titin_instance *instance, const char *name, const char *unit, double *value);
 int titin_setting_i64(titin_instance *instance, const char *name, int64_t *value);
 /* 0 or 1. */

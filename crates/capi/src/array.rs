@@ -124,9 +124,15 @@ impl Arguments {
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
         let Form { dtype, order, shape, .. } = form;
         let bytes = form.bytes().and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes
-            .filter(|bytes| isize::try_from(*bytes).is_ok())
-            .ok_or_else(|| usage(format!("an array of {shape:?} does not fit into memory")))?;
+        let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok()).ok_or_else(|| {
+            usage(if shape.contains(&0) {
+                format!(
+                    "an array of {shape:?} is too large along its other dimensions, though it has no elements"
+                )
+            } else {
+                format!("an array of {shape:?} does not fit into memory")
+            })
+        })?;
         if self.data.is_null() && bytes > 0 {
             return Err(usage(format!("NULL was given for the data of an array of {shape:?}")));
         }

@@ -26,7 +26,7 @@ impl Number {
     /// The number that text says, a whole one if it is written so; `None` if it says none.
     ///
     /// # Errors
-    /// Says that it is beyond what a real number can hold.
+    /// Says that it is beyond what a number of its kind can hold.
     pub(crate) fn parse(text: &str) -> Result<Option<Number>, String> {
         if let Ok(number) = text.parse() {
             return Ok(Some(Number::Int(number)));
@@ -34,6 +34,7 @@ impl Number {
         if let Ok(number) = text.parse() {
             return Ok(Some(Number::UInt(number)));
         }
+        check_whole(text)?;
         let real = text.parse::<f64>().ok();
         if real.is_some_and(f64::is_infinite) && text.contains(|c: char| c.is_ascii_digit()) {
             return Err(format!(
@@ -54,8 +55,9 @@ impl Number {
     /// Appends the number as an element of an array, or half of a complex one.
     ///
     /// # Errors
-    /// Says that a whole number has no place in elements of this type.
+    /// Says that the number has no place in elements of this type.
     pub(crate) fn push(self, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), String> {
+        let unfit = || format!("{} does not fit an element of type {}", self.show(), dtype.name());
         let wide = match self {
             Number::Int(number) => i128::from(number),
             Number::UInt(number) => i128::from(number),
@@ -66,15 +68,19 @@ impl Number {
             ($type:ty) => {
                 match <$type>::try_from(wide) {
                     Ok(number) => elements.extend_from_slice(&number.to_le_bytes()),
-                    Err(_) => {
-                        return Err(format!(
-                            "{} does not fit an element of type {}",
-                            self.show(),
-                            dtype.name()
-                        ));
-                    }
+                    Err(_) => return Err(unfit()),
                 }
             };
+        }
+        // What is infinite already stays so.
+        macro_rules! real {
+            ($short:expr) => {{
+                let short = $short;
+                if !short.is_finite() && self.as_f64().is_finite() {
+                    return Err(unfit());
+                }
+                elements.extend_from_slice(&short.to_le_bytes())
+            }};
         }
         match dtype {
             Dtype::Bool if wide == 0 || wide == 1 => elements.push(wide as u8),
@@ -87,10 +93,8 @@ impl Number {
             Dtype::UInt16 => whole!(u16),
             Dtype::UInt32 => whole!(u32),
             Dtype::UInt64 => whole!(u64),
-            Dtype::Float16 => elements.extend_from_slice(&f16::from_f64(self.as_f64()).to_le_bytes()),
-            Dtype::Float32 | Dtype::Complex64 => {
-                elements.extend_from_slice(&(self.as_f64() as f32).to_le_bytes());
-            }
+            Dtype::Float16 => real!(f16::from_f64(self.as_f64())),
+            Dtype::Float32 | Dtype::Complex64 => real!(self.as_f64() as f32),
             Dtype::Float64 | Dtype::Complex128 => elements.extend_from_slice(&self.as_f64().to_le_bytes()),
         }
         Ok(())
@@ -104,6 +108,21 @@ impl Number {
             Number::Float(number) => text(number),
         }
     }
+}
+
+/// Checks that text is no whole number beyond 64 bits, which would be read as a real one beside it.
+///
+/// # Errors
+/// Says that it is one.
+pub(crate) fn check_whole(text: &str) -> Result<(), String> {
+    let digits = text.trim_start_matches(['+', '-']);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_whole && text.parse::<i64>().is_err() && text.parse::<u64>().is_err() {
+        return Err(format!(
+            "the whole number {text} does not fit in 64 bits; write it with a point or an exponent if a real one is meant"
+        ));
+    }
+    Ok(())
 }
 
 /// The elements of an array; of complex ones the two halves.
@@ -161,6 +180,11 @@ mod tests {
         assert_eq!(parse("-inf"), Some(Number::Float(f64::NEG_INFINITY)));
         assert_eq!(parse("x"), None);
         assert!(Number::parse("-1e999").unwrap_err().starts_with("'-1e999' is beyond"));
+        for beyond in ["99999999999999999999", "-9223372036854775809"] {
+            let why = Number::parse(beyond).unwrap_err();
+            assert!(why.starts_with(&format!("the whole number {beyond} does not fit in 64 bits")), "{why}");
+        }
+        assert_eq!(parse("99999999999999999999.0"), Some(Number::Float(1e20)));
     }
 
     #[test]
@@ -172,6 +196,21 @@ mod tests {
         assert!(elements.is_empty());
         Number::Float(4.0).push(Dtype::Int16, &mut elements).unwrap();
         assert_eq!(elements, [4, 0]);
+    }
+
+    #[test]
+    fn what_would_become_infinite_is_refused() {
+        let mut elements = Vec::new();
+        for dtype in [Dtype::Float16, Dtype::Float32, Dtype::Complex64] {
+            let why = Number::Float(-1e300).push(dtype, &mut elements).unwrap_err();
+            assert_eq!(why, format!("-1e300 does not fit an element of type {}", dtype.name()));
+        }
+        assert!(Number::Int(70_000).push(Dtype::Float16, &mut elements).is_err());
+        assert!(elements.is_empty());
+        Number::Float(f64::from(f32::MAX)).push(Dtype::Float32, &mut elements).unwrap();
+        Number::Float(f64::INFINITY).push(Dtype::Float32, &mut elements).unwrap();
+        Number::Float(f64::NAN).push(Dtype::Float16, &mut elements).unwrap();
+        assert_eq!(elements[4..8], f32::INFINITY.to_le_bytes());
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub fn compile(network: &Network, folders: &[PathBuf], choices: &Choices) -> Res
     Ok(Plan {
         model: network.model.to_string(),
         instances,
+        components: components(network),
         conduits: conduits(network)?,
         filters: filters(network, folders),
         alternating: placement::alternating(network),
@@ -79,6 +80,14 @@ pub fn folders(description: &Description) -> Vec<PathBuf> {
         }
     }
     folders
+}
+
+/// What names in overlays may lead to. Each instance gets all of it, so in large models that is left out.
+fn components(network: &Network) -> Vec<(String, Vec<u32>)> {
+    const MOST: usize = 256;
+    let components = network.components.iter();
+    let named = components.map(|component| (component.path.to_string(), component.multiplicity.clone()));
+    if network.components.len() > MOST { Vec::new() } else { named.collect() }
 }
 
 fn planned(

@@ -24,6 +24,8 @@ pub struct Plan {
     pub model: String,
     /// Its instances, in the order of the description.
     pub instances: PerInstance<Planned>,
+    /// The names of its components and their multiplicity, for the check of overlays; empty where that would take many.
+    pub components: Vec<(String, Vec<u32>)>,
     /// Its conduits; the place of one is its [`ConduitId`].
     pub conduits: Vec<Conduit>,
     /// The user's own filters.

@@ -133,6 +133,14 @@ pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
     quantity.in_unit(unit)
 }
 
+/// Whether `unit` is one, or a product of some.
+///
+/// # Errors
+/// Says what in it is not known.
+pub fn check_unit(unit: &str) -> Result<(), UnitError> {
+    parse_unit(unit).map(drop)
+}
+
 /// The number at the beginning, and the text of the unit after it, which may be empty.
 fn split(text: &str) -> Result<(f64, &str), UnitError> {
     let text = text.trim();

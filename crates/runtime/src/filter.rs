@@ -151,7 +151,9 @@ impl Chain {
                         .map_err(|why| Error::new(Kind::Filter, format!("filter '{name}' failed: {why}")))?;
                 }
                 Step::Scale(a, b) => {
-                    mapped = numbers(mapped, &format!("scale({a}, {b})"), |l, e| scale(l, e, *a, *b))?
+                    mapped = numbers(mapped, &format!("scale({}, {})", short(*a), short(*b)), |l, e| {
+                        scale(l, e, *a, *b)
+                    })?
                 }
                 Step::Astype(dtype) => {
                     mapped =
@@ -209,6 +211,9 @@ fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
     let Mapped { timestamp, next_timestamp, .. } = mapped;
     if timestamp.is_nan() {
         return Err("the timestamp that it gives is not a number".to_owned());
+    }
+    if timestamp.is_infinite() || next_timestamp.is_some_and(f64::is_infinite) {
+        return Err("a timestamp that it gives is infinite".to_owned());
     }
     match next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
         Some(next) => Err(format!("the next timestamp that it gives is {next:?}, before {timestamp:?}")),
@@ -315,7 +320,14 @@ enum Number {
     Complex(f64, f64),
 }
 
-/// `a x + b`. Real and complex arrays keep their type; whole numbers become float64.
+/// A number as it is written in a description: no long row of zeros.
+fn short(number: f64) -> String {
+    let (plain, debug) = (number.to_string(), format!("{number:?}"));
+    if plain.len() > debug.len() { debug } else { plain }
+}
+
+/// `a x + b`. Real and complex arrays keep their type; whole numbers become float64. What is finite
+/// stays so or is refused.
 fn scale(layout: &Layout, elements: &[u8], a: f64, b: f64) -> std::result::Result<(Dtype, Filling), String> {
     let dtype = match layout.dtype {
         Dtype::Bool => return Err("true and false are no numbers".to_owned()),
@@ -350,7 +362,11 @@ fn each(
     let count = elements.len() / from.size();
     let mut filling = Filling::new((count * to.size()) as u64).map_err(|error| error.to_string())?;
     for (old, new) in elements.chunks_exact(from.size()).zip(filling.rest().chunks_exact_mut(to.size())) {
-        let number = change(read(from, old));
+        let before = read(from, old);
+        let number = change(before);
+        if !number.is_finite() && before.is_finite() {
+            return Err(format!("{} cannot hold what becomes of {before}", to.name()));
+        }
         write(to, number, new).ok_or_else(|| format!("{} cannot hold {number}", to.name()))?;
     }
     filling.advance(count * to.size());
@@ -432,6 +448,16 @@ fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
         }
     }
     Some(())
+}
+
+impl Number {
+    fn is_finite(self) -> bool {
+        match self {
+            Number::Whole(_) => true,
+            Number::Real(x) => x.is_finite(),
+            Number::Complex(re, im) => re.is_finite() && im.is_finite(),
+        }
+    }
 }
 
 impl fmt::Display for Number {
@@ -526,6 +552,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_finite_is_not_scaled_to_infinity() {
+        let scaled = |dtype: Dtype, number, a, b| {
+            let mut element = vec![0; dtype.size()];
+            write(dtype, number, &mut element).unwrap();
+            let scaled = scale(&Layout::new(dtype, Order::C, [1]), &element, a, b);
+            scaled.map(|(dtype, filling)| read(dtype, &filling.finish()).to_string())
+        };
+        use Number::{Complex, Real, Whole};
+        for (dtype, number, a, b) in [
+            (Dtype::Float64, Real(1e300), 1e300, 0.0),
+            (Dtype::Float32, Real(1e38), 1e300, 0.0),
+            (Dtype::Float64, Real(-1.7e308), 1.0, -1.7e308),
+            (Dtype::Int64, Whole(i64::MAX.into()), 1e300, 0.0),
+            (Dtype::Complex128, Complex(0.0, 1e300), 1e300, 0.0),
+        ] {
+            let why = scaled(dtype, number, a, b).unwrap_err();
+            assert!(why.contains(" cannot hold what becomes of "), "{number} as {}: {why}", dtype.name());
+        }
+        assert!(scaled(Dtype::Float32, Real(1e38), 1e3, 0.0).unwrap_err().contains("float32 cannot hold"));
+        assert_eq!(scaled(Dtype::Float64, Real(f64::INFINITY), 2.0, 0.0).unwrap(), "inf");
+        assert_eq!(scaled(Dtype::Float32, Real(f64::NAN), 2.0, 0.0).unwrap(), "NaN");
+        assert_eq!([2.0, 0.5, 1e300, 1e-7].map(short), ["2", "0.5", "1e300", "1e-7"]);
+    }
+
+    #[test]
     fn times_that_cannot_be_sent_are_the_filters_fault() {
         let made = |timestamp, next_timestamp| {
             let body = Arc::new(Buffer::gather(&[]).unwrap());
@@ -536,6 +587,11 @@ mod tests {
         assert!(made(f64::NAN, None).unwrap().contains("timestamp that it gives is not a number"));
         assert!(made(10.0, Some(3.0)).unwrap().contains("3.0, before 10.0"));
         assert!(made(10.0, Some(f64::NAN)).is_some());
+        for (time, next) in
+            [(f64::INFINITY, None), (f64::NEG_INFINITY, Some(0.0)), (10.0, Some(f64::INFINITY))]
+        {
+            assert_eq!(made(time, next).unwrap(), "a timestamp that it gives is infinite");
+        }
     }
 
     #[test]

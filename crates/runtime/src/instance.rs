@@ -32,6 +32,7 @@ use crate::process::{Process, Way, forked, not_forked};
 use crate::profile::{Region, Trace, event};
 use crate::ranks::{Ranks, is_between_ranks};
 use crate::sel::Loop;
+use crate::setting::Named;
 use crate::{Error, Kind, PortInfo, Result, SettingValue};
 
 pub use any::Choice;
@@ -79,6 +80,8 @@ pub(crate) struct Inner {
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
+    /// What names in overlays lead to.
+    pub(crate) named: Named,
     /// Whether there is one.
     pub(crate) overlaid: AtomicBool,
     /// The last overlay that was given a number, and that.

@@ -317,8 +317,8 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
 #[inline(always)]
 fn in_time(call: &Call<'_>, last: Option<Stamp>, checked: bool) -> Result<(), String> {
     // Checked or not: nothing that looks at time can go on from it.
-    if call.timestamp.is_nan() {
-        return Err(format!("the timestamp on {} port '{}' is not a number", call.operator, call.port));
+    if !call.timestamp.is_finite() {
+        return Err(no_time(call));
     }
     if checked && last.is_some_and(|last| call.timestamp < last.time) {
         return Err(backwards(call, last));
@@ -339,6 +339,12 @@ pub(crate) fn differs(one: f64, other: f64, step: f64) -> bool {
     let apart = (one - other).abs();
     let same = (OF_STEP * step).max(ROUNDING * one.abs().max(other.abs()));
     one != other && (apart > same || apart.is_infinite())
+}
+
+#[cold]
+fn no_time(call: &Call<'_>) -> String {
+    let what = if call.timestamp.is_nan() { "not a number" } else { "infinite" };
+    format!("the timestamp on {} port '{}' is {what}", call.operator, call.port)
 }
 
 #[cold]
@@ -371,6 +377,20 @@ mod tests {
         let mut cycle = Loop::new(true);
         cycle.reuse(vec![(IN, "init".into())], Iteration::default());
         cycle
+    }
+
+    #[test]
+    fn a_time_has_to_be_a_number() {
+        let mut cycle = begun();
+        cycle.uncheck();
+        for (time, what) in
+            [(f64::NAN, "not a number"), (f64::INFINITY, "infinite"), (f64::NEG_INFINITY, "infinite")]
+        {
+            let call = call(Operator::OI, time);
+            let why = cycle.call(&call).unwrap_err();
+            assert_eq!(why, format!("the timestamp on O_I port 'out' is {what}"));
+            assert_eq!(cycle.check(&call).unwrap_err(), why);
+        }
     }
 
     #[test]

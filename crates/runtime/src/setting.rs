@@ -1,6 +1,9 @@
 //! Settings as a program reads them.
 
-use titin_model::Reference;
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+
+use titin_model::{InstanceName, Reference};
 use titin_wire::settings::{Overlay, Setting};
 use titin_wire::structure::Value;
 
@@ -51,8 +54,16 @@ impl SettingValue {
     /// A quantity in this unit ("s", "km"); a number alone is in that unit already.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is no number or quantity, or measures something else.
+    /// [`Kind::Setting`] if it is no number or quantity, or measures something else; [`Kind::Usage`] if there is no such
+    /// unit, whatever the setting is.
     pub fn in_unit(&self, unit: &str) -> Result<f64> {
+        titin_model::quantity::check_unit(unit).map_err(|error| {
+            let text = format!(
+                "setting '{}' cannot be asked for in \"{unit}\": {error}; correct the program",
+                self.name
+            );
+            Error::new(Kind::Usage, text)
+        })?;
         if let Setting::Int(number) = &self.value {
             return self.real(*number);
         }
@@ -165,6 +176,47 @@ impl SettingValue {
     }
 }
 
+/// The components of a run with their multiplicity, by which names in overlays are checked.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    components: HashMap<String, Vec<u32>>,
+    /// What was found to lead nowhere.
+    lost: Mutex<HashSet<String>>,
+}
+
+impl Named {
+    /// Without components, nothing is known of any name.
+    pub(crate) fn new(components: Vec<(String, Vec<u32>)>) -> Self {
+        Named { components: components.into_iter().collect(), lost: Mutex::default() }
+    }
+
+    /// Whether a setting's full name leads to no instance, which is told once.
+    pub(crate) fn is_lost(&self, path: &str) -> bool {
+        if self.components.is_empty() || !path.contains('.') || self.leads(path) {
+            return false;
+        }
+        self.lost.lock().expect("never poisoned").insert(path.to_owned())
+    }
+
+    /// Whether some instance looks up names under a part of this path.
+    fn leads(&self, path: &str) -> bool {
+        path.match_indices('.').any(|(dot, _)| {
+            let Ok(owner) = path[..dot].parse::<InstanceName>() else { return false };
+            let (component, indices) = (owner.component(), owner.indices());
+            let exists = |multiplicity: &Vec<u32>| {
+                indices.len() <= multiplicity.len()
+                    && indices.iter().zip(multiplicity).all(|(index, count)| index < count)
+            };
+            let is_around = |other: &String| {
+                let inner = other.strip_prefix(component.as_str());
+                indices.is_empty() && inner.is_some_and(|rest| rest.starts_with('.'))
+            };
+            self.components.get(component.as_str()).is_some_and(exists)
+                || self.components.keys().any(is_around)
+        })
+    }
+}
+
 /// Reads a map from names to values as settings.
 ///
 /// # Errors
@@ -233,6 +285,22 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_that_does_not_exist_is_the_programs_mistake() {
+        for value in
+            [Setting::Int(1000), Setting::Float(0.5), Setting::Str("10 m".into()), Setting::Bool(true)]
+        {
+            let error = setting(value).in_unit("secnds").unwrap_err();
+            assert_eq!(error.kind, Kind::Usage);
+            assert_eq!(
+                error.text,
+                "setting 'dt' cannot be asked for in \"secnds\": \"secnds\" is not a unit that titin knows; did you mean \
+                 \"seconds\"?; correct the program"
+            );
+        }
+        assert_eq!(setting(Setting::Int(90)).in_unit("m/s2").unwrap(), 90.0);
+    }
+
+    #[test]
     fn whole_numbers_are_not_rounded_without_a_word() {
         let large = (1 << 53) + 1;
         assert_eq!(setting(Setting::Int(large - 1)).as_f64().unwrap(), 9_007_199_254_740_992.0);
@@ -260,6 +328,21 @@ mod tests {
             let why = named(wrong).unwrap_err();
             assert!(why.starts_with(&format!("'{wrong}' cannot name a setting: ")), "{why}");
         }
+    }
+
+    #[test]
+    fn names_that_lead_nowhere_are_told_once() {
+        let components = [("w", vec![]), ("m", vec![3, 2]), ("outer.inner", vec![])];
+        let named = Named::new(components.map(|(name, counts)| (name.to_owned(), counts)).into());
+        for right in ["k", "w.k", "w.port.k", "m.k", "m[2].k", "m[2][1].k", "outer.k", "outer.inner.k"] {
+            assert!(!named.is_lost(right), "{right}");
+        }
+        for lost in
+            ["ww.k", "w[0].k", "m[3].k", "m[0][2].k", "m[0][0][0].k", "inner.k", "oute.k", "outer[0].k"]
+        {
+            assert!(named.is_lost(lost) && !named.is_lost(lost), "{lost}");
+        }
+        assert!(!Named::default().is_lost("ww.k"), "nothing is known of the run");
     }
 
     #[test]

@@ -278,6 +278,9 @@ pub struct Welcome {
     /// The unit of timestamps, if it is not the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<String>,
+    /// All components of the run and their multiplicity, where those are few: what names in overlays may lead to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<(String, Vec<u32>)>,
     /// Of a parallel program: the first of the numbers of the conduits between its ranks, see [`crate::ranks::conduits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_ranks: Option<ConduitId>,

@@ -166,10 +166,19 @@ impl Form<'_> {
         product.or_else(|| self.shape.contains(&0).then_some(0))
     }
 
-    /// Bytes of payload, or `None` if they pass 64 bits.
+    /// Bytes of payload, or `None` if they pass 64 bits, or if those along the other dimensions of an array without elements
+    /// pass what a signed number of 64 bits holds: NumPy makes no such array.
     #[inline(always)]
     pub fn bytes(&self) -> Option<u64> {
-        self.elements()?.checked_mul(self.dtype.size() as u64)
+        let bytes = self.elements()?.checked_mul(self.dtype.size() as u64)?;
+        (bytes > 0 || self.is_ordinary()).then_some(bytes)
+    }
+
+    #[cold]
+    fn is_ordinary(&self) -> bool {
+        let mut others = self.shape.iter().filter(|extent| **extent > 0);
+        let bytes = others.try_fold(self.dtype.size() as u64, |bytes, extent| bytes.checked_mul(*extent));
+        bytes.is_some_and(|bytes| i64::try_from(bytes).is_ok())
     }
 
     /// Checks that the index names, if there are any, fit the rank and can be written.
@@ -565,8 +574,20 @@ mod tests {
             ..Meta::default()
         };
         assert!(Meta::decode(&meta.encode(), 0).is_err());
-        let empty = Layout::new(Dtype::Int32, Order::C, [u64::MAX, 0, 7]);
-        assert_eq!(empty.bytes(), Some(0));
+        let bytes = |dtype, shape: &[u64]| Layout::new(dtype, Order::C, shape).bytes();
+        assert_eq!(bytes(Dtype::Int32, &[1 << 50, 0, 7]), Some(0));
+        assert_eq!(bytes(Dtype::Int8, &[i64::MAX as u64, 0]), Some(0));
+        for (dtype, shape) in [
+            (Dtype::Float64, [i64::MAX as u64, 0]),
+            (Dtype::Int8, [0, 1 << 63]),
+            (Dtype::Int32, [u64::MAX, 0]),
+        ] {
+            assert_eq!(bytes(dtype, &shape), None, "{shape:?}");
+            let meta =
+                Meta { content: Content::Array(Layout::new(dtype, Order::C, shape)), ..Meta::default() };
+            assert!(Meta::decode(&meta.encode(), 0).is_err());
+        }
+        assert_eq!(bytes(Dtype::Int8, &[1 << 32, 1 << 32, 0]), None);
     }
 
     proptest! {

@@ -463,6 +463,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_do_not_fit_are_refused() {
+        let narrow = Reading { dtype: Dtype::Float32, ..Reading::default() };
+        let why = read("t,k\n0,1e300\n", &narrow).unwrap_err().to_string();
+        assert!(why.contains("column 'k': 1e300 does not fit an element of type float32"), "{why}");
+        let why = read("t,k\n0,99999999999999999999\n", &Reading::default()).unwrap_err().to_string();
+        assert!(why.contains("column 'k': the whole number 99999999999999999999 does not fit"), "{why}");
+    }
+
+    #[test]
     fn a_file_without_a_head_is_all_rows() {
         let records = read("1;2\n3;4\n", &Reading { delimiter: b';', ..Reading::default() }).unwrap();
         assert_eq!(records.len(), 2);

@@ -60,6 +60,7 @@ impl Reader for LinesReader {
             let (why, _) = why.split_once(" at line").unwrap_or((&why, ""));
             wrong(format!("{why}, at column {}", error.column()))
         })?;
+        check_numbers(&self.text).map_err(wrong)?;
         record(tree.0).map(|record| Some(Record { place: Place::Line(self.line), ..record })).map_err(wrong)
     }
 }
@@ -87,6 +88,28 @@ impl Writer for LinesWriter {
     fn rest(&mut self) {
         self.file.rest();
     }
+}
+
+/// Checks the whole numbers of a line, which is JSON: the parser hands over those beyond 64 bits as real ones.
+fn check_numbers(line: &str) -> Result<(), String> {
+    let (mut is_text, mut is_escaped) = (false, false);
+    // What ends numbers in JSON, and quotes, which stand at the end of their piece.
+    line.split_inclusive(|c: char| {
+        matches!(c, '"' | '\\' | ',' | ':' | '[' | ']' | '{' | '}') || c.is_whitespace()
+    })
+    .try_for_each(|piece| {
+        let escaped = std::mem::take(&mut is_escaped) && piece.len() == 1;
+        if !is_text {
+            let word = piece.trim_end_matches(|c: char| !c.is_ascii_digit());
+            numbers::check_whole(word)?;
+        }
+        match piece.as_bytes().last() {
+            Some(b'"') if !escaped => is_text = !is_text,
+            Some(b'\\') if !escaped => is_escaped = true,
+            _ => {}
+        }
+        Ok(())
+    })
 }
 
 /// What a line says.
@@ -153,9 +176,10 @@ fn special(value: Value) -> Result<Value, String> {
     }
     if let Some(number) = field("$float") {
         return match number {
-            Value::Text(text) => text.parse().ok().map(Value::Float),
-            other => Number::of(other).map(|number| Value::Float(number.as_f64())),
+            Value::Text(text) => Number::parse(text)?,
+            other => Number::of(other),
         }
+        .map(|number| Value::Float(number.as_f64()))
         .ok_or_else(|| "\"$float\" takes \"nan\", \"inf\" or \"-inf\"".to_owned());
     }
     let entries = entries.into_iter().map(|(name, value)| Ok((name, special(value)?)));
@@ -208,7 +232,7 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
     let mut elements = Vec::with_capacity(values.len() * dtype.size());
     for value in values {
         let number = match value {
-            Value::Text(text) => text.parse().ok().map(Number::Float),
+            Value::Text(text) => Number::parse(text)?,
             Value::Bool(flag) => Some(Number::Int((*flag).into())),
             value => Number::of(value),
         };
@@ -475,6 +499,17 @@ mod tests {
     }
 
     #[test]
+    fn digits_within_text_are_no_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let written = r#"{"data": ["\\\", 99999999999999999999 ", "a:99999999999999999999", "\\", 18446744073709551615, 1e20]}"#;
+        std::fs::write(&path, written).unwrap();
+        let Value::List(values) = read_all(&path).unwrap().remove(0).value else { panic!("no list") };
+        assert_eq!(values[1], Value::Text("a:99999999999999999999".into()));
+        assert_eq!(values[3..], [Value::UInt(u64::MAX), Value::Float(1e20)]);
+    }
+
+    #[test]
     fn numbers_that_are_none_are_written_as_text() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
@@ -520,6 +555,16 @@ mod tests {
         assert!(
             why("{\"data\": {\"$array\": \"uint8\", \"shape\": [1], \"values\": [256]}}").contains("256")
         );
+        assert!(
+            why("{\"data\": {\"$array\": \"float32\", \"shape\": [1], \"values\": [1e300]}}")
+                .contains("1e300 does not fit an element of type float32")
+        );
+        assert!(why("{\"data\": {\"$float\": \"1e999\"}}").contains("'1e999' is beyond"));
+        let large = "99999999999999999999";
+        for number in [format!("{large}"), format!("[0.5,-{large}]"), format!("[\"\\\\\",{large} ]")] {
+            let why = why(&format!("{{\"data\": {number}}}"));
+            assert!(why.contains("does not fit in 64 bits; write it with a point"), "{number}: {why}");
+        }
         assert!(why("{\"data\": {\"$bytes\": \"0g\"}}").contains("hexadecimal"));
         assert!(
             why("{\"settings\": {\"k\": {}}, \"data\": 1}").contains("the value of 'k' cannot be a setting")

@@ -219,6 +219,7 @@ impl Manager {
             counts_steps: self.plan.counts_steps(),
             end: planned.end,
             time_unit: terms.time_unit.clone(),
+            components: self.plan.components.clone(),
             between_ranks: None,
         }
     }

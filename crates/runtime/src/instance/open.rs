@@ -18,6 +18,7 @@ use crate::process::{Process, forked, host};
 use crate::profile::Trace;
 use crate::ranks::{Met, Ranks, is_between_ranks, meet};
 use crate::sel::Loop;
+use crate::setting::Named;
 use crate::wait::SLICE;
 use crate::{Error, Kind, Options, Result};
 
@@ -276,6 +277,7 @@ impl Inner {
             beginning: Latch::default(),
             settings,
             overlay: Mutex::default(),
+            named: Named::new(welcome.components.clone()),
             overlaid: AtomicBool::new(false),
             numbered: Mutex::default(),
             scale: welcome.scale.clone(),

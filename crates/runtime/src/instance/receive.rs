@@ -535,6 +535,16 @@ impl Inner {
                 }
             }
         }
+        for (name, (_, from)) in &merged {
+            let is_port = |word: &str| self.ports.iter().any(|port| *port.name == *word);
+            if name.split_once('.').is_some_and(|(word, _)| !is_port(word)) && self.named.is_lost(name) {
+                let text = format!(
+                    "the setting '{name}' of the overlay of {from} leads to no instance of this run, so nothing reads it: write \
+                     component.name, or the name alone for all"
+                );
+                self.log(super::close::WARNING, &text);
+            }
+        }
         Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
     }
 

@@ -87,6 +87,13 @@ impl Instance {
                 format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
             return Err(Error::new(Kind::Usage, text));
         }
+        if next_timestamp.is_some_and(f64::is_infinite) {
+            let text = format!(
+                "the next timestamp on port '{}' is infinite; give none where no message follows",
+                port.name
+            );
+            return Err(Error::new(Kind::Usage, text));
+        }
         if let Some(index) = state.sending.iter().position(|sending| sending.slot == slot) {
             let mut halfway = state.sending.swap_remove(index);
             // After an interruption a program need not go on with what it was at.

@@ -15,9 +15,9 @@ impl Instance {
     /// ([`Instance::time_unit`]); a number alone is in that unit.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is no time;
+    /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is no time, or negative;
     /// [`Kind::CallOrder`] before the first reuse(), or while an F_INIT message was not received; [`Kind::Usage`] if the
-    /// time is not a number.
+    /// time is not a number, or so large that a step does not change it.
     pub fn will_stop(&self, timestamp: f64) -> Result<bool> {
         let name = self.name();
         let wrong = |kind, why: &str| Err(Error::new(kind, format!("{name}: will_stop(): {why}")));
@@ -35,15 +35,49 @@ impl Instance {
             return wrong(Kind::Setting, why);
         };
         let step = self.time("dt", scale.and_then(|scale| scale.dt))?.unwrap_or(0.0);
-        Ok(passes(begin, timestamp, step, total))
+        let stops = passes(begin, timestamp, step, total);
+        if !stops && step > 0.0 && timestamp + step == timestamp {
+            return wrong(Kind::Usage, &standstill(timestamp, step));
+        }
+        Ok(stops)
     }
 
     /// A time, by a setting or else by a scale.
     fn time(&self, name: &str, scale: Option<f64>) -> Result<Option<f64>> {
         let of_scale = || scale.map(|seconds| Setting::Str(format!("{seconds:e} s")));
         let value = self.find_setting(name).or_else(of_scale);
-        value.map(|value| SettingValue { name: name.to_owned(), value }.in_unit(self.time_unit())).transpose()
+        let Some(value) = value else { return Ok(None) };
+        let value = SettingValue { name: name.to_owned(), value };
+        let time = value.in_unit(self.time_unit())?;
+        if let Some(what) = fault(name, time) {
+            let text = format!(
+                "{}: will_stop(): setting '{name}' is {}, which is {what}: correct it in the description",
+                self.name(),
+                value.value()
+            );
+            return Err(Error::new(Kind::Setting, text));
+        }
+        Ok(Some(time))
     }
+}
+
+/// Why the steps of a use could not end by this time, if they could not.
+fn fault(name: &str, time: f64) -> Option<&'static str> {
+    match time {
+        _ if time.is_nan() => Some("not a number"),
+        _ if time < 0.0 => Some("a time below 0"),
+        // A use may have no end, but each step has one.
+        _ if time.is_infinite() && name == "dt" => Some("no time that a step can take"),
+        _ => None,
+    }
+}
+
+#[cold]
+fn standstill(timestamp: f64, step: f64) -> String {
+    format!(
+        "a step of {step:?} from {timestamp:?} does not change the time, which is too large for so short a step, so the steps would \
+         never end: count time from a later begin, or in a larger unit"
+    )
 }
 
 /// Whether a step from this time on ends after the end of a use, or begins there if it takes no time. A step may pass the end by a
@@ -76,6 +110,18 @@ mod tests {
         let multiplied = products.take_while(|time| !passes(begin, *time, step, total)).count();
         assert_eq!(summed, multiplied, "from {begin}, {step} to {total}");
         summed
+    }
+
+    #[test]
+    fn times_by_which_steps_would_not_end_are_refused() {
+        for name in ["t_max", "dt"] {
+            assert_eq!(fault(name, f64::NAN), Some("not a number"));
+            assert_eq!(fault(name, -1.0), Some("a time below 0"));
+            assert_eq!(fault(name, f64::NEG_INFINITY), Some("a time below 0"));
+            assert_eq!(fault(name, 0.0), None);
+        }
+        assert_eq!(fault("t_max", f64::INFINITY), None);
+        assert!(fault("dt", f64::INFINITY).is_some());
     }
 
     #[test]
