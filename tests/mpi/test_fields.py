@@ -172,8 +172,8 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}) as instance:
         for call in instance.receive_any, instance.try_receive, instance.receive:
             try:
                 call("x")
-            except titin.TypeMismatch as error:
-                told += "receive it by a field" in str(error)
+            except titin.UsageError as error:
+                told += "receive it by the field" in str(error)
         field.receive(mine)
         assert told == 3 and (mine == np.arange(8.0)).all()
 """

@@ -22,7 +22,7 @@ use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
 use crate::port::Outlet;
 use crate::process::Meeting;
-use crate::{Error, Instance, Kind, Message, PortId, Result};
+use crate::{Error, Instance, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
 #[derive(Default)]
@@ -455,26 +455,6 @@ impl Instance {
 
 /// How pulled fields end.
 impl Inner {
-    /// Fails if an ordinary call is to receive on a port whose field is pulled: what nobody asks for does not come.
-    #[inline(always)]
-    pub(crate) fn not_pulled(&self, ports: &[PortId]) -> Result<()> {
-        if self.pulls.load(Ordering::Relaxed) { self.refuse_pulled(ports) } else { Ok(()) }
-    }
-
-    fn refuse_pulled(&self, ports: &[PortId]) -> Result<()> {
-        self.enter()?;
-        let fields = self.fields.read().expect("never poisoned");
-        let pulls = |field: &&Arc<Field>| {
-            ports.contains(&field.port) && field.ways.iter().any(|way| way.pattern.cache().is_some())
-        };
-        let Some(field) = fields.iter().find(pulls) else { return Ok(()) };
-        let text = format!(
-            "{}: the field on port '{}' is pulled: receive it by the field, which asks for a version",
-            self.name, field.name
-        );
-        Err(Error::new(Kind::Usage, text))
-    }
-
     /// The conduits of its fields that are pulled, in this role.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
