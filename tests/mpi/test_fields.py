@@ -93,6 +93,7 @@ SERIAL = {
     "both wait": "deadlock: 2 instances wait for each other in a cycle",
     "too many ranks": "a grid of 2 × 1 processes needs 2 ranks; there are 1",
     "local shape": "field on port 'x': its array is 12 × 6 here, halo and all; one of 2 × 2 was given",
+    "local list": "cannot send a list: an array is needed; send numpy.asarray of it",
     "local dtype": "field on port 'x': argument 1 is of float32, where the field was declared with float64",
     "local count": "field on port 'x': 2 arrays were given, where it has 1",
     "read only": "b reported an error: titin.errors.TypeMismatch: cannot receive into a numpy.ndarray",
