@@ -61,7 +61,8 @@ def couple(folder: Path, receiver: Path, data: str, port: str = "in") -> str:
         ("c", "port 'in', message from sender.out: expected an array of float32 of shape [1, 3] in C order"),
         (
             "f90",
-            "port 'in', message from sender.out: expected an array of float32 of rank 2 in Fortran order, found float64 of shape [1, 3]",
+            "port 'in', message from sender.out: expected an array of float32 of rank 2 in Fortran order, "
+            "found float64 of shape [1, 3]",
         ),
     ],
 )
