@@ -7,8 +7,8 @@ module titin_common
    implicit none
    private
 
-   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, following, &
-      slot_number, index_names, same_bits, told
+   public :: text, c, finish, in_fortran, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
+      rounded_real32, following, slot_number, index_names, same_bits, told
 
    ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
    ! host's guests are, it is not known which is meant.
@@ -102,6 +102,21 @@ contains
       if (index(message, none) == 1) call titin_set_error(c(message(len(none) + 1:)))
    end subroutine
 
+   ! An error's text with Fortran's name for what it says to call.
+   function in_fortran(message) result(words)
+      character(len=*), intent(in) :: message
+      character(len=:), allocatable :: words
+      character(len=*), parameter :: getter = "read it with titin_value_"
+      integer :: place
+      words = message
+      place = index(message, getter)
+      if (place == 0) return
+      words = message(:place - 1)//"read it with read(x)"
+      if (index(message(place:), getter//"u64") == 1) words = message(:place - 1)//"read it with read_unsigned(x)"
+      place = place + len(getter) + scan(message(place + len(getter):)//" ", " ,;:)") - 1
+      words = words//message(place:)
+   end function
+
    ! An instance of this process was opened, or is one of a host's.
    subroutine began(instance, borrowed)
       type(c_ptr), intent(in) :: instance
@@ -140,6 +155,20 @@ contains
       if (abs(number) <= huge(0.0_real32) .or. .not. abs(number) <= huge(0.0_real64)) return
       write (digits, "(es24.15e3)") number
       words = trim(adjustl(digits))//" does not fit real(real32) (up to 3.4028235e38): read real(real64)"
+   end function
+
+   ! What there is to say of a whole number that real(real32) could only have rounded. Real numbers are rounded, as everywhere.
+   function rounded_real32(number) result(words)
+      real(real64), intent(in) :: number
+      character(len=:), allocatable :: words
+      character(len=24) :: digits, near
+      words = ""
+      if (.not. abs(number) < 2.0_real64**63) return
+      if (real(real(number, real32), real64) == number) return
+      write (digits, "(i0)") int(number, int64)
+      write (near, "(i0)") int(real(number, real32), int64)
+      words = "the value is "//trim(digits)//", a whole number that real(real32) does not have: its nearest is "// &
+         trim(near)//"; read it as a whole number"
    end function
 
    ! The extents that a shape means: gfortran gives -1 for some arrays of no elements.

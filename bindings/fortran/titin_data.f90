@@ -72,8 +72,16 @@ contains
    function origin(self) result(words)
       class(titin_value), intent(in) :: self
       character(len=:), allocatable :: words
+      character(len=:), allocatable :: error
+      integer(c_int64_t) :: extents(titin_max_rank)
       words = text(titin_message_port(self%message))
-      if (words /= "") words = "port '"//words//"': "
+      if (words == "") return
+      words = "port '"//words//"': "
+      ! Who has sent it is known to the library, which says so of what a message is not.
+      extents = titin_any
+      if (c_associated(titin_message_array(self%message, titin_bool, titin_max_rank, extents, titin_any))) return
+      error = text(titin_error())
+      if (index(error, ": expected") > 0) words = error(:index(error, ": expected") + 1)
    end function
 
    subroutine new_map(self)

@@ -3,7 +3,7 @@ module titin_knowing
    use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, text
+   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, rounded_real32, text
    use titin_data, only: titin_value
    implicit none
    private
@@ -180,6 +180,12 @@ contains
          call self%setting(name, wide, unit=unit, ierr=ierr)
       end if
       value = 0
+      if (rounded_real32(wide) /= "") then
+         if (titin_setting_type(self%raw, c(name)) == titin_type_int) then
+            call finish(titin_error_setting, ierr, self%raw, "setting '"//trim(name)//"': "//rounded_real32(wide))
+            return
+         end if
+      end if
       if (misfit_real32(wide) == "") then
          value = real(wide, real32)
       else

@@ -3,7 +3,8 @@ module titin_reading
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, same_bits, text, told
+   use titin_common, only: c, finish, fits_int32, in_fortran, misfit_int32, misfit_real32, rounded_real32, same_bits, &
+      text, told
    implicit none
    private
 
@@ -155,8 +156,18 @@ contains
       integer, intent(in), optional :: index
       integer, intent(out), optional :: ierr
       real(real64) :: wide
+      integer(int64) :: whole
+      type(c_ptr) :: found
       call self%read(wide, name, index, ierr)
       x = 0
+      found = c_null_ptr
+      if (rounded_real32(wide) /= "") found = at(self, name, index, ierr)
+      if (c_associated(found)) then
+         if (titin_value_i64(found, whole) == titin_ok) then
+            call finish(titin_error_type_mismatch, ierr, found=rounded_real32(wide))
+            return
+         end if
+      end if
       if (misfit_real32(wide) == "") then
          x = real(wide, real32)
       else
@@ -292,7 +303,9 @@ contains
       extents(:n) = titin_any
       memory = titin_value_array(found, used, n, extents, merge(titin_any, titin_order_fortran, turned))
       if (.not. c_associated(memory)) then
-         call finish(titin_error_kind(), ierr, found=self%origin()//text(titin_error())//hint(found, used, rank))
+         n = titin_error_kind()
+         wrong = in_fortran(text(titin_error()))//hint(found, used, rank)
+         call finish(n, ierr, found=self%origin()//wrong)
          return
       end if
       if (turned .and. titin_value_order(found) == titin_order_c) extents(:n) = extents(n:1:-1)

@@ -114,6 +114,8 @@ with titin.Instance(o_i=["x"] if first else ["y"], s=["y"] if first else ["x"], 
             exchange(declare(instance, owned=titin.Grid((ranks + 1, 1))), local())
         case "local shape":
             exchange(declare(instance), np.zeros((2, 2)))
+        case "local list":
+            exchange(declare(instance), [0.0] * 72 if first else local())
         case "local dtype":
             exchange(declare(instance), local("f4"))
         case "local count":

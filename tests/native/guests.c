@@ -59,3 +59,10 @@ int broken(titin_instance *instance, void *data) {
     titin_set_error("the ice is too thin");
     return 1;
 }
+
+/* Ends the process. */
+int quits(titin_instance *instance, void *data) {
+    (void)instance;
+    (void)data;
+    exit(5);
+}

@@ -107,6 +107,20 @@ static void values() {
     CHECK(large.as<double>() == 1e300);
     refused_saying<titin::TypeMismatch>("1e+300 does not fit float32 (up to 3.40282346638529e+38): ask for double",
                                         [&] { large.as<float>(); });
+    refused_saying<titin::TypeMismatch>("the value is 16777217, a whole number that float32 does not have: its nearest is 16777216",
+                                        [&] { Value(16777217).as<float>(); });
+    CHECK(Value(16777216).as<float>() == 16777216.0f && Value(16777217.0).as<float>() == 16777216.0f);
+    CHECK(Value(0.1).as<float>() == 0.1f);
+    refused_saying<titin::TypeMismatch>("expected a list, the value is the real number 1.5",
+                                        [&] { Value(1.5).as<std::vector<double>>(); });
+    refused_saying<titin::TypeMismatch>("expected a list, the value is a map of 1",
+                                        [&] { Value::map({{"a", 1}}).as<std::vector<double>>(); });
+    refused_saying<titin::TypeMismatch>("read it with array<double>()",
+                                        [&] { list[3].as<std::vector<double>>(); });
+    refused_saying<titin::TypeMismatch>("found the real number 1.5: read it with as<double>()",
+                                        [&] { Value(1.5).array<double>(); });
+    CHECK(titin::detail::in_cpp("found 1: read it with titin_value_i64 of titin_message_value") ==
+          "found 1: read it with value().as<std::int64_t>()");
     refused_saying<titin::TypeMismatch>("300 does not fit int8 (-128 to 127): ask for a wider type",
                                         [&] { Value(300).as<std::int8_t>(); });
     refused_saying<titin::TypeMismatch>("-5 does not fit uint64 (0 to 18446744073709551615)",

@@ -311,6 +311,14 @@ contains
       call instance%setting("vast", short, ierr=ierr)
       call check(ierr == titin_error_setting .and. index(titin_error_text(), &
          "setting 'vast': 1.000000000000000E+300 does not fit real(real32) (up to 3.4028235e38)") == 1, "a vast setting")
+      call value%new(16777217_int64)
+      call value%read(short, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), &
+         "the value is 16777217, a whole number that real(real32) does not have: its nearest is 16777216") == 1, &
+         "a whole number beyond 2**24: "//titin_error_text())
+      call value%new(16777217.0_real64)
+      call value%read(short)
+      call check(short == 16777216.0_real32, "a real number, rounded")
       call value%new(-1e300_real64)
       call value%read(short, ierr=ierr)
       call check(ierr == titin_error_type_mismatch .and. index(titin_error_text(), "-1.000000000000000E+300 does not") == 1, &

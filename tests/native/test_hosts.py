@@ -68,6 +68,13 @@ def test_one_that_fails_is_named_with_its_host(build: Build, tmp_path: Path) -> 
     assert "instances/crowd" in report
 
 
+@pytest.mark.parametrize("name", ["source", "sum"])
+def test_one_that_ends_the_process_is_named(build: Build, tmp_path: Path, name: str) -> None:
+    report = failing(tmp_path, text(build).replace(f": {name}}}}}", ": quits}}"))
+    assert f"{name} reported an error: its function ended the whole process, by exit()" in report, report
+    assert f"See what {name} reports above" in report
+
+
 def test_a_function_that_is_not_there_is_named(build: Build, tmp_path: Path) -> None:
     report = failing(tmp_path, text(build).replace("step: sum", "step: sums"))
     assert "no function sums" in report, report

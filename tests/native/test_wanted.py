@@ -59,7 +59,11 @@ def couple(folder: Path, receiver: Path, data: str, port: str = "in") -> str:
     ("language", "words"),
     [
         ("c", "port 'in', message from sender.out: expected an array of float32 of shape [1, 3] in C order"),
-        ("f90", "port 'in': expected an array of float32 of rank 2 in Fortran order, found float64 of shape [1, 3]"),
+        (
+            "f90",
+            "port 'in', message from sender.out: expected an array of float32 of rank 2 in Fortran order, "
+            "found float64 of shape [1, 3]",
+        ),
     ],
 )
 def test_only_what_is_wanted_is_given(build: Build, tmp_path: Path, language: str, words: str) -> None:

@@ -35,7 +35,7 @@ contains
    subroutine refused(expected, found)
       character(len=*), intent(in) :: expected, found
       call check(ierr == titin_error_type_mismatch, "no mismatch of types")
-      call check(index(titin_error_text(), "port 'in'") == 1, "no port")
+      call check(index(titin_error_text(), "port 'in', message from sender.out: ") == 1, "no port")
       call check(index(titin_error_text(), "expected an array of "//expected) > 0, "expected "//expected)
       call check(index(titin_error_text(), "found "//found) > 0, "found "//found)
    end subroutine
@@ -181,6 +181,7 @@ contains
          call instance%receive("in", message)
          call message%view(line, ierr=ierr)
          call refused("float64 of rank 1, ", trim(found(i)))
+         if (i == 2) call check(index(titin_error_text(), "read it with read(x)") > 0, "how a number is read")
       end do
    end subroutine
 

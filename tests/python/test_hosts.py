@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+
 from ..conftest import TITIN
 
 MODEL = """\
@@ -102,6 +104,27 @@ def test_a_module_that_is_not_there(tmp_path):
     assert "No module named 'prats'" in said
 
 
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ("def member(instance):\n    yield", "the function of member[0] is a generator, so a call does not run it"),
+        ("member = 3", "what runs member[0] is a function; found 3"),
+        ("def nember(): pass", "has no attribute 'member'"),
+        ("raise ValueError('no licence')", "ValueError: no licence"),
+    ],
+)
+def test_what_cannot_be_run_is_told_first(tmp_path, member, why):
+    code, _ = run(tmp_path, member)
+    assert code == 1
+    report = subprocess.run(
+        [TITIN, "run", "model.ymmsl"], cwd=tmp_path, capture_output=True, text=True, check=False
+    ).stderr
+    first = report[report.index("First:") :].split("\n\n")[0]
+    assert why in " ".join(first.split("Last:")[0].split()), report
+    assert "host.py" not in report
+    assert "Try it by itself" not in report
+
+
 def check(folder, model):
     """What `titin check` says of a model."""
     (folder / "model.ymmsl").write_text(model)
@@ -125,6 +148,17 @@ def test_functions_that_are_not_on_this_host_are_warned_of(tmp_path):
         [(line, what, told)] = check(tmp_path, MODEL.replace("parts:member", function))
         assert (line, what) == (10, 'program "member" cannot be started on this host')
         assert told.startswith(why)
+    for member, why in {
+        "def member(instance):\n    yield 1": "member is a generator, so a call does not run it; take its yield out",
+        "member = 3": "member is no function",
+        "def member(instance):\n    def inner():\n        yield": None,
+        "def member():\n    yield\nmember = run(member)": None,
+        "@run\ndef member():\n    yield": None,
+        "if titin:\n    member = 3\nelse:\n    def member(): pass": None,
+    }.items():
+        (tmp_path / "parts.py").write_text(PARTS.replace("MEMBER", member))
+        assert [told.split(": ", 1)[1] for _, _, told in check(tmp_path, MODEL)] == ([why] if why else []), member
+    (tmp_path / "parts.py").write_text(PARTS.replace("MEMBER", THREADS))
     assert (
         check(tmp_path, MODEL.replace("parts:member", "numpy.linalg:norm").replace("parts:driver", "json:load")) == []
     )

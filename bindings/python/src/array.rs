@@ -328,6 +328,7 @@ fn refused(object: &Bound<'_, PyAny>) -> PyErr {
         Some("f" | "c") => {
             "its elements are wider than others can read; send .astype('float64') or 'complex128'"
         }
+        None => "an array is needed; send numpy.asarray of it",
         _ => {
             "elements must be bool, integers of 8 to 64 bits, float16 to float64, or complex64 and complex128"
         }

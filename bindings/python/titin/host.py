@@ -11,7 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from titin.hosting import _runs_when_called, _Troupe
+from titin import _core
+from titin.errors import last_lines
+from titin.hosting import _refuse, _runs_when_called, _Troupe
 
 
 def main(file: str) -> int:
@@ -23,8 +25,16 @@ def main(file: str) -> int:
     for guest in known["guests"]:
         name, written = guest["instance"], guest["function"]
         if written not in found:
-            found[written] = _found(written)
-            _runs_when_called(name, found[written])
+            try:
+                found[written] = _found(written)
+                _runs_when_called(name, found[written])
+            except Exception as error:
+                # The run fails with the reason. Where it happened says something only if it is in code of the user's.
+                what, *where = last_lines(error).splitlines()
+                print("\n".join([what, *where]), file=sys.stderr)
+                _core.place(name, os.environ["TITIN_MANAGER"])
+                _refuse("\n".join([f"its function {written} cannot be run: {what}", *where]))
+                return 1
         functions[name] = found[written]
     troupe = _Troupe(functions)
     instances = [{"name": name, "component": name} for name in functions]

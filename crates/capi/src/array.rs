@@ -182,13 +182,25 @@ impl Described<'_> {
     /// All elements may be read, and do not change while the result lives.
     pub(crate) unsafe fn elements(&mut self) -> Result<Data> {
         match self.found() {
-            Some(order) => {
+            // SAFETY: they follow each other, and may be read, as the caller promises.
+            Some(order) if unsafe { self.is_sound() } => {
                 self.order = order;
                 Ok(Data::Borrowed(self.data, self.bytes))
             }
             // SAFETY: as the caller promises.
-            None => unsafe { self.copied() },
+            _ => unsafe { self.copied() },
         }
+    }
+
+    /// Whether elements that follow each other are what their type has: of bytes that are bool only 0 and 1 are.
+    ///
+    /// # Safety
+    /// All elements may be read, and follow each other.
+    unsafe fn is_sound(&self) -> bool {
+        // SAFETY: as the caller promises; one without bytes may be NULL.
+        self.dtype != Dtype::Bool
+            || self.bytes == 0
+            || !has_other_bytes(unsafe { std::slice::from_raw_parts(self.data, self.bytes) })
     }
 
     /// A copy of the elements in one piece.
@@ -202,6 +214,10 @@ impl Described<'_> {
         let to = (filling.rest().as_mut_ptr(), &strided::contiguous(self.shape, self.size(), self.order)[..]);
         // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
         unsafe { strided::copy(self.shape, self.size(), (self.data, &from), to) };
+        if self.dtype == Dtype::Bool && self.bytes > 0 {
+            // SAFETY: they were written just now.
+            make_bools(unsafe { std::slice::from_raw_parts_mut(to.0.cast(), self.bytes) });
+        }
         filling.advance(self.bytes);
         Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
@@ -306,6 +322,19 @@ impl Expected<'_> {
     }
 }
 
+/// Whether there is another byte than 0 and 1.
+fn has_other_bytes(flags: &[u8]) -> bool {
+    // All of a piece at once; the compiler does many of them by one instruction.
+    flags.chunks(4096).any(|piece| piece.iter().fold(0, |all, flag| all | flag) > 1)
+}
+
+/// Makes bytes other than 0 those of bool: a program in C++ or Fortran that reads any other one is wrong in ways that nobody sees.
+pub(crate) fn make_bools(flags: &mut [u8]) {
+    if has_other_bytes(flags) {
+        flags.iter_mut().for_each(|flag| *flag = u8::from(*flag != 0));
+    }
+}
+
 /// Whether the elements of an array follow each other in this order: where no two dimensions have a next element they do in both.
 fn lies_in(order: Order, layout: &Layout) -> bool {
     layout.order == order
@@ -388,4 +417,35 @@ pub(crate) fn order_number(order: Order) -> c_int {
 /// Room for a payload.
 pub(crate) fn filling(bytes: u64) -> Result<Filling> {
     Filling::new(bytes).map_err(|error| Error::new(Kind::NoMemory, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_other_than_0_are_true() {
+        let flags = [0u8, 1, 2, 255, 0, 7];
+        let elements = |count: i64, stride: Option<i64>| {
+            let arguments = Arguments {
+                dtype: 1,
+                rank: 1,
+                extents: &raw const count,
+                strides: stride.as_ref().map_or(std::ptr::null(), |stride| &raw const *stride),
+                order: 0,
+                names: std::ptr::null(),
+                data: flags.as_ptr().cast(),
+            };
+            // SAFETY: the flags are there, and so are count and stride.
+            unsafe { arguments.read().unwrap().elements().unwrap().as_ref().to_vec() }
+        };
+        assert_eq!(elements(6, None), [0, 1, 1, 1, 0, 1]);
+        assert_eq!(elements(3, Some(2)), [0, 1, 0]);
+        assert_eq!(elements(2, None), [0, 1]);
+        let mut many = vec![1; 10_000];
+        assert!(!has_other_bytes(&many));
+        many[9_999] = 3;
+        make_bools(&mut many);
+        assert!(many.iter().all(|flag| *flag == 1));
+    }
 }

@@ -4,9 +4,9 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use titin_runtime::{Content, Error, Filling, Function, Functions, Mapped, Result, UserFilter};
+use titin_runtime::{Content, Dtype, Error, Filling, Function, Functions, Mapped, Result, UserFilter};
 
-use crate::array::{filling, form};
+use crate::array::{filling, form, make_bools};
 use crate::error::{last, null, status, usage, value};
 use crate::input;
 use crate::instance::Pointer;
@@ -178,7 +178,12 @@ fn run(
     let (content, body) = match output.data {
         None => (mapped.content.clone(), mapped.body.clone()),
         Some((content, Replacement::Ready(body))) => (content, body),
-        Some((content, Replacement::Filled(filling))) => (content, Arc::new(filling.finish())),
+        Some((content, Replacement::Filled(mut filling))) => {
+            if matches!(&content, Content::Array(layout) if layout.dtype == Dtype::Bool) {
+                make_bools(filling.rest());
+            }
+            (content, Arc::new(filling.finish()))
+        }
     };
     Ok(Mapped { content, body, timestamp, next_timestamp })
 }

@@ -1,5 +1,6 @@
 //! Several instances in one process: each in a thread of its own, or many light ones on a few threads.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
@@ -26,6 +27,40 @@ const PIECE: c_int = 4 << 20;
 
 /// `titin_entry` of the header.
 type Entry = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
+
+thread_local! {
+    /// The instance whose entry this thread calls. It has no destructor, so it is there for what `exit` calls.
+    static AT_WORK: Cell<*const Handle> = const { Cell::new(std::ptr::null()) };
+}
+
+unsafe extern "C" {
+    fn atexit(function: extern "C" fn()) -> c_int;
+}
+
+/// Notes whose entry this thread calls from now on; what it called before.
+fn at_work(handle: &Handle) -> *const Handle {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function may be called at any time. Without it the instance is not told from others, that is all.
+        unsafe { atexit(exits) };
+    });
+    AT_WORK.replace(handle)
+}
+
+/// The process ends. If an entry has called `exit`, or a Fortran `stop`, its instance is told to have failed: from outside nobody
+/// can know which one of the process that was.
+extern "C" fn exits() {
+    // SAFETY: the entry has not returned, so its instance is still there.
+    let Some(handle) = (unsafe { AT_WORK.replace(std::ptr::null()).as_ref() }) else { return };
+    if titin_runtime::not_forked().is_err() {
+        return;
+    }
+    let instance = &handle.shared.instance;
+    drop(caught(|| {
+        instance.fail("its function ended the whole process, by exit() or what calls that: return from it");
+        Ok(())
+    }));
+}
 
 struct Guest<'a> {
     name: &'a str,
@@ -373,8 +408,10 @@ impl Guest<'_> {
     fn call(&self, handle: &Handle) -> Result<()> {
         let _before = set_aside();
         let place = std::ptr::from_ref(handle).cast_mut();
+        let outer = at_work(handle);
         // SAFETY: the caller of `titin_host` promises that the entry may be called with its data.
         let returned = unsafe { (self.entry)(place, self.data.raw()) };
+        AT_WORK.set(outer);
         match returned {
             0 => return Ok(()),
             PENDING => return Err(Error::pending()),

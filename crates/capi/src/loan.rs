@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use titin_runtime::{Form, Lent, Loan, Payload, Result};
+use titin_runtime::{Dtype, Form, Lent, Loan, Payload, Result};
 
 use crate::array;
 use crate::error::{OK, keep, null, status, usage, value};
@@ -51,7 +51,12 @@ impl Lending {
     fn freeze(&self) -> Lent {
         let mut state = self.state();
         let lent = match std::mem::replace(&mut *state, State::Between) {
-            State::Filling(loan) => loan.finish(),
+            State::Filling(mut loan) => {
+                if loan.layout().dtype == Dtype::Bool {
+                    array::make_bools(loan.bytes_mut());
+                }
+                loan.finish()
+            }
             State::Frozen(lent) => lent,
             State::Between => unreachable!("nothing fails between"),
         };

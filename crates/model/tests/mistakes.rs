@@ -106,6 +106,17 @@ fn a_conduit_without_colon_or_blank_is_told_where_it_stands() {
 }
 
 #[test]
+fn a_conduit_with_an_arrow_is_told_without() {
+    let right = "write \"macro.state_out: micro.init\"";
+    let from = "macro.state_out: micro.init";
+    one(from, "macro.state_out: -> micro.init", "t:8:24: error: \"->\" is no", &[right]);
+    let both = "macro.state_out -> micro.init\n      micro.final -> macro.state_in";
+    let all = "macro.state_out: micro.init\n      micro.final: macro.state_in";
+    one(all, both, "t:8:7: error: these are no conduits", &[right]);
+    one(from, "macro.state_out -> micro.init", "t:8:7: error: this line is no entry", &[right]);
+}
+
+#[test]
 fn a_section_under_another_name_or_indentation_is_the_one_error() {
     one("programs:", "program:", "t:10:1: error: unknown key \"program\"", &["did you mean \"programs\"?"]);
     let hint = "begin the line with \"programs\"";
@@ -118,6 +129,14 @@ fn a_section_under_another_name_or_indentation_is_the_one_error() {
         &[hint],
     );
     one("programs:", " programs:", "t:10:2: error: this is not YAML", &["by 0 as line 2, or by 2 as line 3"]);
+    let hint = "indent \"conduits\" as \"components\" is";
+    one("    conduits:", "      conduits:", "t:7:7: error: \"conduits\" stands in the wrong place", &[hint]);
+    one(
+        "    components:",
+        "    component:",
+        "t:4:5: error: unknown key \"component\"",
+        &["did you mean \"components\"?"],
+    );
     // A program may have the name of a section.
     assert_eq!(errors("implementation: macro}", "implementation: settings}").len(), 1);
 }

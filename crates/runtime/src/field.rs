@@ -155,9 +155,7 @@ impl Instance {
             let own = Own { side, parts, role, rank, peer, pattern };
             inner.process.change(&inner.name, way.conduit, |meeting| meeting.declare(own));
         }
-        if role == Role::Receiver && ways.iter().any(|way| way.pattern.cache().is_some()) {
-            inner.pulls.store(true, Ordering::Relaxed);
-        }
+        named.has_field.store(true, Ordering::Relaxed);
         let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
         let (state, steps, withdrawn) = (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false));
         let mut fields = inner.fields.write().expect("never poisoned");
@@ -432,6 +430,51 @@ impl Field {
     fn misfit(&self, peer: &str, error: &titin_array::Error) -> Error {
         let text = format!("field on port '{}' with {peer}: {error}", self.name);
         Error::new(Kind::TypeMismatch, text)
+    }
+}
+
+/// Ordinary calls on ports that carry a field.
+impl Inner {
+    /// Fails if an ordinary call is to receive on a port that carries a field: it would take what says that the field follows, or
+    /// wait for a version that nobody asks for.
+    #[inline(always)]
+    pub(crate) fn receives_no_field(&self, ports: &[PortId]) -> Result<()> {
+        let has_field = |port: &&PortId| {
+            self.ports.get(port.0).is_some_and(|port| port.has_field.load(Ordering::Relaxed))
+        };
+        ports.iter().find(has_field).map_or(Ok(()), |port| self.refuse_receive(*port))
+    }
+
+    #[cold]
+    fn refuse_receive(&self, port: PortId) -> Result<()> {
+        self.enter()?;
+        let fields = self.fields.read().expect("never poisoned");
+        let Some(field) = fields.iter().find(|field| field.port == port) else { return Ok(()) };
+        let pulls = field.ways.iter().any(|way| way.pattern.cache().is_some());
+        let (is, why) = match pulls {
+            _ if field.role == Role::Sender => return Ok(()),
+            true => ("is pulled", ", which asks for a version"),
+            false => ("comes from rank to rank", ""),
+        };
+        let text =
+            format!("{}: the field on port '{}' {is}: receive it by the field{why}", self.name, field.name);
+        Err(Error::new(Kind::Usage, text))
+    }
+
+    /// Fails if an ordinary call, `send` or `loan`, is to send on a port that carries a field: the receiver could not tell the
+    /// message from what says that the field follows. One that was withdrawn has closed the port, which that call finds out.
+    #[cold]
+    pub(crate) fn refuse_send(&self, call: &str, port: PortId) -> Result<()> {
+        let fields = self.fields.read().expect("never poisoned");
+        let sent = |field: &&Arc<Field>| {
+            field.port == port && field.role == Role::Sender && !field.withdrawn.load(Ordering::Relaxed)
+        };
+        let Some(field) = fields.iter().find(sent) else { return Ok(()) };
+        let text = format!(
+            "{}: {call} on port '{}', which carries a field: send by the field, or on a port of its own",
+            self.name, field.name
+        );
+        Err(Error::new(Kind::Usage, text))
     }
 }
 

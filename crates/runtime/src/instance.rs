@@ -117,8 +117,6 @@ pub(crate) struct Inner {
     choice: Mutex<Option<Arc<Choice>>>,
     /// Whether some call has put inboxes on a list.
     lists: AtomicBool,
-    /// Whether it has a field that it pulls.
-    pub(crate) pulls: AtomicBool,
     /// Ranks right below that have closed, and how often they have sent or received each field.
     pub(crate) steps_below: Mutex<Vec<(u32, FieldSteps)>>,
     /// The call that rank 0 makes for all ranks.

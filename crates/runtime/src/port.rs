@@ -1,7 +1,7 @@
 //! Ports and the conduit ends behind them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use titin_model::Operator;
@@ -43,6 +43,8 @@ pub(crate) struct Port {
     pub(crate) resizable: bool,
     /// Which of the instance's own timelines it is on.
     pub(crate) timeline: usize,
+    /// Whether a field was declared on it, by which alone it is used from then on.
+    pub(crate) has_field: AtomicBool,
     slots: AtomicU32,
     /// Per slot (only one if the slots are counted at run time), the conduits that it sends along.
     pub(crate) outlets: Vec<Vec<Outlet>>,
@@ -206,6 +208,7 @@ impl Port {
             vector,
             resizable: false,
             timeline: 0,
+            has_field: AtomicBool::new(false),
             slots: AtomicU32::new(1),
             outlets: Vec::new(),
             inlets: Vec::new(),

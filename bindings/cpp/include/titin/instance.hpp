@@ -197,6 +197,11 @@ public:
         titin_value *found;
         if constexpr (std::is_floating_point_v<T>) {
             double number;
+            std::int64_t whole;
+            if (sizeof(T) < sizeof(double) && titin_setting_type(instance_, name.c_str()) == TITIN_TYPE_INT) {
+                detail::check(titin_setting_i64(instance_, name.c_str(), &whole));
+                return fit<T>(name, [whole] { return Value(whole).as<T>(); });
+            }
             detail::check(titin_setting_f64(instance_, name.c_str(), &number));
             return fit<T>(name, [number] { return Value(number).as<T>(); });
         } else if constexpr (std::is_same_v<T, bool>) {

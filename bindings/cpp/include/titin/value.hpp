@@ -68,6 +68,15 @@ std::string misfit(Number number) {
                std::to_string(Limits::min()) + " to " + std::to_string(Limits::max()) + "): ask for a wider type";
 }
 
+/// What there is to say of a whole number that a real one of this type could only have rounded.
+template <class T>
+std::string rounded(double number) {
+    std::ostringstream text;
+    text << std::fixed << std::setprecision(0) << "the value is " << number << ", a whole number that float"
+         << 8 * sizeof(T) << " does not have: its nearest is " << double(T(number)) << "; read it as a whole number";
+    return text.str();
+}
+
 /// What `look` finds of an array of exactly this type, these extents and order: titin_message_array, or titin_value_array.
 template <class T, class Data>
 View<const T> view(const void *(*look)(const Data *, int, int, std::int64_t *, int), const Data *data,
@@ -105,6 +114,8 @@ public:
             double number;
             detail::check(titin_value_f64(value_, &number));
             if (!detail::fits<T>(number)) throw TypeMismatch(detail::misfit<T>(number));
+            // Real numbers are rounded, as everywhere; whole ones are not without a word.
+            if (double(T(number)) != number && is_whole()) throw TypeMismatch(detail::rounded<T>(number));
             return T(number);
         } else if constexpr (std::is_integral_v<T>) {
             return whole<T>();
@@ -165,8 +176,24 @@ protected:
 
 private:
     std::int64_t size_of(Kind wanted) const {
-        if (kind() != wanted) throw TypeMismatch(wanted == Kind::List ? "expected a list" : "expected a map");
-        return size();
+        if (kind() == wanted) return size();
+        std::string text = std::string(wanted == Kind::List ? "expected a list" : "expected a map") + ", the value is " + what();
+        if (wanted == Kind::List && kind() == Kind::Array) text += ": read it with array<double>(), or the like";
+        throw TypeMismatch(text);
+    }
+    /// What it is, in the words of the library's errors, which say it of what was not asked for.
+    std::string what() const {
+        if (kind() == Kind::List || kind() == Kind::Map) titin_value_text(value_, nullptr);
+        else titin_value_item(value_, 0);
+        const std::string error = titin_error(), before = "the value is ";
+        const auto place = error.find(before);
+        if (place == std::string::npos) detail::raise();
+        return error.substr(place + before.size());
+    }
+    bool is_whole() const {
+        std::int64_t number;
+        std::uint64_t large;
+        return titin_value_i64(value_, &number) == TITIN_OK || titin_value_u64(value_, &large) == TITIN_OK;
     }
     template <class T>
     T whole() const {

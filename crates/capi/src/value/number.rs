@@ -27,6 +27,7 @@ impl Number {
     pub(crate) fn getter(self) -> &'static str {
         match self {
             Number::Bool(_) => "titin_value_bool",
+            Number::Whole(number) if i64::try_from(number).is_err() => "titin_value_u64",
             Number::Whole(_) => "titin_value_i64",
             Number::Real(_) => "titin_value_f64",
         }
@@ -155,6 +156,14 @@ mod tests {
         assert!(Number::Real(f64::INFINITY).element(Dtype::Float32).is_some());
         assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
         assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
+    }
+
+    #[test]
+    fn a_getter_is_told_that_can_read_the_number() {
+        assert_eq!(Number::Whole(i64::MAX.into()).getter(), "titin_value_i64");
+        assert_eq!(Number::Whole(1 << 63).getter(), "titin_value_u64");
+        assert_eq!(Number::Whole(-1).getter(), "titin_value_i64");
+        assert_eq!(Number::Real(1.5).getter(), "titin_value_f64");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 """Which functions are not there, of those that standard input has as module:function. Imports nothing of theirs."""
 
+import ast
 import difflib
 import json
 import re
@@ -22,6 +23,49 @@ def find(module):
     return found, ""
 
 
+def parsed(text):
+    """What stands at the top of a file, if it can be read."""
+    try:
+        return ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return []
+
+
+def misfit(statements, name):
+    """The line that makes a name what surely cannot be run, and why; None if nothing is sure."""
+    fault = None
+    for statement in statements:
+        # The last one counts; where there are several ways to one, it is not known.
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == name:
+            plain = not statement.decorator_list
+            is_generator = plain and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own(statement))
+            fault = (
+                (statement.lineno, "is a generator, so a call does not run it; take its yield out")
+                if is_generator
+                else None
+            )
+        elif any(
+            isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+            for node in ast.walk(statement)
+        ):
+            value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+            literal = isinstance(value, ast.Constant | ast.List | ast.Dict | ast.Tuple | ast.Set)
+            fault = (statement.lineno, "is no function") if literal else None
+        elif any(getattr(node, "name", None) == name for node in ast.walk(statement)):
+            fault = None
+    return fault
+
+
+def own(function):
+    """The nodes of a function, without those of functions in it."""
+    rest = list(function.body)
+    while rest:
+        node = rest.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            rest += ast.iter_child_nodes(node)
+
+
 def wrong(written, folders):
     """Why a function is not there, if that is sure."""
     module, _, function = written.partition(":")
@@ -32,6 +76,9 @@ def wrong(written, folders):
     if not origin.endswith(".py"):
         return None
     text = Path(origin).read_text(errors="replace")
+    tree = parsed(text)
+    if "." not in function and (fault := misfit(tree, function)):
+        return f"{origin}:{fault[0]}: {function} {fault[1]}"
     # Where its name does not even stand it can be by these alone.
     if function.split(".")[0] in re.findall(r"\w+", text) or re.search(r"import\s*\(?\s*\*|__getattr__", text):
         return None

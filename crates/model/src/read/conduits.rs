@@ -34,8 +34,12 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
     }
     if let Kind::Scalar(Scalar { text, of: Type::Text }) = node.kind() {
         // YAML takes all lines together for one text.
-        let words = text.splitn(3, ' ').collect::<Vec<_>>();
-        let first = if words[0].contains(':') { 1 } else { 2 };
+        let words = text.split(' ').collect::<Vec<_>>();
+        let first = match &words[..] {
+            [_, "->", ..] => 3,
+            [one, ..] if one.contains(':') || one.contains("->") => 1,
+            _ => 2,
+        };
         let hint = with_colon(&words[..first.min(words.len())].join(" "));
         let why = "each is a sender, a colon, a blank and a receiver; without these there is only a text";
         problems.error_hint(node.at, Code::WrongType, "these are no conduits", why, hint);
@@ -56,6 +60,13 @@ fn add(
     version: Version,
     problems: &mut Problems,
 ) {
+    if let Some((from, to)) = arrow(sender, receivers) {
+        let what = format!("\"{}\" is not an end of a conduit", shorten(sender));
+        let why = "a conduit is written without an arrow";
+        let hint = format!("write \"{from}: {to}\"");
+        problems.error_hint(at, Code::BadName, what, why, Some(hint));
+        return;
+    }
     let Some(sender) = end(sender, at, version, problems) else { return };
     let one = std::slice::from_ref(receivers);
     let receivers = if let Kind::List(items) = receivers.kind() { items.as_slice() } else { one };
@@ -85,6 +96,14 @@ fn add(
         let Some(receiver) = end(receiver, node.at, version, problems) else { continue };
         let mut filters = Vec::with_capacity(words.len());
         for word in words {
+            if word == "->" {
+                let rest =
+                    written.split_whitespace().filter(|word| *word != "->").collect::<Vec<_>>().join(" ");
+                let hint = format!("write \"{sender}: {rest}\"");
+                let (what, why) = ("\"->\" is no part of a conduit", "its colon stands for an arrow");
+                problems.error_hint(node.at, Code::Filter, what, why, hint);
+                continue;
+            }
             match filter::parse(word) {
                 Ok(filter) => filters.push(filter),
                 Err((why, hint)) => {
@@ -100,6 +119,17 @@ fn add(
         }
         conduits.push(Conduit { sender: sender.clone(), receiver, filters, at, receiver_at: node.at });
     }
+}
+
+/// The ends of a conduit that is written `a.out -> b.in`, of which YAML may have taken a part for the key.
+fn arrow<'t>(sender: &'t str, receivers: &'t Node) -> Option<(&'t str, &'t str)> {
+    let (from, to) = sender.split_once("->")?;
+    let to = match receivers.kind() {
+        Kind::Scalar(Scalar { text, .. }) if to.trim().is_empty() => &**text,
+        _ => to,
+    };
+    let (from, to) = (from.trim(), to.trim());
+    (is_dotted(from) && is_dotted(to)).then_some((from, to))
 }
 
 /// `component.port`, or in v0.2 `port` for one of the model's own.

@@ -170,7 +170,13 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
     if problems.errors() > inside {
         problems.lost_section();
     }
+    let known = problems.errors();
     fields.finish(problems);
+    if problems.errors() > known && model.components.is_empty() {
+        // They may stand under the unknown key: what names them is not looked at.
+        model.conduits.clear();
+        model.matching_timelines.clear();
+    }
     model.faulty = problems.errors() > before;
     Some(model)
 }
@@ -185,6 +191,10 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
     }
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
         if too_deep(entry, problems) {
+            if entry.value.is_null() {
+                // What follows at the same depth was to be inside of it.
+                break;
+            }
             continue;
         }
         let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
@@ -202,7 +212,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
 pub(super) fn too_deep(entry: &Entry, problems: &mut Problems) -> bool {
     let key = entry.key.as_str();
     if !OF_MODELS.contains(&key)
-        || !matches!(entry.value.kind(), Kind::Map(_))
+        || !(matches!(entry.value.kind(), Kind::Map(_)) || entry.value.is_null())
         || has_any(&entry.value, &OF_COMPONENTS)
     {
         return false;

@@ -25,6 +25,11 @@ pub(super) fn entry_without_colon(lines: &[&str]) -> Option<(u32, String)> {
 
 /// What to write in place of `a.out:b.in` or `a.out b.in`.
 pub(crate) fn with_colon(text: &str) -> Option<String> {
+    if let Some((key, value)) = text.split_once("->") {
+        let (key, value) = (key.trim().trim_end_matches(':').trim_end(), value.trim());
+        let whole = !key.is_empty() && !value.is_empty() && !key.contains(char::is_whitespace);
+        return whole.then(|| format!("a conduit has a colon and no arrow: write \"{key}: {value}\""));
+    }
     let (key, value) = text.split_once(':').or_else(|| text.split_once(char::is_whitespace))?;
     let (key, value) = (key.trim(), value.trim());
     let whole = !key.is_empty() && !value.is_empty() && !key.contains(char::is_whitespace);
@@ -75,6 +80,10 @@ mod tests {
         let missing = |what: &str, line| Some((line, format!("{what} is missing: write \"a.out: b.in\"")));
         assert_eq!(found("c:\n  a.out:b.in\n  b.out: a.in"), missing("a blank", 2));
         assert_eq!(found("c:\n  a.out b.in\n  b.out:c.in\n  c.out: a.in"), missing("a colon", 2));
+        let arrow = "a conduit has a colon and no arrow: write \"a.out: b.in\"";
+        for text in ["a.out -> b.in", "a.out->b.in", "a.out: -> b.in"] {
+            assert_eq!(with_colon(text).as_deref(), Some(arrow), "{text}");
+        }
         for text in
             ["c:\n  a.out: b.in\n  b.out: a.in: c", "c:\n  - x y\n  b: 1", "c:\n  # x y\n  b: 1", "b: 1", ""]
         {

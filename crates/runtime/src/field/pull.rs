@@ -456,26 +456,6 @@ impl Instance {
 
 /// How pulled fields end.
 impl Inner {
-    /// Fails if an ordinary call is to receive on a port whose field is pulled: what nobody asks for does not come.
-    #[inline(always)]
-    pub(crate) fn not_pulled(&self, ports: &[PortId]) -> Result<()> {
-        if self.pulls.load(Ordering::Relaxed) { self.refuse_pulled(ports) } else { Ok(()) }
-    }
-
-    fn refuse_pulled(&self, ports: &[PortId]) -> Result<()> {
-        self.enter()?;
-        let fields = self.fields.read().expect("never poisoned");
-        let pulls = |field: &&Arc<Field>| {
-            ports.contains(&field.port) && field.ways.iter().any(|way| way.pattern.cache().is_some())
-        };
-        let Some(field) = fields.iter().find(pulls) else { return Ok(()) };
-        let text = format!(
-            "{}: the field on port '{}' is pulled: receive it by the field, which asks for a version",
-            self.name, field.name
-        );
-        Err(Error::new(Kind::Usage, text))
-    }
-
     /// The conduits of its fields that are pulled, in this role.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");

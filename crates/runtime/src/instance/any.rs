@@ -113,7 +113,7 @@ impl Instance {
     pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
-        inner.not_pulled(&choice.ports)?;
+        inner.receives_no_field(&choice.ports)?;
         if inner.ranks.is_none() {
             return inner.receive_chosen(choice, patience);
         }

@@ -299,7 +299,6 @@ impl Inner {
             turn: AtomicUsize::new(0),
             choice: Mutex::default(),
             lists: AtomicBool::new(false),
-            pulls: AtomicBool::new(false),
             steps_below: Mutex::default(),
             leading: Mutex::default(),
             closing: AtomicBool::new(false),

@@ -105,7 +105,7 @@ impl Instance {
         patience: Patience,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
-        self.inner.not_pulled(&[port])?;
+        self.inner.receives_no_field(&[port])?;
         self.receive_begun((port, slot), None, || Ok(patience), fits)
     }
 
@@ -144,7 +144,7 @@ impl Instance {
     pub fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<Message>> {
         let inner = &self.inner;
         inner.enter()?;
-        inner.not_pulled(&[port])?;
+        inner.receives_no_field(&[port])?;
         if inner.ranks.is_none() {
             return Ok(inner.try_receive(port, slot)?.map(|(_, message)| message));
         }

@@ -44,6 +44,10 @@ impl Instance {
         next_timestamp: Option<f64>,
         settings: Option<&Overlay>,
     ) -> Result<()> {
+        if self.inner.ports[port.0].has_field.load(Ordering::Relaxed) {
+            self.inner.enter()?;
+            self.inner.refuse_send("send", port)?;
+        }
         self.send_along_most(None, port, slot, payload, (timestamp, next_timestamp), settings)
     }
 
@@ -163,7 +167,8 @@ impl Instance {
     pub fn loan(&self, port: PortId, slot: Option<u32>, layout: Layout) -> Result<Loan> {
         let inner = &self.inner;
         inner.enter()?;
-        let port = &inner.ports[port.0];
+        let number = port;
+        let port = &inner.ports[number.0];
         if !port.operator.sends() {
             let text = format!(
                 "loan on {} port '{}': {} receives; memory is lent for what is sent",
@@ -172,6 +177,9 @@ impl Instance {
             return Err(Error::new(Kind::Usage, text));
         }
         port.find(slot)?;
+        if port.has_field.load(Ordering::Relaxed) {
+            inner.refuse_send("loan", number)?;
+        }
         let wrong = || Error::new(Kind::Usage, format!("an array of {:?} has too many bytes", layout.shape));
         let length = layout.bytes().ok_or_else(wrong)?;
         if layout.shape.len() > MAX_RANK {

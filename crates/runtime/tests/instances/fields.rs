@@ -77,7 +77,39 @@ fn a_field_is_no_message_for_an_ordinary_call() {
     let (sends, receives) = (declare(&a, "out"), declare(&b, "in"));
     assert!(a.reuse().unwrap() && b.reuse().unwrap());
     send(&a, sends, 7).unwrap();
-    let error = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap_err();
-    assert!(error.text.contains("sends a field: receive it by a field"), "{error}");
+    let port = b.port("in").unwrap();
+    for error in [
+        b.receive(port, None, Patience::Forever).unwrap_err(),
+        b.try_receive(port, None).unwrap_err(),
+        b.receive_any(&[port], Patience::Forever).unwrap_err(),
+    ] {
+        assert_eq!(error.kind, Kind::Usage);
+        assert!(
+            error.text.contains("the field on port 'in' comes from rank to rank: receive it by the field"),
+            "{error}"
+        );
+    }
     assert_eq!(receive(&b, receives), Ok([7; 4]));
+}
+
+/// Its receiver could not tell it from what says that the field follows.
+#[test]
+fn an_ordinary_message_is_refused_where_its_sender_has_a_field() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    let (sends, receives) = (declare(&a, "out"), declare(&b, "in"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    send(&a, sends, 1).unwrap();
+    let port = a.port("out").unwrap();
+    let layout = Layout { dtype: Dtype::UInt8, order: Order::C, shape: vec![4].into(), names: Vec::new() };
+    for (call, error) in [
+        ("send", a.send(port, None, &Payload::nil(), 2.0, None, None).unwrap_err()),
+        ("loan", a.loan(port, None, layout).map(drop).unwrap_err()),
+    ] {
+        assert_eq!(error.kind, Kind::Usage);
+        let text = format!("a: {call} on port 'out', which carries a field: send by the field");
+        assert!(error.text.starts_with(&text), "{error}");
+    }
+    send(&a, sends, 3).unwrap();
+    assert_eq!((receive(&b, receives), receive(&b, receives)), (Ok([1; 4]), Ok([3; 4])));
 }
