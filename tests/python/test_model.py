@@ -191,6 +191,29 @@ def test_networks_of_networkx(tmp_path):
     assert len(found[0]) == 120
 
 
+def test_a_network_of_any_graph(tmp_path):
+    """Of a graph of networkx two methods are needed, and no more."""
+
+    class Two:
+        def nodes(self, data):
+            return [("a", {"mine": 1}), ("b", {})]
+
+        def edges(self, data):
+            return [("a", "b", {"weight": 2})]
+
+    model = Model("net")
+    cells = model.network("node", Two())
+    assert list(cells) == ["a", "b"]
+    written = check(model, tmp_path)
+    assert written["settings"] == {"node_a.mine": 1, "node_a.to_b_weight": 2, "node_b.to_a_weight": 2}
+
+
+def test_a_graph_without_networkx_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ModuleNotFoundError, match=r"canals\.gml is read by networkx: pip install networkx"):
+        Model("canals").network("at", tmp_path / "canals.gml")
+
+
 def test_a_network_is_run(tmp_path):
     """Each node learns the largest number in the network, as many steps as it has nodes."""
     model = Model("net")
