@@ -400,6 +400,20 @@ def test_ports_that_only_the_program_lists(tmp_path):
     assert written["models"]["listed"]["components"]["macro"]["ports"] == {"o_i": ["out"], "o_f": ["last"]}
 
 
+def test_ports_that_nothing_lists():
+    """What conduits use are ports of a program elsewhere; the key is there where none is used."""
+    model = Model("open")
+    for name in ("macro", "micro", "alone"):
+        model.component(name, "elsewhere")
+    model.conduit("macro.out", "micro.in")
+    components = yaml.safe_load(model.text())["models"]["open"]["components"]
+    assert {name: "ports" in entry for name, entry in components.items()} == {
+        "macro": False,
+        "micro": False,
+        "alone": True,
+    }
+
+
 def test_a_description_on_standard_input(tmp_path):
     model = Model("heat")
     model.ring("cell", 3, "cell")
