@@ -349,6 +349,18 @@ def test_cells_that_a_macro_calls_step_together(tmp_path):
     assert written["models"]["called"]["matching_timelines"] == {"macro:cell_0": ["macro:cell_1", "macro:cell_2"]}
 
 
+def test_cells_behind_the_last_message_step_together(tmp_path):
+    """Their timeline is beside that of the component before, not inside."""
+    model = Model("behind")
+    model.component("before", "solver", o_i="out")
+    cells = model.ring("cell", 3, "solver", f_init="start")
+    for cell in cells:
+        model.conduit("before.out", f"{cell.name}.start", "last")
+    model.program("solver", "solver")
+    written = check(model, tmp_path)
+    assert written["models"]["behind"]["matching_timelines"] == {"cell_0": ["cell_1", "cell_2"]}
+
+
 def test_multiplicity_settings_programs_and_resources(tmp_path):
     model = Model("many", description="an ensemble")
     model.component("driver", "driver", o_i="out", s="in")
