@@ -75,7 +75,7 @@ CHANGES = {
         (np.int16(-3), -5.5),
         (np.arange(3), np.array([0.5, 2.5, 4.5])),
         (np.array(1.5, "f4"), np.array(3.5, "f4")),
-        (1j, np.array(0.5 + 2j)),
+        (3j, np.array(0.5 + 6j)),
         (None, None),
     ],
     "astype(int32)": [
