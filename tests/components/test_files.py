@@ -203,3 +203,14 @@ def test_too_many_messages_for_one_use_are_refused(model):
     model.add("source", "source", o_f="out").add("sink", "sink", f_init="in").join(source__out="sink.in")
     said = model.set(source__file="a.csv").fail()
     assert "it has several messages" in said and "O_I" in said, said
+
+
+def test_a_use_takes_one_of_several_messages(model):
+    """The last of three is left, as there are two uses."""
+    (model.folder / "a.csv").write_text("t,x\n0,1\n1,2\n2,3\n")
+    (model.folder / "uses.csv").write_text("t,x\n0,0\n1,0\n")
+    model.add("uses", "source", o_i="out").add("source", "source", f_init="in", o_f="out")
+    model.add("sink", "sink", f_init="in").join(uses__out="source.in", source__out="sink.in")
+    model.set(uses__file="uses.csv", source__file="a.csv", sink__file="kept.csv")
+    kept = (model.run() / "sink/workdir/kept.csv").read_text().splitlines()
+    assert [float(row.split(",")[-1]) for row in kept[1:]] == [1, 2]

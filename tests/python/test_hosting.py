@@ -13,6 +13,7 @@ import titin.aio
 from titin import hosting
 from titin.model import Model
 
+from ..conftest import TITIN
 from .conftest import pair
 
 
@@ -347,12 +348,41 @@ def test_a_function_in_code_of_its_own_is_called_out(stage):
         try:
             while True:
                 sum(range(1000))
-        finally:
-            left.append(True)
+        except BaseException as raised:
+            left.append(type(raised))
+            raise
 
     with pytest.raises(ArithmeticError):
         titin.run(pair(), {"sender": sender, "receiver": receiver}, run_dir=stage.folder / "run")
-    assert left == [True]
+    assert left == [titin.PeerLost]
+
+
+def test_an_instance_that_a_failed_function_holds_is_let_go(stage):
+    """The receiver waits for its messages, and nothing but its end ends the wait."""
+
+    def sender():
+        instance = titin.Instance()
+        instance.reuse()
+        raise ArithmeticError("the matrix is singular")
+
+    raised, log = stage.fails(sender, waits)
+    assert isinstance(raised, ArithmeticError)
+    assert "sender" in log
+
+
+def test_a_task_that_would_end_the_process_fails_the_run(stage):
+    """It comes by the event loop, and not by the function that has made the task."""
+
+    async def sender(instance):
+        async def leaves():
+            sys.exit(3)
+
+        await instance.reuse()
+        await asyncio.create_task(leaves())
+
+    raised, _ = stage.fails(sender, waits)
+    assert isinstance(raised, titin.Error)
+    assert r"called sys.exit(3), which ends no function" in str(raised)
 
 
 def refused(stage, model, functions) -> str:
@@ -488,10 +518,22 @@ def test_what_a_call_does_not_run_is_refused(stage, function, reason):
     assert not (stage.folder / "run").exists()
 
 
-def test_a_command_that_is_killed(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("kill -KILL $$", "the titin command was ended by SIGKILL"),
+        ("""echo '{"outcome": "interrupted", "directory": "there"}'; exit 1""", "the run was interrupted; see there"),
+    ],
+)
+def test_a_command_that_is_ended_by_others(tmp_path, monkeypatch, does, words):
     command = tmp_path / "titin"
-    command.write_text("#!/bin/sh\nkill -KILL $$\n")
+    command.write_text(f"#!/bin/sh\n{does}\n")
     command.chmod(0o755)
     monkeypatch.setattr(hosting, "_command", lambda: str(command))
-    with pytest.raises(titin.Error, match="ended by SIGKILL"):
+    with pytest.raises(titin.Error, match=words):
         titin.run(pair(), {"sender": driver, "receiver": driver})
+
+
+def test_the_command_is_that_of_this_installation(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert hosting._command() == str(TITIN)

@@ -191,6 +191,29 @@ def test_networks_of_networkx(tmp_path):
     assert len(found[0]) == 120
 
 
+def test_a_network_of_any_graph(tmp_path):
+    """Of a graph of networkx two methods are needed, and no more."""
+
+    class Two:
+        def nodes(self, data):
+            return [("a", {"mine": 1}), ("b", {})]
+
+        def edges(self, data):
+            return [("a", "b", {"weight": 2})]
+
+    model = Model("net")
+    cells = model.network("node", Two())
+    assert list(cells) == ["a", "b"]
+    written = check(model, tmp_path)
+    assert written["settings"] == {"node_a.mine": 1, "node_a.to_b_weight": 2, "node_b.to_a_weight": 2}
+
+
+def test_a_graph_without_networkx_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ModuleNotFoundError, match=r"canals\.gml is read by networkx: pip install networkx"):
+        Model("canals").network("at", tmp_path / "canals.gml")
+
+
 def test_a_network_is_run(tmp_path):
     """Each node learns the largest number in the network, as many steps as it has nodes."""
     model = Model("net")
@@ -326,6 +349,18 @@ def test_cells_that_a_macro_calls_step_together(tmp_path):
     assert written["models"]["called"]["matching_timelines"] == {"macro:cell_0": ["macro:cell_1", "macro:cell_2"]}
 
 
+def test_cells_behind_the_last_message_step_together(tmp_path):
+    """Their timeline is beside that of the component before, not inside."""
+    model = Model("behind")
+    model.component("before", "solver", o_i="out")
+    cells = model.ring("cell", 3, "solver", f_init="start")
+    for cell in cells:
+        model.conduit("before.out", f"{cell.name}.start", "last")
+    model.program("solver", "solver")
+    written = check(model, tmp_path)
+    assert written["models"]["behind"]["matching_timelines"] == {"cell_0": ["cell_1", "cell_2"]}
+
+
 def test_multiplicity_settings_programs_and_resources(tmp_path):
     model = Model("many", description="an ensemble")
     model.component("driver", "driver", o_i="out", s="in")
@@ -375,6 +410,20 @@ def test_ports_that_only_the_program_lists(tmp_path):
     model.program("solver", "solver", ports={"o_i": ["out"], "o_f": ["last"]})
     written = check(model, tmp_path)
     assert written["models"]["listed"]["components"]["macro"]["ports"] == {"o_i": ["out"], "o_f": ["last"]}
+
+
+def test_ports_that_nothing_lists():
+    """What conduits use are ports of a program elsewhere; the key is there where none is used."""
+    model = Model("open")
+    for name in ("macro", "micro", "alone"):
+        model.component(name, "elsewhere")
+    model.conduit("macro.out", "micro.in")
+    components = yaml.safe_load(model.text())["models"]["open"]["components"]
+    assert {name: "ports" in entry for name, entry in components.items()} == {
+        "macro": False,
+        "micro": False,
+        "alone": True,
+    }
 
 
 def test_a_description_on_standard_input(tmp_path):

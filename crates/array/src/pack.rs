@@ -446,6 +446,14 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_message_ends_behind_an_element() {
+        let (exchange, ..) = transposed();
+        let schedule = exchange.schedule(Role::Sender, 0).unwrap();
+        let ends = |byte| schedule.end_of_element(0, [4, 1], byte);
+        assert_eq!([0, 3, 10, 24, 25, 30, 99].map(ends), [0, 0, 8, 24, 25, 30, 30]);
+    }
+
+    #[test]
     fn messages_come_in_the_order_of_the_receiver_and_field_after_field() {
         let (exchange, local, _) = transposed();
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();

@@ -139,6 +139,11 @@ mod tests {
         assert_eq!(error, "rank 0 declares the index 16, but the array of 4 × 4 has 16 elements");
         let endless = Parts::Indices(vec![Run { first: 3, length: u64::MAX }]);
         assert!(endless.check(&indices, 0).is_err());
+        let large = Decomposition::indices(&[crate::MOST_ELEMENTS], 1).unwrap();
+        let all = Run { first: 0, length: crate::MOST_ELEMENTS };
+        assert!(Parts::Indices(vec![all]).check(&large, 0).is_ok());
+        let error = Parts::Indices(vec![all, all]).check(&large, 0).unwrap_err().to_string();
+        assert_eq!(error, "rank 0 declares more elements than can be counted");
         assert!(Parts::Rule.check(&indices, 0).is_err() && Parts::indices([3]).check(&boxes, 0).is_err());
         assert!(Parts::indices([3]).check(&indices, 2).is_err());
     }

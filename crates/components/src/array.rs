@@ -137,7 +137,6 @@ pub(crate) fn split<'a>(
             &bytes[at..at + size * inner]
         };
         let memory = match outer {
-            0 => Cow::Borrowed(&bytes[..0]),
             1 => Cow::Borrowed(stretch(0)),
             _ => Cow::Owned((0..outer).flat_map(stretch).copied().collect()),
         };

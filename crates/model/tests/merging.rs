@@ -49,6 +49,22 @@ fn an_imported_model_that_others_use_stays_as_it_was_beside_its_changed_copy() {
     assert_eq!(left(&description, "user", "a.left"), "shared.programs.solver");
 }
 
+#[test]
+fn descriptions_of_several_files_are_apart_by_a_line() {
+    let text = |description: &str| format!("ymmsl_version: v0.2\ndescription: {description}\n");
+    let model = "models: {m: {components: {a: {description: a, ports: {}, implementation: p}}}}
+programs: {p: {executable: p}}
+";
+    let merged = |all: [&str; 3]| {
+        let [a, b, c] = all.map(text);
+        let c = c + model;
+        read(&[&a, &b, &c], &LoadOptions::default()).unwrap_or_else(|report| panic!("{report}")).description
+    };
+    assert_eq!(merged(["one", "two", "three"]), "one\n\ntwo\n\nthree");
+    assert_eq!(merged(["one", "''", "two"]), "one\n\ntwo");
+    assert_eq!(merged(["''", "one", "''"]), "one");
+}
+
 /// Two components that call each other at rates that nothing says to be the same.
 const UNEQUAL: &str = "ymmsl_version: v0.1
 model:

@@ -223,3 +223,16 @@ fn a_field_of_a_sender_whose_receivers_have_entries_of_their_own_is_warned_of() 
     assert_eq!(warned("micro.final: {until: 3}"), [""; 0]);
     assert_eq!(warned("macro.state_in: {until: 3}"), [""; 0]);
 }
+
+#[test]
+fn what_a_host_calls_is_a_module_and_a_function() {
+    for function in ["step", "a b:step", "a:do it", ":step", "a:"] {
+        let titin = format!("macro: {{titin: {{host: h, function: \"{function}\"}}}}");
+        one(
+            "macro: {executable: /bin/true}",
+            &titin,
+            "",
+            &[&format!("write \"module:function\"; found \"{function}\"")],
+        );
+    }
+}

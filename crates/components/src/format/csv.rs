@@ -500,6 +500,11 @@ mod tests {
     fn wrong_rows_are_named() {
         let why = |text: &str| read(text, &Reading::default()).unwrap_err().to_string();
         assert!(why("").contains("it is empty"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        fs::write(&path, b"t,b\n0,\xff\n").unwrap();
+        let error = read_all(&path, &Reading::default()).unwrap_err().to_string();
+        assert!(error.contains("a.csv:2: it is not UTF-8"), "{error}");
         assert!(why("a,b\n1,2\n1\n").contains("a.csv:3: this row has 1 fields"));
         assert!(why("a,b\n1,x\n").contains("a.csv:2: column 'b': 'x' is no number; set `form: map`"));
         let large = "t,b\n0,1e999\n";

@@ -396,6 +396,24 @@ mod tests {
     }
 
     #[test]
+    fn both_parts_of_a_complex_number_are_turned() {
+        let mut elements = [1, 2, 3, 4, 5, 6, 7, 8];
+        swap(Dtype::Complex64, &mut elements);
+        assert_eq!(elements, [4, 3, 2, 1, 8, 7, 6, 5]);
+    }
+
+    #[test]
+    fn a_header_has_room_for_its_dict_and_the_end_of_the_line() {
+        let (layout, _) = numbers(&[2], Order::C);
+        for room in 0..200 {
+            let header = write_header(&layout, room);
+            let needed = MAGIC.len() + 4 + dict(&layout).len().max(room) + 1;
+            assert!(header.len() % 64 == 0 && (needed..needed + 64).contains(&header.len()), "{room}");
+            assert_eq!(header.last(), Some(&b'\n'));
+        }
+    }
+
+    #[test]
     fn one_message_is_kept_as_it_is() {
         for order in [Order::C, Order::Fortran] {
             let folder = tempfile::tempdir().unwrap();

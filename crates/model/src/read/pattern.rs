@@ -173,6 +173,8 @@ mod tests {
             ("[0:5, b]", "indices are written as 2:8"),
             ("[0:5, :3]", "indices are written as 2:8"),
             ("[5:0]", "indices are written as 2:8"),
+            ("[[], []]", "for each of 1 to 7 dimensions"),
+            ("[0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1]", "for each of 1 to 7 dimensions"),
         ] {
             let said = described(&format!("{{b.in: {{region: {text}}}}}")).expect_err(text);
             assert!(said.contains(words), "{text}: {said}");

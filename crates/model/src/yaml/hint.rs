@@ -75,6 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_line_as_far_in_as_one_before_is_between_no_levels() {
+        assert_eq!(indentation(&["a:", "  b:", "    c: 1", "  d: 2"]), None);
+    }
+
+    #[test]
     fn a_line_without_its_colon_is_told_and_not_the_one_after_it() {
         let found = |text: &str| entry_without_colon(&text.lines().collect::<Vec<_>>());
         let missing = |what: &str, line| Some((line, format!("{what} is missing: write \"a.out: b.in\"")));

@@ -23,7 +23,7 @@ use crate::message::Lent;
 use crate::port::Outlet;
 use crate::process::Meeting;
 use crate::ranks::instance_of;
-use crate::{Error, Instance, Kind, Message, PortId, Result};
+use crate::{Error, Instance, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
 #[derive(Default)]
