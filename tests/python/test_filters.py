@@ -43,6 +43,14 @@ def overlaid(data):
 
 def broken(data):
     raise ValueError("no such luck")
+
+import threading
+begun, goes_on = threading.Event(), threading.Event()
+
+def waiting(data):
+    begun.set()
+    goes_on.wait()
+    return data
 """
 
 
@@ -221,6 +229,27 @@ def test_a_function_may_not_call_the_instance_that_it_filters_for(stage, monkeyp
     assert known == [7]
     assert isinstance(raised, titin.FilterError)
     assert ("close() while" if call == "close" else "a call from within filter 'calling'") in str(raised)
+
+
+def test_other_threads_make_calls_while_a_function_is_at_work(stage, monkeypatch):
+    made = model(stage, monkeypatch, "waiting")
+    filters = importlib.import_module("titin_test_filters")
+
+    def sends(instance):
+        while instance.reuse():
+            instance.send("out", 1, timestamp=0.0)
+            filters.begun.wait()
+            try:
+                instance.send("out", 2, timestamp=1.0)
+            finally:
+                filters.goes_on.set()
+
+    def receives(instance):
+        while instance.reuse():
+            found = [instance.receive("in").data for _ in range(2)]
+        return found
+
+    assert stage.play(sends, receives, made)["receiver"] == [1, 2]
 
 
 def test_a_function_that_fails_is_named(stage, monkeypatch):

@@ -408,7 +408,10 @@ mod tests {
         for room in 0..200 {
             let header = write_header(&layout, room);
             let needed = MAGIC.len() + 4 + dict(&layout).len().max(room) + 1;
-            assert!(header.len() % 64 == 0 && (needed..needed + 64).contains(&header.len()), "{room}");
+            assert!(
+                header.len().is_multiple_of(64) && (needed..needed + 64).contains(&header.len()),
+                "{room}"
+            );
             assert_eq!(header.last(), Some(&b'\n'));
         }
     }
