@@ -561,7 +561,7 @@ mod tests {
         );
         assert!(why("{\"data\": {\"$float\": \"1e999\"}}").contains("'1e999' is beyond"));
         let large = "99999999999999999999";
-        for number in [format!("{large}"), format!("[0.5,-{large}]"), format!("[\"\\\\\",{large} ]")] {
+        for number in [large.to_string(), format!("[0.5,-{large}]"), format!("[\"\\\\\",{large} ]")] {
             let why = why(&format!("{{\"data\": {number}}}"));
             assert!(why.contains("does not fit in 64 bits; write it with a point"), "{number}: {why}");
         }
