@@ -111,7 +111,7 @@ enum {
 enum { TITIN_F_INIT = 1, TITIN_O_I = 2, TITIN_S = 3, TITIN_O_F = 4 };
 
 /* Element types of arrays. Complex numbers are two reals, the real part first. Bool is one byte, 0 or 1: what is
- * sent, lent, put in a value or made by a filter as bool has 1 for every other byte than 0. */
+ * sent, lent, put in a value or made by a filter as bool has 1 for every other byte than 0. Arrays of fields go as they are. */
 enum {
     TITIN_BOOL = 1,
     TITIN_I8 = 2,

@@ -397,7 +397,7 @@ impl Guest<'_> {
         let outcome = self.call(&handle);
         let in_use = handle.shared.instance.is_in_use();
         let closed = close(&handle);
-        if in_use {
+        if in_use || handle.shared.instance.was_in_use() {
             // What a call of a thread of the entry's own uses stays for ever.
             Box::leak(handle);
         }

@@ -130,10 +130,12 @@ pub(crate) struct Inner {
     /// Whether it was told to close.
     closing: AtomicBool,
     first_error: Mutex<Option<Error>>,
-    /// The text of the last error that came of what peers have ended, and which those are; none once a call has gone well since.
+    /// The text of the last error that came of what peers have ended, and which those are.
     ended: Mutex<Option<(String, Vec<String>)>>,
-    /// Whether there is one.
-    has_ended: AtomicBool,
+    /// Whether no call on a port has gone well since.
+    ended_last: AtomicBool,
+    /// Whether it was to be closed while another thread was in a call.
+    closed_in_use: AtomicBool,
     /// Of an instance that does not wait.
     pub(crate) light: Option<Light>,
     /// How far closing has come.
@@ -367,7 +369,14 @@ impl Instance {
         inner.beginning.try_lock().is_none()
             || matches!(inner.ending.try_lock(), Err(TryLockError::WouldBlock))
             || inner.ports.iter().any(|port| port.enter().is_err())
+            // A call on several ports leaves them while it waits.
+            || inner.lists.load(Ordering::Relaxed) && inner.inlets().any(|(_, inlet)| inlet.inbox.is_waited_for())
             || on_fields(&inner.fields.read().expect("never poisoned"))
+    }
+
+    /// Whether [`Instance::close`] was refused, since another thread was in a call: what that uses has to stay.
+    pub fn was_in_use(&self) -> bool {
+        self.inner.closed_in_use.load(Ordering::Relaxed)
     }
 
     /// Ends the instance's part in the run. Waits until the receivers hold all that was sent, or have finished.
@@ -386,7 +395,10 @@ impl Instance {
                 "{}: close() while another thread is in a call on the instance; join the thread first",
                 inner.name
             );
-            let error = Error::new(Kind::Usage, text);
+            inner.closed_in_use.store(true, Ordering::Relaxed);
+            // What has gone wrong before is why, if something has.
+            let before = inner.first_error().clone().or_else(|| inner.check().err());
+            let error = before.unwrap_or_else(|| Error::new(Kind::Usage, text));
             inner.fail(&error);
             return Err(error);
         }

@@ -488,7 +488,9 @@ impl Manager {
         let name = &self.plan.instances[id].name;
         let missed = |ender: InstanceId| {
             let left_out = &self.members[ender].missed;
-            let found = left_out.iter().find(|left_out| left_out.explains(name, text))?;
+            // What is of the very port says most, and then what came last.
+            let explains = left_out.iter().filter(|left_out| left_out.explains(name, text));
+            let found = explains.max_by_key(|left_out| left_out.port.is_some())?;
             Some((ender, found.text.clone()))
         };
         match self.enders(id).into_iter().find_map(missed) {

@@ -522,7 +522,6 @@ impl Inner {
         Ok(taken.then_some(()))
     }
 
-    /// Gives up all versions for a receiver, and tells it that no more follows.
     /// The manager hears of it before a receiver does: it is why one fails that wants more.
     fn tell_withdrawn(&self, field: &Field) {
         let steps = field.steps.load(Ordering::Relaxed);
@@ -537,6 +536,7 @@ impl Inner {
         self.tell(&ToManager::Missed { instance, peers, port, text: self.as_rank(&text) });
     }
 
+    /// Gives up all versions for a receiver, and tells it that no more follows.
     fn end_versions(&self, conduit: ConduitId) -> Result<()> {
         let Some(outlet) = self.outlet_of(conduit) else { return Ok(()) };
         self.process.change(&self.name, conduit, |meeting| meeting.pull(Pull::end));

@@ -268,22 +268,16 @@ impl Inner {
             .collect();
         after.dedup();
         *self.ended.lock().expect("never poisoned") = Some((error.text.clone(), after));
-        self.has_ended.store(true, Ordering::Relaxed);
+        self.ended_last.store(true, Ordering::Relaxed);
         error
     }
 
-    /// A call on a port has gone well: the program has dealt with such an error, if there was one, and goes on.
+    /// A call on a port has gone well: a program that lets go of the instance later does not do so because of such an error.
     #[inline(always)]
     pub(super) fn goes_on(&self) {
-        if self.has_ended.load(Ordering::Relaxed) {
-            self.forget_ended();
+        if self.ended_last.load(Ordering::Relaxed) {
+            self.ended_last.store(false, Ordering::Relaxed);
         }
-    }
-
-    #[cold]
-    fn forget_ended(&self) {
-        self.has_ended.store(false, Ordering::Relaxed);
-        *self.ended.lock().expect("never poisoned") = None;
     }
 
     /// The peers whose end the last such error came of, if a failure of this text is about it.
@@ -296,7 +290,8 @@ impl Inner {
     /// The error of a program that lets go of the instance without closing it: where peers have ended something, most likely by that.
     pub(super) fn let_go(&self) -> Error {
         let ended = self.ended.lock().expect("never poisoned");
-        let after = ended.as_ref().map(|(error, _)| format!(", after this: {error}")).unwrap_or_default();
+        let last = ended.as_ref().filter(|_| self.ended_last.load(Ordering::Relaxed));
+        let after = last.map(|(error, _)| format!(", after this: {error}")).unwrap_or_default();
         Error::new(Kind::Closed, format!("the program let go of the instance without closing it{after}"))
     }
 

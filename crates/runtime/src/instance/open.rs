@@ -308,7 +308,8 @@ impl Inner {
             over: AtomicBool::new(false),
             first_error: Mutex::default(),
             ended: Mutex::default(),
-            has_ended: AtomicBool::new(false),
+            ended_last: AtomicBool::new(false),
+            closed_in_use: AtomicBool::new(false),
             light: options.ready.is_some().then(Light::default),
             ending: Mutex::default(),
         })
