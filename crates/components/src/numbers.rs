@@ -64,14 +64,6 @@ impl Number {
             Number::Float(number) if number.fract() == 0.0 && number.abs() < 1e30 => number as i128,
             Number::Float(_) => i128::MAX,
         };
-        macro_rules! whole {
-            ($type:ty) => {
-                match <$type>::try_from(wide) {
-                    Ok(number) => elements.extend_from_slice(&number.to_le_bytes()),
-                    Err(_) => return Err(unfit()),
-                }
-            };
-        }
         // What is infinite already stays so.
         macro_rules! real {
             ($short:expr) => {{
@@ -85,17 +77,10 @@ impl Number {
         match dtype {
             Dtype::Bool if wide == 0 || wide == 1 => elements.push(wide as u8),
             Dtype::Bool => return Err(format!("{} is neither 0 nor 1, as a bool is", self.show())),
-            Dtype::Int8 => whole!(i8),
-            Dtype::Int16 => whole!(i16),
-            Dtype::Int32 => whole!(i32),
-            Dtype::Int64 => whole!(i64),
-            Dtype::UInt8 => whole!(u8),
-            Dtype::UInt16 => whole!(u16),
-            Dtype::UInt32 => whole!(u32),
-            Dtype::UInt64 => whole!(u64),
             Dtype::Float16 => real!(f16::from_f64(self.as_f64())),
             Dtype::Float32 | Dtype::Complex64 => real!(self.as_f64() as f32),
             Dtype::Float64 | Dtype::Complex128 => elements.extend_from_slice(&self.as_f64().to_le_bytes()),
+            _ => elements.extend_from_slice(&dtype.whole(wide).ok_or_else(unfit)?[..dtype.size()]),
         }
         Ok(())
     }

@@ -411,11 +411,6 @@ fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
         // An i128 holds what all whole types hold; beyond it, the cut is at its ends, which none of them holds.
         _ => re.is_finite().then_some(re as i128),
     };
-    macro_rules! whole {
-        ($type:ty) => {
-            out.copy_from_slice(&<$type>::try_from(whole?).ok()?.to_le_bytes())
-        };
-    }
     // What is infinite already stays so.
     let held = |short: f64, long: f64| short.is_finite() || !long.is_finite();
     macro_rules! real {
@@ -427,14 +422,6 @@ fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
     match dtype {
         // Complex numbers come to complex types alone.
         Dtype::Bool => out[0] = (!re.is_nan()).then_some(u8::from(re != 0.0))?,
-        Dtype::Int8 => whole!(i8),
-        Dtype::Int16 => whole!(i16),
-        Dtype::Int32 => whole!(i32),
-        Dtype::Int64 => whole!(i64),
-        Dtype::UInt8 => whole!(u8),
-        Dtype::UInt16 => whole!(u16),
-        Dtype::UInt32 => whole!(u32),
-        Dtype::UInt64 => whole!(u64),
         Dtype::Float16 => real!(f16::from_f64(re), re, ..),
         Dtype::Float32 => real!(re as f32, re, ..),
         Dtype::Float64 => out.copy_from_slice(&re.to_le_bytes()),
@@ -446,6 +433,7 @@ fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
             out[..8].copy_from_slice(&re.to_le_bytes());
             out[8..].copy_from_slice(&im.to_le_bytes());
         }
+        _ => out.copy_from_slice(&dtype.whole(whole?)?[..dtype.size()]),
     }
     Some(())
 }

@@ -20,6 +20,8 @@
 //!
 //! A message with neither layout nor structure carries nil.
 
+use std::ops::RangeInclusive;
+
 use smallvec::SmallVec;
 
 use crate::{Malformed, padded};
@@ -96,6 +98,23 @@ impl Dtype {
             Dtype::Complex64 => "complex64",
             Dtype::Complex128 => "complex128",
         }
+    }
+
+    /// The whole numbers that its elements can be; `None` if they are no whole numbers.
+    pub fn whole_range(self) -> Option<RangeInclusive<i128>> {
+        let bits = 8 * self.size();
+        match self {
+            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => {
+                Some(-(1 << (bits - 1))..=(1 << (bits - 1)) - 1)
+            }
+            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => Some(0..=(1 << bits) - 1),
+            _ => None,
+        }
+    }
+
+    /// A whole number as an element: the first [`Dtype::size`] of these bytes. `None` if its elements cannot be that number.
+    pub fn whole(self, number: i128) -> Option<[u8; 16]> {
+        self.whole_range()?.contains(&number).then(|| number.to_le_bytes())
     }
 
     /// The type with this number, if there is one.
@@ -538,6 +557,28 @@ mod tests {
             supersedes: Some(u64::MAX),
             over: Some(vec![]),
             field: true,
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_elements_within_the_range_of_their_type() {
+        macro_rules! check {
+            ($($dtype:ident $type:ty),*) => {$(
+                let range = i128::from(<$type>::MIN)..=i128::from(<$type>::MAX);
+                assert_eq!(Dtype::$dtype.whole_range(), Some(range.clone()));
+                for number in [*range.start(), 0, 1, *range.end()] {
+                    let bytes = Dtype::$dtype.whole(number).unwrap();
+                    let element = <$type>::try_from(number).unwrap().to_le_bytes();
+                    assert_eq!(bytes[..Dtype::$dtype.size()], element);
+                }
+                for number in [range.start() - 1, range.end() + 1, i128::MIN, i128::MAX] {
+                    assert_eq!(Dtype::$dtype.whole(number), None);
+                }
+            )*};
+        }
+        check!(Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64);
+        for dtype in [Dtype::Bool, Dtype::Float16, Dtype::Float64, Dtype::Complex128] {
+            assert_eq!((dtype.whole_range(), dtype.whole(1)), (None, None));
         }
     }
 

@@ -57,11 +57,6 @@ impl Number {
 
     /// As one element of an array, if it is of that kind and fits.
     pub(crate) fn element(self, dtype: Dtype) -> Option<Vec<u8>> {
-        macro_rules! whole {
-            ($type:ty) => {
-                self.whole::<$type>().map(|number| number.to_le_bytes().to_vec())
-            };
-        }
         let real = match self {
             Number::Real(number) => Some(number),
             Number::Whole(number) => Some(number as f64),
@@ -70,42 +65,26 @@ impl Number {
         match dtype {
             Dtype::Bool => (self == Number::Bool(true) || self == Number::Bool(false))
                 .then(|| vec![u8::from(self == Number::Bool(true))]),
-            Dtype::Int8 => whole!(i8),
-            Dtype::Int16 => whole!(i16),
-            Dtype::Int32 => whole!(i32),
-            Dtype::Int64 => whole!(i64),
-            Dtype::UInt8 => whole!(u8),
-            Dtype::UInt16 => whole!(u16),
-            Dtype::UInt32 => whole!(u32),
-            Dtype::UInt64 => whole!(u64),
             // What is too large for it would become infinite.
             Dtype::Float32 => real
                 .filter(|number| (*number as f32).is_infinite() == number.is_infinite())
                 .map(|number| (number as f32).to_le_bytes().to_vec()),
             Dtype::Float64 => real.map(|number| number.to_le_bytes().to_vec()),
             Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => None,
+            _ => match self {
+                Number::Whole(number) => Some(dtype.whole(number)?[..dtype.size()].to_vec()),
+                _ => None,
+            },
         }
     }
 }
 
 /// What a type of elements can hold, for people: `int8 (-128 to 127)`. Nothing is said of those that hold any number.
 pub(crate) fn range(dtype: Dtype) -> String {
-    macro_rules! whole {
-        ($type:ty) => {
-            format!(" ({} to {})", <$type>::MIN, <$type>::MAX)
-        };
-    }
-    let range = match dtype {
-        Dtype::Int8 => whole!(i8),
-        Dtype::Int16 => whole!(i16),
-        Dtype::Int32 => whole!(i32),
-        Dtype::Int64 => whole!(i64),
-        Dtype::UInt8 => whole!(u8),
-        Dtype::UInt16 => whole!(u16),
-        Dtype::UInt32 => whole!(u32),
-        Dtype::UInt64 => whole!(u64),
-        Dtype::Float32 => format!(" (up to {:e})", f32::MAX),
-        _ => String::new(),
+    let range = match dtype.whole_range() {
+        Some(whole) => format!(" ({} to {})", whole.start(), whole.end()),
+        None if dtype == Dtype::Float32 => format!(" (up to {:e})", f32::MAX),
+        None => String::new(),
     };
     format!("{}{range}", dtype.name())
 }
