@@ -395,9 +395,8 @@ impl Place<'_> {
 impl Guest<'_> {
     fn run(&self, handle: Box<Handle>) -> Result<()> {
         let outcome = self.call(&handle);
-        let in_use = handle.shared.instance.is_in_use();
         let closed = close(&handle);
-        if in_use || handle.shared.instance.was_in_use() {
+        if handle.shared.instance.was_in_use() {
             // What a call of a thread of the entry's own uses stays for ever.
             Box::leak(handle);
         }

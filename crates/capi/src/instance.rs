@@ -241,12 +241,11 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
         Ok(open) => open,
         Err(error) => return keep(error),
     };
-    // What a call of another thread uses stays for ever: that thread may go on with it.
-    let in_use = open.shared.instance.is_in_use();
     let outcome = caught(|| close(open));
     let lasts = |error: &Error| matches!(error.kind, Kind::Interrupted | Kind::Pending);
     let lasts = outcome.as_ref().is_err_and(lasts);
-    let in_use = in_use || open.shared.instance.was_in_use();
+    // What a call of another thread uses stays for ever: that thread may go on with it.
+    let in_use = open.shared.instance.was_in_use();
     if !lasts && !open.hosted && !in_use {
         // Regions may keep what they share.
         open.shared.enlisted.iter().for_each(|enlisted| enlisted.0.leave());

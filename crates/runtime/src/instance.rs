@@ -363,7 +363,7 @@ impl Instance {
     }
 
     /// Whether some thread is in a call that sends, receives, begins a use or closes.
-    pub fn is_in_use(&self) -> bool {
+    fn is_in_use(&self) -> bool {
         let inner = &self.inner;
         let on_fields = |fields: &[Arc<Field>]| fields.iter().any(|field| field.is_in_use());
         inner.beginning.try_lock().is_none()
@@ -374,7 +374,7 @@ impl Instance {
             || on_fields(&inner.fields.read().expect("never poisoned"))
     }
 
-    /// Whether [`Instance::close`] was refused, since another thread was in a call: what that uses has to stay.
+    /// Whether another thread was in a call as [`Instance::close`] was called last: what that uses has to stay.
     pub fn was_in_use(&self) -> bool {
         self.inner.closed_in_use.load(Ordering::Relaxed)
     }
@@ -386,16 +386,18 @@ impl Instance {
     /// has failed; [`Kind::Usage`] while another thread is in a call. With an error the run fails.
     pub fn close(&self) -> Result<()> {
         let inner = &self.inner;
+        // In a forked child the other threads are gone, and may have left what they held locked.
+        let in_use = !forked() && self.is_in_use();
+        inner.closed_in_use.store(in_use, Ordering::Relaxed);
         if forked() || inner.over.load(Ordering::Acquire) {
             return inner.first_error().clone().map_or(Ok(()), Err);
         }
         inner.outside()?;
-        if self.is_in_use() {
+        if in_use {
             let text = format!(
                 "{}: close() while another thread is in a call on the instance; join the thread first",
                 inner.name
             );
-            inner.closed_in_use.store(true, Ordering::Relaxed);
             // What has gone wrong before is why, if something has.
             let before = inner.first_error().clone().or_else(|| inner.check().err());
             let error = before.unwrap_or_else(|| Error::new(Kind::Usage, text));
