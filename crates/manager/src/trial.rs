@@ -2,7 +2,7 @@
 
 mod guests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use titin_model::{Call, Filter, FilterKind, InstanceName, Name, Network, PYTHON_BETWEEN, Side};
@@ -84,12 +84,18 @@ pub fn look_for_python(
         return;
     };
     let around = nowhere(env, titin);
+    // Many components may be of one executable, which is read as a whole.
+    let mut executables: HashMap<PathBuf, bool> = HashMap::new();
     let without = |id: InstanceId| {
         let planned = &plan.instances[id];
         let (Start::Program(program) | Start::ByHand(Some(program))) = &planned.start else { return None };
         let first = ends.remove(&planned.component_id);
         let prepared = first.then(|| prepare(&plan, id, program, &around).ok()).flatten()?;
-        lacks_python(&prepared).then_some(planned.component_id)
+        let lacks = || lacks_python(&prepared);
+        executables
+            .entry(prepared.launch.program.clone())
+            .or_insert_with(lacks)
+            .then_some(planned.component_id)
     };
     let without: Vec<ComponentId> = plan.instances.ids().filter_map(without).collect();
     network.lacks_python(&without);

@@ -180,22 +180,23 @@ impl SettingValue {
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     components: HashMap<String, Vec<u32>>,
-    /// What was found to lead nowhere.
-    lost: Mutex<HashSet<String>>,
+    /// Names that were asked about.
+    judged: Mutex<HashSet<String>>,
 }
 
 impl Named {
     /// Without components, nothing is known of any name.
     pub(crate) fn new(components: Vec<(String, Vec<u32>)>) -> Self {
-        Named { components: components.into_iter().collect(), lost: Mutex::default() }
+        Named { components: components.into_iter().collect(), judged: Mutex::default() }
     }
 
-    /// Whether a setting's full name leads to no instance, which is told once.
-    pub(crate) fn is_lost(&self, path: &str) -> bool {
-        if self.components.is_empty() || !path.contains('.') || self.leads(path) {
+    /// Whether a setting's full name leads to no instance; false when it is asked about again.
+    pub(crate) fn is_newly_lost(&self, path: &str) -> bool {
+        if self.components.is_empty() || !path.contains('.') {
             return false;
         }
-        self.lost.lock().expect("never poisoned").insert(path.to_owned())
+        let mut judged = self.judged.lock().expect("never poisoned");
+        !judged.contains(path) && judged.insert(path.to_owned()) && !self.leads(path)
     }
 
     /// Whether some instance looks up names under a part of this path.
@@ -335,14 +336,14 @@ mod tests {
         let components = [("w", vec![]), ("m", vec![3, 2]), ("outer.inner", vec![])];
         let named = Named::new(components.map(|(name, counts)| (name.to_owned(), counts)).into());
         for right in ["k", "w.k", "w.port.k", "m.k", "m[2].k", "m[2][1].k", "outer.k", "outer.inner.k"] {
-            assert!(!named.is_lost(right), "{right}");
+            assert!(!named.is_newly_lost(right), "{right}");
         }
         for lost in
             ["ww.k", "w[0].k", "m[3].k", "m[0][2].k", "m[0][0][0].k", "inner.k", "oute.k", "outer[0].k"]
         {
-            assert!(named.is_lost(lost) && !named.is_lost(lost), "{lost}");
+            assert!(named.is_newly_lost(lost) && !named.is_newly_lost(lost), "{lost}");
         }
-        assert!(!Named::default().is_lost("ww.k"), "nothing is known of the run");
+        assert!(!Named::default().is_newly_lost("ww.k"), "nothing is known of the run");
     }
 
     #[test]

@@ -537,7 +537,7 @@ impl Inner {
         }
         for (name, (_, from)) in &merged {
             let is_port = |word: &str| self.ports.iter().any(|port| *port.name == *word);
-            if name.split_once('.').is_some_and(|(word, _)| !is_port(word)) && self.named.is_lost(name) {
+            if self.named.is_newly_lost(name) && !name.split('.').next().is_some_and(is_port) {
                 let text = format!(
                     "the setting '{name}' of the overlay of {from} leads to no instance of this run, so nothing reads it: write \
                      component.name, or the name alone for all"
