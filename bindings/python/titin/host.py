@@ -30,10 +30,10 @@ def main(file: str) -> int:
                 _runs_when_called(name, found[written])
             except Exception as error:
                 # The run fails with the reason. Where it happened says something only if it is in code of the user's.
-                what, *where = last_lines(error).splitlines()
-                print("\n".join([what, *where]), file=sys.stderr)
+                told = last_lines(error)
+                print(told, file=sys.stderr)
                 _core.place(name, os.environ["TITIN_MANAGER"])
-                _refuse("\n".join([f"its function {written} cannot be run: {what}", *where]))
+                _refuse(f"its function {written} cannot be run: {told}")
                 return 1
         functions[name] = found[written]
     troupe = _Troupe(functions)

@@ -144,7 +144,7 @@ public:
     Span(Container &&flat, const Extents &extents, Order order = Order::C) : Span(std::data(flat), extents, order) {
         if (std::int64_t(std::size(flat)) != extents.elements())
             throw UsageError("a container of " + std::to_string(std::size(flat)) + " elements was given for an array of " +
-                             std::to_string(extents.elements()) + ": it has to have at least as many");
+                             std::to_string(extents.elements()) + ": it has to have as many");
     }
     template <class Container, class = decltype(std::data(std::declval<Container &>()))>
     Span(Container &&flat, const Extents &extents, const Extents &strides) : Span(std::data(flat), extents, strides) {
