@@ -5,7 +5,7 @@ mod guests;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::{Call, Filter, FilterKind, InstanceName, Name, Network, PYTHON_BETWEEN, Side};
+use titin_model::{Filter, InstanceName, Network, PYTHON_BETWEEN, Side};
 
 use crate::compile::{Choices, compile};
 use crate::launch::{Prepared, Surroundings, prepare};
@@ -75,7 +75,7 @@ pub fn look_for_python(
     env: &BTreeMap<String, String>,
     titin: &Path,
 ) {
-    let python = |filter: &Filter| own_in_python(network, filter).is_some();
+    let python = |filter: &Filter| network.in_python(filter).is_some();
     let bundles = network.bundles.iter().filter(|bundle| bundle.filters.iter().any(python));
     let mut ends: HashSet<ComponentId> =
         bundles.flat_map(|bundle| [bundle.sender, bundle.receiver]).collect();
@@ -120,13 +120,6 @@ fn lacks_python(prepared: &Prepared) -> bool {
     prepared.bare && guests::is_without_python(&prepared.launch.program)
 }
 
-/// The user's own filter of this name, if it is in Python.
-fn own_in_python<'f>(network: &Network, filter: &'f Filter) -> Option<&'f Name> {
-    let FilterKind::User(name) = &filter.kind else { return None };
-    let own = network.extras.filters.get(name)?;
-    matches!(own.call, Call::Python { .. }).then_some(name)
-}
-
 /// A filter in Python that would run in a program without Python.
 struct Stuck {
     filter: String,
@@ -140,7 +133,7 @@ fn python_filter(network: &Network, program: &str) -> Option<Stuck> {
         let (sender, receiver) = network.ends(bundle);
         let sides = network.filter_sides(bundle);
         network.filters(bundle).iter().zip(&sides).find_map(|(filter, side)| {
-            let name = own_in_python(network, filter)?;
+            let name = network.in_python(filter)?;
             let (here, there, word) = match side {
                 Side::Sender => (sender, receiver, "receiver"),
                 Side::Receiver => (receiver, sender, "sender"),

@@ -225,16 +225,18 @@ impl Network {
 
     /// Whether a filter can run in a component's program; titin's own filters can in all.
     pub fn can_call(&self, component: ComponentId, filter: &Filter) -> bool {
-        let FilterKind::User(name) = &filter.kind else { return true };
-        let python = || {
-            let own = self.extras.filters.get(name.as_str());
-            own.is_some_and(|own| matches!(own.call, Call::Python { .. }))
-        };
         match self.components[component.index()].calls {
             Calls::All => true,
-            Calls::Libraries => !python(),
-            Calls::Nothing => false,
+            Calls::Libraries => self.in_python(filter).is_none(),
+            Calls::Nothing => !matches!(filter.kind, FilterKind::User(_)),
         }
+    }
+
+    /// The name of a filter, if it is one of the user's own, and in Python.
+    pub fn in_python<'f>(&self, filter: &'f Filter) -> Option<&'f Name> {
+        let FilterKind::User(name) = &filter.kind else { return None };
+        let own = self.extras.filters.get(name)?;
+        matches!(own.call, Call::Python { .. }).then_some(name)
     }
 
     /// The filters of a bundle, each with the side that it is pinned to: by the conduit, else by its entry under `titin: filters`,
@@ -243,7 +245,7 @@ impl Network {
         let mut filters = self.pinned(bundle);
         for at in 0..filters.len() {
             let filter = &filters[at];
-            let side = if at < before_wire(&filters) { Side::Sender } else { Side::Receiver };
+            let side = sides(&filters)[at];
             if filter.side.is_some() || self.can_call(bundle.end(side), filter) {
                 continue;
             }
@@ -256,9 +258,7 @@ impl Network {
                     .filter(|filter| filter.side.is_none() && filter.kind.takes_sides())
                     .for_each(|filter| filter.side = Some(Side::Receiver)),
             }
-            let early = before_wire(&moved);
-            let fits = moved.iter().enumerate().all(|(place, filter)| {
-                let side = if place < early { Side::Sender } else { Side::Receiver };
+            let fits = moved.iter().zip(sides(&moved)).all(|(filter, side)| {
                 filter.side.is_none_or(|pinned| pinned == side) && self.can_call(bundle.end(side), filter)
             });
             if fits {
@@ -282,9 +282,7 @@ impl Network {
     /// At which end each filter of a bundle runs, in their order. A filter pinned to the receiver runs at the sender all the
     /// same if one behind it does, which the checks refuse.
     pub fn filter_sides(&self, bundle: &Bundle) -> Vec<Side> {
-        let filters = self.filters(bundle);
-        let early = before_wire(&filters);
-        (0..filters.len()).map(|at| if at < early { Side::Sender } else { Side::Receiver }).collect()
+        sides(&self.filters(bundle))
     }
 
     /// The number of conduits of a bundle.
@@ -292,6 +290,12 @@ impl Network {
         let (sender, receiver) = self.ends(bundle);
         sender.instances().max(receiver.instances())
     }
+}
+
+/// At which end each of these filters runs.
+fn sides(filters: &[Filter]) -> Vec<Side> {
+    let early = before_wire(filters);
+    (0..filters.len()).map(|at| if at < early { Side::Sender } else { Side::Receiver }).collect()
 }
 
 /// The number of cells of a block of these sizes. Flattening has made sure that it fits.

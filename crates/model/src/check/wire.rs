@@ -2,10 +2,10 @@
 //! would have to.
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
-use crate::extras::{Call, Medium};
+use crate::extras::Medium;
 use crate::filter::{Filter, FilterKind, PYTHON_BETWEEN, Side};
 use crate::load::Start;
-use crate::network::{Bundle, Network, NetworkComponent};
+use crate::network::{Bundle, Calls, Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::pattern::{Share, Steps};
 use crate::problem::{Code, Problems};
@@ -96,7 +96,9 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             problems.error_hint(bundle.at, Code::Filter, what, why, hint);
             continue;
         }
-        let FilterKind::User(own_name) = &filter.kind else { continue };
+        if !matches!(filter.kind, FilterKind::User(_)) {
+            continue;
+        }
         let built_in = |component: &NetworkComponent| {
             let program = component.program.as_deref().filter(|_| !start.leaves_out(component));
             program.and_then(|program| match program.kind {
@@ -110,14 +112,7 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
         };
         let name = plain(filter);
         // A filter in a library runs in every program; one in Python needs Python there, which a host of libraries never has.
-        let library = |component: &NetworkComponent| {
-            let program = component.program.as_deref().filter(|_| !start.leaves_out(component));
-            let kind = program.map(|program| &program.kind);
-            matches!(kind, Some(ProgramKind::Hosted(guest)) if matches!(guest.call, Call::Library { .. }))
-        };
-        let python =
-            network.extras.filters.get(own_name).is_some_and(|f| matches!(f.call, Call::Python { .. }));
-        if python && library(here) {
+        if here.calls == Calls::Libraries && network.in_python(filter).is_some() {
             let what = format!("filter \"{name}\" cannot run at the {word}, \"{own}\"");
             let why =
                 format!("\"{}\" is a function of a shared library, whose host runs no Python", here.path);
